@@ -1,0 +1,30 @@
+# How every file of the house is compiled, and the one way to declare a module.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(cpprun_flags INTERFACE)
+target_compile_options(cpprun_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
+target_include_directories(cpprun_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_definitions(cpprun_flags INTERFACE CPPRUN_VERSION="${PROJECT_VERSION}")
+if(CPPRUN_SANITIZE)
+  add_compile_options(-fsanitize=${CPPRUN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${CPPRUN_SANITIZE})
+endif()
+
+# cpprun_module(NAME SOURCES ... LINKS ...): a static library whose link line is its place in the layer picture.
+function(cpprun_module name)
+  cmake_parse_arguments(M "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(${name} STATIC ${M_SOURCES})
+  target_link_libraries(${name} PUBLIC ${M_LINKS} PRIVATE cpprun_flags)
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+endfunction()

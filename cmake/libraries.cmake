@@ -1,0 +1,19 @@
+# What comes from outside. Asio's source is compiled once (cmake/asio.cpp); system headers are not warned about.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_path(SPDLOG_INCLUDE_DIR spdlog/spdlog.h REQUIRED)
+
+add_library(cpprun_asio STATIC ${CMAKE_CURRENT_LIST_DIR}/asio.cpp)
+target_compile_definitions(cpprun_asio PUBLIC BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED
+                           BOOST_ASIO_DISABLE_BOOST_REGEX)
+target_link_libraries(cpprun_asio PUBLIC Boost::headers Threads::Threads)
+
+add_library(cpprun_spdlog INTERFACE)
+target_compile_definitions(cpprun_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
+target_include_directories(cpprun_spdlog SYSTEM INTERFACE ${SPDLOG_INCLUDE_DIR})
+target_link_libraries(cpprun_spdlog INTERFACE fmt::fmt-header-only)

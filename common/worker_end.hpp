@@ -1,0 +1,47 @@
+// WorkerEnd: how a worker ended, built whole in agent/process and carried unchanged to core, coordinator and verdict.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "common/time.hpp"
+
+namespace cpprun {
+
+// What a worker wrote about its own end into TORCHELASTIC_ERROR_FILE (torchelastic's JSON, two accepted forms).
+struct ErrorReport {
+  std::string path;
+  std::string message;                  // "ValueError: text", or the plain form's text
+  std::string traceback;                // py_callstack; empty for the plain form
+  std::optional<WallTime> stamp;        // the time stamp that stands inside; whole seconds
+  WallTime file_time;                   // when the kernel last saw the file change
+  bool is_readable = true;              // false: the file exists but is no such JSON; message says why
+};
+
+struct WorkerEnd {
+  LocalRank local_rank;
+  Rank rank;
+  int pid = 0;
+  int exit_code = 0;         // 0..255, or the negated signal number, as Python's Popen says it
+  bool has_core = false;     // the kernel dumped core
+  bool is_oom_kill = false;  // SIGKILL, and the kernel's counters say that the OOM killer did it
+  bool is_stopped_by_us = false;  // the agent had already asked it to stop
+  Instant ended_at;               // monotonic, when the kernel told us
+  WallTime ended_at_wall;
+  std::optional<ErrorReport> error;
+  std::vector<std::string> last_lines;  // newest last; of its stderr where that passes the agent
+
+  bool is_success() const { return exit_code == 0; }
+  int signal() const { return exit_code < 0 ? -exit_code : 0; }
+};
+
+// The kernel's order says who died first; an error file counts with its own stamp only if it was written before the
+// first death. Index of the root cause in `ends`, which holds at least one failure; successes are passed over.
+size_t root_cause(const std::vector<WorkerEnd>& ends);
+
+// "exited with code 3", "was killed by SIGKILL (out of memory)".
+std::string describe_end(const WorkerEnd& end);
+
+}  // namespace cpprun
