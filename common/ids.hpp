@@ -20,11 +20,11 @@ using Rank = Id<struct RankTag>;            // global rank of a worker in a roun
 using LocalRank = Id<struct LocalRankTag>;  // rank among the workers of one agent
 using RoundNumber = Id<struct RoundTag>;    // only grows within a job; 0 = before the first
 using Epoch = Id<struct EpochTag>;          // incarnation of the job's coordinator; only grows
-using SessionId = Id<struct SessionTag, uint64_t>;    // one connection at a server
+using SessionId = Id<struct SessionTag, uint64_t>;        // one connection at a server
 using Incarnation = Id<struct IncarnationTag, uint64_t>;  // random, one per agent process
 
-// A node is known by its incarnation; the name is for people and for stable ranks. A restarted agent is another
-// node that may carry the same name.
+// A node is known by its incarnation; the name is for people and for stable ranks. A restarted
+// agent is another node that may carry the same name.
 struct NodeId {
   std::string name;
   Incarnation incarnation;

@@ -1,4 +1,5 @@
-// Every limit and default of the house, each with its reason. All are per process unless said otherwise.
+// Every limit and default of the house, each with its reason. All are per process unless said
+// otherwise.
 #pragma once
 
 #include <chrono>
@@ -12,45 +13,58 @@ namespace cpprun::limits {
 using namespace std::chrono_literals;
 
 // --- the rendezvous server
-inline constexpr size_t kControlFrameBytes = 64 * 1024;  // a world for one agent is below 4 KiB; 16 times that
-inline constexpr int kControlFrameDepth = 32;            // nested arrays/maps; a parser must not recurse further
-inline constexpr Duration kSilentPeer = 10s;             // a connection that never finished its first command
-inline constexpr size_t kOutboxBytes = 1ULL << 30;       // unread replies of one connection; then it is dropped
-inline constexpr size_t kConnections = 60'000;           // below the usual hard limit of descriptors with room to spare
+inline constexpr size_t kControlFrameBytes =
+    64 * 1024;  // a world for one agent is below 4 KiB; 16 times that
+inline constexpr int kControlFrameDepth =
+    32;  // nested arrays/maps; a parser must not recurse further
+inline constexpr Duration kSilentPeer = 10s;  // a connection that never finished its first command
+inline constexpr size_t kOutboxBytes =
+    1ULL << 30;  // unread replies of one connection; then it is dropped
+inline constexpr size_t kConnections =
+    60'000;  // below the usual hard limit of descriptors with room to spare
 
 // --- TCPStore
-inline constexpr size_t kStoreKeyBytes = 8 * 1024;         // torch's own server allows the same
-inline constexpr size_t kStoreValueBytes = 1ULL << 30;     // torch: 8 MiB; object collectives need more
-inline constexpr size_t kStoreListItems = 128 * 1024;      // torch's own limit for multi commands
-inline constexpr size_t kStoreCommandBytes = 2ULL << 30;   // a whole MULTI_SET, keys and values together
+inline constexpr size_t kStoreKeyBytes = 8 * 1024;  // torch's own server allows the same
+inline constexpr size_t kStoreValueBytes = 1ULL
+                                           << 30;      // torch: 8 MiB; object collectives need more
+inline constexpr size_t kStoreListItems = 128 * 1024;  // torch's own limit for multi commands
+inline constexpr size_t kStoreCommandBytes = 2ULL
+                                             << 30;  // a whole MULTI_SET, keys and values together
 
 // --- rendezvous times (facts of the protocol: docs/protocol.md)
-inline constexpr Duration kHeartbeat = 1s;          // pings of an agent
-inline constexpr Duration kLease = 5s;              // silence after which a node is lost
-inline constexpr Duration kLeaseMin = 1s;           // below this a busy machine loses healthy nodes
-inline constexpr Duration kDeathGrace = 200ms;      // G: parent-death signals and the guardian do their work
-inline constexpr Duration kKillTakes = 300ms;       // K: longest time from "KILL decided" to "worker gone"
-inline constexpr int kClockDriftPercent = 2;        // how far two clocks' rates may differ
-inline constexpr Duration kLastCall = 1s;           // quiet after which a first round starts with min nodes
-inline constexpr Duration kLastCallMax = 30s;       // however many keep coming
-inline constexpr Duration kJoinTimeout = 600s;      // waiting for a round in all (torchrun's default)
-inline constexpr Duration kStaticTimeout = 900s;    // the same for the static backend (torchrun's default)
-inline constexpr Duration kScaleUpInterval = 30s;   // further growth is bundled this long
-inline constexpr Duration kSayWaiting = 60s;        // "still waiting for nodes" is said this often
-inline constexpr Duration kHelloTimeout = 2s;       // a peer that has not welcomed us by then is no coordinator
-inline constexpr Duration kReconnectFirst = 50ms;   // first back-off of an agent's connection, doubled up to ...
+inline constexpr Duration kHeartbeat = 1s;  // pings of an agent
+inline constexpr Duration kLease = 5s;      // silence after which a node is lost
+inline constexpr Duration kLeaseMin = 1s;   // below this a busy machine loses healthy nodes
+inline constexpr Duration kDeathGrace =
+    200ms;  // G: parent-death signals and the guardian do their work
+inline constexpr Duration kKillTakes =
+    300ms;  // K: longest time from "KILL decided" to "worker gone"
+inline constexpr int kClockDriftPercent = 2;  // how far two clocks' rates may differ
+inline constexpr Duration kLastCall = 1s;  // quiet after which a first round starts with min nodes
+inline constexpr Duration kLastCallMax = 30s;   // however many keep coming
+inline constexpr Duration kJoinTimeout = 600s;  // waiting for a round in all (torchrun's default)
+inline constexpr Duration kStaticTimeout =
+    900s;  // the same for the static backend (torchrun's default)
+inline constexpr Duration kScaleUpInterval = 30s;  // further growth is bundled this long
+inline constexpr Duration kSayWaiting = 60s;       // "still waiting for nodes" is said this often
+inline constexpr Duration kHelloTimeout =
+    2s;  // a peer that has not welcomed us by then is no coordinator
+inline constexpr Duration kReconnectFirst =
+    50ms;  // first back-off of an agent's connection, doubled up to ...
 inline constexpr Duration kReconnectMax = 1s;
 inline constexpr int kNodesPerJob = 100'000;
 inline constexpr int kWorkersPerNode = 4'096;
-inline constexpr size_t kNameBytes = 1'024;         // run ids, roles, host names, addresses on the wire
+inline constexpr size_t kNameBytes = 1'024;  // run ids, roles, host names, addresses on the wire
 
 // --- agent
-inline constexpr Duration kStopGrace = 30s;         // TERM to KILL; a job saves its snapshot in this time
-inline constexpr Duration kSweepGrace = 5s;         // the same for what a worker left behind
-inline constexpr Duration kOutputAfterExit = 1s;    // a stranger may hold the pipe: wait this long for its end
-inline constexpr Duration kPartialLine = 100ms;     // a line without end is shown after this long
-inline constexpr size_t kLineBytes = 64 * 1024;     // longer lines are shown in pieces of this size
-inline constexpr size_t kOutputBufferBytes = 256 * 1024;  // per stream; a slow console slows its writer from then on
+inline constexpr Duration kStopGrace = 30s;  // TERM to KILL; a job saves its snapshot in this time
+inline constexpr Duration kSweepGrace = 5s;  // the same for what a worker left behind
+inline constexpr Duration kOutputAfterExit =
+    1s;  // a stranger may hold the pipe: wait this long for its end
+inline constexpr Duration kPartialLine = 100ms;  // a line without end is shown after this long
+inline constexpr size_t kLineBytes = 64 * 1024;  // longer lines are shown in pieces of this size
+inline constexpr size_t kOutputBufferBytes =
+    256 * 1024;  // per stream; a slow console slows its writer from then on
 inline constexpr size_t kLastLines = 20;            // kept of each worker's stderr for the verdict
 inline constexpr size_t kErrorFileBytes = 1 << 20;  // a larger error file is cut in the summary
 inline constexpr size_t kSummaryTextBytes = 16 * 1024;  // per worker on the wire and in the summary

@@ -27,7 +27,9 @@ struct Error {
 };
 
 // Exit code of a program that ends with this error: 2 for usage, 1 otherwise (as torchrun).
-inline int exit_code(const Error& error) { return error.kind == ErrorKind::Usage ? 2 : 1; }
+inline int exit_code(const Error& error) {
+  return error.kind == ErrorKind::Usage ? 2 : 1;
+}
 
 // "what: strerror(errno_value)" as an Error of kind System.
 Error system_error(const std::string& what, int errno_value);

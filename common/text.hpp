@@ -1,4 +1,5 @@
-// Small pure helpers on text: splitting, strict number parsing, nearest names, random-looking hex of given bytes.
+// Small pure helpers on text: splitting, strict number parsing, nearest names, random-looking hex
+// of given bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,14 @@ std::vector<std::string> split(std::string_view text, char separator);
 std::string_view strip(std::string_view text);  // white space at both ends
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// Whole text must be one decimal number in range; white space around it is allowed (as Python's int()).
+// Whole text must be one decimal number in range; white space around it is allowed (as Python's
+// int()).
 std::optional<int64_t> parse_int(std::string_view text);
 // The same for a finite decimal fraction.
 std::optional<double> parse_double(std::string_view text);
 
-// The candidate with the smallest edit distance if it is close enough to be a likely typing slip, else "".
+// The candidate with the smallest edit distance if it is close enough to be a likely typing slip,
+// else "".
 std::string nearest(std::string_view wrong, const std::vector<std::string>& candidates);
 
 std::string hex(std::span<const uint8_t> bytes);
@@ -27,7 +30,8 @@ std::string hex(std::span<const uint8_t> bytes);
 // "1 worker", "2 workers".
 std::string count(size_t n, std::string_view noun);
 
-// Order in which people sort host names: runs of digits compare as numbers ("n2" < "n10"). Negative, 0, positive.
+// Order in which people sort host names: runs of digits compare as numbers ("n2" < "n10").
+// Negative, 0, positive.
 int natural_compare(std::string_view a, std::string_view b);
 
 }  // namespace cpprun::text

@@ -1,4 +1,5 @@
-// Instant and Duration: our monotonic time (CLOCK_BOOTTIME in the shells, a number in the simulator).
+// Instant and Duration: our monotonic time (CLOCK_BOOTTIME in the shells, a number in the
+// simulator).
 //
 // Arithmetic only. There is no way to ask here what time it is: cores are told.
 #pragma once
@@ -43,7 +44,8 @@ class Instant {
   int64_t ns_ = 0;
 };
 
-// A point of the wall clock, for what people read (summaries, logs); never compared between nodes to decide anything.
+// A point of the wall clock, for what people read (summaries, logs); never compared between nodes
+// to decide anything.
 struct WallTime {
   int64_t microseconds = 0;  // since 1970-01-01 UTC
   auto operator<=>(const WallTime&) const = default;

@@ -1,4 +1,5 @@
-// WorkerEnd: how a worker ended, built whole in agent/process and carried unchanged to core, coordinator and verdict.
+// WorkerEnd: how a worker ended, built whole in agent/process and carried unchanged to core,
+// coordinator and verdict.
 #pragma once
 
 #include <optional>
@@ -10,14 +11,15 @@
 
 namespace cpprun {
 
-// What a worker wrote about its own end into TORCHELASTIC_ERROR_FILE (torchelastic's JSON, two accepted forms).
+// What a worker wrote about its own end into TORCHELASTIC_ERROR_FILE (torchelastic's JSON, two
+// accepted forms).
 struct ErrorReport {
   std::string path;
-  std::string message;                  // "ValueError: text", or the plain form's text
-  std::string traceback;                // py_callstack; empty for the plain form
-  std::optional<WallTime> stamp;        // the time stamp that stands inside; whole seconds
-  WallTime file_time;                   // when the kernel last saw the file change
-  bool is_readable = true;              // false: the file exists but is no such JSON; message says why
+  std::string message;            // "ValueError: text", or the plain form's text
+  std::string traceback;          // py_callstack; empty for the plain form
+  std::optional<WallTime> stamp;  // the time stamp that stands inside; whole seconds
+  WallTime file_time;             // when the kernel last saw the file change
+  bool is_readable = true;        // false: the file exists but is no such JSON; message says why
 };
 
 struct WorkerEnd {
@@ -37,8 +39,9 @@ struct WorkerEnd {
   int signal() const { return exit_code < 0 ? -exit_code : 0; }
 };
 
-// The kernel's order says who died first; an error file counts with its own stamp only if it was written before the
-// first death. Index of the root cause in `ends`, which holds at least one failure; successes are passed over.
+// The kernel's order says who died first; an error file counts with its own stamp only if it was
+// written before the first death. Index of the root cause in `ends`, which holds at least one
+// failure; successes are passed over.
 size_t root_cause(const std::vector<WorkerEnd>& ends);
 
 // "exited with code 3", "was killed by SIGKILL (out of memory)".

@@ -13,18 +13,23 @@ namespace {
 
 spdlog::level::level_enum to_spdlog(Level level) {
   switch (level) {
-    case Level::Debug: return spdlog::level::debug;
-    case Level::Info: return spdlog::level::info;
-    case Level::Warning: return spdlog::level::warn;
-    case Level::Error: return spdlog::level::err;
-    case Level::Off: return spdlog::level::off;
+    case Level::Debug:
+      return spdlog::level::debug;
+    case Level::Info:
+      return spdlog::level::info;
+    case Level::Warning:
+      return spdlog::level::warn;
+    case Level::Error:
+      return spdlog::level::err;
+    case Level::Off:
+      return spdlog::level::off;
   }
   return spdlog::level::warn;
 }
 
 std::shared_ptr<spdlog::logger> make_logger() {
-  auto made = std::make_shared<spdlog::logger>(
-      "cpprun", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto made =
+      std::make_shared<spdlog::logger>("cpprun", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   made->set_pattern("cpprun: %v");
   made->set_level(spdlog::level::warn);
   made->set_error_handler([](const std::string&) {});  // a full or closed stderr must not stop us
@@ -53,12 +58,22 @@ void set_level(Level level) {
   logger().set_pattern(level <= Level::Info ? "cpprun %H:%M:%S.%e %L: %v" : "cpprun: %v");
 }
 
-bool is_on(Level level) { return logger().should_log(to_spdlog(level)); }
+bool is_on(Level level) {
+  return logger().should_log(to_spdlog(level));
+}
 
-void debug(std::string_view text) { logger().debug(text); }
-void info(std::string_view text) { logger().info(text); }
-void warning(std::string_view text) { logger().warn(text); }
-void error(std::string_view text) { logger().error(text); }
+void debug(std::string_view text) {
+  logger().debug(text);
+}
+void info(std::string_view text) {
+  logger().info(text);
+}
+void warning(std::string_view text) {
+  logger().warn(text);
+}
+void error(std::string_view text) {
+  logger().error(text);
+}
 
 void plain(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);

@@ -1,5 +1,5 @@
-// What the launcher itself says, on stderr: "cpprun: text" for warnings and errors, with level and time when
-// LOGLEVEL asks for more. The only translation unit that holds spdlog. Thread-safe.
+// What the launcher itself says, on stderr: "cpprun: text" for warnings and errors, with level and
+// time when LOGLEVEL asks for more. The only translation unit that holds spdlog. Thread-safe.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,8 @@ namespace cpprun::log {
 
 enum class Level { Debug, Info, Warning, Error, Off };
 
-// Level from LOGLEVEL's text (Python's names, any case); unknown or empty means Warning, as torchrun.
+// Level from LOGLEVEL's text (Python's names, any case); unknown or empty means Warning, as
+// torchrun.
 Level parse_level(std::string_view name);
 
 void set_level(Level level);
@@ -19,7 +20,8 @@ void info(std::string_view text);
 void warning(std::string_view text);
 void error(std::string_view text);
 
-// Text that people grep for (banner, failure summary): as it is, without prefix, whatever the level.
+// Text that people grep for (banner, failure summary): as it is, without prefix, whatever the
+// level.
 void plain(std::string_view text);
 
 }  // namespace cpprun::log

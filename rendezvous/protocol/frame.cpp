@@ -1,1 +1,33 @@
+#include "rendezvous/protocol/frame.hpp"
 
+#include "common/check.hpp"
+#include "common/limits.hpp"
+
+namespace cpprun::control {
+
+void append_frame(std::vector<uint8_t>& out, std::span<const uint8_t> body) {
+  CPPRUN_CHECK(!body.empty() && body.size() <= limits::kControlFrameBytes);
+  auto length = static_cast<uint32_t>(body.size());
+  for (int shift = 0; shift < 32; shift += 8) {
+    out.push_back(static_cast<uint8_t>(length >> shift));
+  }
+  out.insert(out.end(), body.begin(), body.end());
+}
+
+FrameView next_frame(std::span<const uint8_t> buffer) {
+  FrameView view;
+  if (buffer.size() < 4) return view;
+  uint32_t length = 0;
+  for (size_t i = 0; i < 4; ++i) length |= static_cast<uint32_t>(buffer[i]) << (8 * i);
+  if (length == 0 || length > limits::kControlFrameBytes) {
+    view.state = FrameView::State::Broken;
+    return view;
+  }
+  if (buffer.size() < 4 + length) return view;
+  view.state = FrameView::State::Whole;
+  view.body = buffer.subspan(4, length);
+  view.consumed = 4 + length;
+  return view;
+}
+
+}  // namespace cpprun::control

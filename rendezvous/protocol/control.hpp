@@ -1,0 +1,152 @@
+// The control protocol between an agent and its coordinator: the messages as plain data.
+//
+// Source and meaning: docs/protocol.md ("Control protocol"), whose rules R1 to R11 the comments
+// name. On the wire each message is one frame (frame.hpp) of MessagePack (control_codec.hpp). Every
+// message to an agent is O(1) in the number of nodes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "common/time.hpp"
+#include "common/worker_end.hpp"
+
+namespace cpprun::control {
+
+inline constexpr int kProtocolVersion = 1;
+
+// ---------------------------------------------------------------- agent -> coordinator
+
+// First message of a connection. Its layout never changes, so that versions can refuse each other
+// in words.
+struct Hello {
+  int64_t protocol = kProtocolVersion;
+  std::string version;  // of the program, for people
+  std::string run_id;
+  NodeId node;
+  int64_t connection =
+      1;  // grows with each connection of this incarnation; older ones count for nothing (R4)
+  std::string token;  // reserved for authentication
+};
+
+// What the agents of a job must agree on. The first agent's terms are the job's.
+struct Terms {
+  int64_t min_nodes = 1;
+  int64_t max_nodes = 1;
+  int64_t max_restarts = 0;
+  bool has_fixed_ranks = false;        // static: the group rank is the node rank
+  bool is_agent_store = false;         // who serves MASTER_PORT: the coordinator, or worker 0
+  bool is_store_on_main_port = false;  // static over several nodes: at the coordinator's own port
+  std::string master_addr;             // "" = the address of group rank 0
+  int64_t master_port = 0;             // 0 = the one that group rank 0 has reserved
+  Duration last_call{-1};              // negative: quiet of limits::kLastCall
+  Duration scale_up_interval{};
+  Duration heartbeat{};
+  Duration lease{};
+  bool operator==(const Terms&) const = default;
+};
+
+// Where an agent stands when it (again) registers.
+enum class Standing : int64_t { Idle, Running, Stopped, Done };
+
+struct Register {
+  Terms terms;
+  std::vector<std::string>
+      addresses;           // numeric; the first is the one it used to reach the coordinator
+  std::string local_addr;  // --local-addr; beats all addresses
+  int64_t nproc = 1;
+  std::string role;
+  std::optional<int64_t> node_rank;
+  int64_t reserved_port = 0;
+  Standing standing = Standing::Idle;
+  RoundNumber round;  // the last one it took part in
+  Epoch epoch;        // the greatest one it has seen
+};
+
+struct Ping {
+  int64_t seq = 0;
+};
+struct Started {
+  RoundNumber round;
+};
+struct Failed {
+  RoundNumber round;
+  WorkerEnd end;
+  bool is_fatal = false;  // no restart can heal it: the program could not be started
+};
+struct Done {
+  RoundNumber round;
+};
+// All workers of any round are reaped. Brings the port for the next round's worker 0.
+struct Stopped {
+  RoundNumber round;
+  int64_t reserved_port = 0;
+};
+// Workers are gone and the agent goes: not a death.
+struct Leave {
+  std::string why;
+};
+struct Ack {
+  bool is_success = false;
+};
+
+using AgentMessage =
+    std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack>;
+
+// ---------------------------------------------------------------- coordinator -> agent
+
+struct Welcome {
+  Epoch epoch;
+  std::string coordinator;  // its host name, for people
+  std::string version;
+  Duration
+      heartbeat{};  // zero: the agent lives in the coordinator's own process, no pings, no fence
+  Duration lease{};
+};
+struct Refused {
+  std::string why;
+};
+// No round for this agent yet.
+struct Wait {
+  std::string why;
+  bool is_spare = false;  // a round runs with max nodes; the join timeout does not count
+};
+struct World {
+  Epoch epoch;
+  RoundNumber round;
+  int64_t group_rank = 0;
+  int64_t group_size = 0;
+  int64_t base_rank = 0;
+  int64_t world_size = 0;
+  int64_t base_role_rank = 0;
+  int64_t role_world_size = 0;
+  std::string master_addr;
+  int64_t master_port = 0;
+  int64_t store_port = 0;  // the round's store at the coordinator (CPPRUN_STORE)
+  bool is_agent_store = false;
+  int64_t restart_count = 0;  // job-wide
+  int64_t max_restarts = 0;
+};
+struct Pong {
+  int64_t seq = 0;
+  Duration grant{};  // F: workers may live until the send time of the ping + grant (R6)
+};
+enum class StopCause : int64_t { Failure, NodeLost, NodeLeft, Growth, Operator };
+struct Stop {
+  RoundNumber round;
+  StopCause cause = StopCause::Failure;
+  std::string why;
+};
+struct Decided {
+  bool is_success = false;
+  std::string verdict;  // what failed first and what followed; empty after success
+};
+struct Bye {};
+
+using CoordinatorMessage = std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye>;
+
+}  // namespace cpprun::control
