@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Installs what is missing on Debian 12: the compiler and libraries, with --test what the tests need as well, with
+# --python (part of --test) a virtual environment .venv with torch and pytest. Quick when all is there.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+for_build=(ca-certificates g++ cmake ninja-build ccache libboost1.81-dev libcli11-dev nlohmann-json3-dev
+           libspdlog-dev libfmt-dev)
+for_python=(python3 python3-venv procps)
+for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 util-linux)
+
+usage() { echo "usage: tools/deps.sh [--test] [--python]"; }
+
+want=("${for_build[@]}")
+venv=no
+for option in "$@"; do
+  case $option in
+    --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes ;;
+    --python) want+=("${for_python[@]}"); venv=yes ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+done
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    echo "deps: not root and no sudo here; as root, run: $*" >&2
+    return 1
+  fi
+}
+
+missing_packages() {
+  local package
+  for package in "${want[@]}"; do
+    if [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then
+      echo "$package"
+    fi
+  done
+}
+
+install_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    echo "deps: this is not Debian; these packages, or what corresponds to them, must be there: ${want[*]}" >&2
+    return 0
+  fi
+  local missing
+  mapfile -t missing < <(missing_packages)
+  [ ${#missing[@]} -gt 0 ] || return 0
+  echo "deps: installing ${missing[*]}"
+  as_root apt-get -q update
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "${missing[@]}"
+}
+
+# The stamp holds the list that was installed.
+make_venv() {
+  local python=/usr/bin/python3 stamp=.venv/installed
+  [ -x "$python" ] || python=$(command -v python3)
+  if [ -f "$stamp" ] && cmp -s "$stamp" tools/requirements.txt && .venv/bin/python -c '' 2>/dev/null; then
+    return 0
+  fi
+  echo "deps: making .venv with torch (about 2.2 GB to fetch, 3.6 GB on disk)"
+  .venv/bin/python -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear .venv
+  .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps -r tools/requirements.txt
+  .venv/bin/python -c 'import torch, torch.distributed; assert torch.distributed.is_gloo_available()'
+  cp tools/requirements.txt "$stamp"
+}
+
+install_packages
+if [ "$venv" = yes ]; then make_venv; fi
