@@ -1,0 +1,131 @@
+"""Learns to read handwritten digits (data/README.md) with any number of workers, and survives the death of any.
+
+    cpprun --standalone --nproc_per_node=2 --max_restarts=3 examples/python/digits_ddp.py
+    python3 examples/python/digits_ddp.py      # alone
+
+After each training epoch global rank 0 writes a snapshot. Started again, by the launcher or by hand, training goes
+on from there, and ends with exactly the parameters of a run that nothing disturbed.
+"""
+import argparse
+import gzip
+import hashlib
+import os
+import pathlib
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+DATA = pathlib.Path(__file__).parent / "data" / "digits.csv.gz"
+TEST_SIZE = 360
+
+
+def say(text):
+    print(f"[rank {dist.get_rank()}] {text}", flush=True)
+
+
+def load_digits():
+    """Training and test set; the split is the same in every process."""
+    with gzip.open(DATA, "rt") as file:
+        rows = torch.tensor([[float(field) for field in line.split(",")] for line in file])
+    rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
+    images, labels = rows[:, :64] / 16, rows[:, 64].long()
+    return (TensorDataset(images[TEST_SIZE:], labels[TEST_SIZE:]), TensorDataset(images[:TEST_SIZE], labels[:TEST_SIZE]))
+
+
+def join():
+    if "RANK" in os.environ:
+        dist.init_process_group("gloo")
+    else:  # started by hand, without a launcher
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    say(f"started as process {os.getpid()}, one of {dist.get_world_size()}")
+
+
+def save_snapshot(path, model, optimizer, epochs_done):
+    """Written beside, flushed, renamed: whatever happens, `path` is a whole snapshot."""
+    part = f"{path}.part"
+    with open(part, "wb") as file:
+        torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict(),
+                    "epochs_done": epochs_done}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+
+
+def load_snapshot(path, model, optimizer):
+    """Number of finished training epochs; 0 if there is no snapshot."""
+    if not os.path.exists(path):
+        return 0
+    snapshot = torch.load(path, map_location="cpu")
+    model.module.load_state_dict(snapshot["model"])
+    optimizer.load_state_dict(snapshot["optimizer"])
+    return snapshot["epochs_done"]
+
+
+def train_epoch(epoch, model, optimizer, loader):
+    loader.sampler.set_epoch(epoch)
+    loss_sum = torch.zeros(1)
+    for images, labels in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        loss_sum += loss.detach()
+    dist.all_reduce(loss_sum)
+    return loss_sum.item() / len(loader) / dist.get_world_size()
+
+
+def count_right(model, test):
+    """Each rank reads every world-size-th image; the counts are added up."""
+    images, labels = (part[dist.get_rank()::dist.get_world_size()] for part in test.tensors)
+    with torch.no_grad():
+        right = (model.module(images).argmax(1) == labels).sum()
+    dist.all_reduce(right)
+    return right.item()
+
+
+def checksum(model):
+    state = model.module.state_dict()
+    return hashlib.sha256(b"".join(state[name].numpy().tobytes() for name in sorted(state))).hexdigest()[:16]
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--epochs", type=int, default=20, help="training epochs, default: 20")
+    parser.add_argument("--snapshot", default="digits.pt", help="snapshot file, default: digits.pt")
+    parser.add_argument("--sleep", type=float, default=0, help="seconds added to each training epoch, for watching")
+    return parser.parse_args()
+
+
+def main():
+    args = parse_args()
+    join()
+    is_first = dist.get_rank() == 0
+    train, test = load_digits()
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)))
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    loader = DataLoader(train, batch_size=64 // dist.get_world_size() or 1, sampler=DistributedSampler(train))
+
+    epochs_done = load_snapshot(args.snapshot, model, optimizer)
+    if is_first and epochs_done:
+        say(f"resuming from snapshot {args.snapshot}: {epochs_done} of {args.epochs} training epochs are done")
+    for epoch in range(epochs_done, args.epochs):
+        loss = train_epoch(epoch, model, optimizer, loader)
+        time.sleep(args.sleep)
+        if is_first:
+            save_snapshot(args.snapshot, model, optimizer, epoch + 1)
+            say(f"training epoch {epoch + 1} of {args.epochs} done, loss {loss:.4f}, snapshot saved")
+
+    right = count_right(model, test)
+    if is_first:
+        say(f"test accuracy {100 * right / TEST_SIZE:.1f} % ({right} of {TEST_SIZE} unseen digits read right)")
+        say(f"parameters {checksum(model)}")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
