@@ -113,7 +113,8 @@ struct Refused {
 // No round for this agent yet.
 struct Wait {
   std::string why;
-  bool is_spare = false;  // a round runs with max nodes; the join timeout does not count
+  bool is_spare = false;     // a round runs without it; the join timeout does not count
+  bool is_reminder = false;  // said again after limits::kSayWaiting; worth a line for people
 };
 struct World {
   Epoch epoch;

@@ -120,6 +120,7 @@ template <class V>
 void fields(V&& v, Wait& m) {
   v("why", m.why);
   v("is_spare", m.is_spare);
+  v("is_reminder", m.is_reminder);
 }
 template <class V>
 void fields(V&& v, World& m) {

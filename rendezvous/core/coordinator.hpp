@@ -1,0 +1,63 @@
+// Coordinator: all jobs of one rendezvous server. Takes decoded messages, checks who speaks, and
+// routes them by run id.
+//
+// A core: no I/O, no clock. The server carries out the effects.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/ids.hpp"
+#include "common/time.hpp"
+#include "rendezvous/core/effects.hpp"
+#include "rendezvous/core/membership.hpp"
+#include "rendezvous/protocol/control.hpp"
+
+namespace cpprun {
+
+struct CoordinatorOptions {
+  std::string host;  // our name, for people
+  Epoch epoch;       // greater than that of any coordinator before us at this endpoint
+  std::optional<Incarnation> embedded;  // the agent in our own process
+};
+
+class Coordinator {
+ public:
+  explicit Coordinator(CoordinatorOptions options) : options_(std::move(options)) {}
+
+  void on_connected(SessionId session, SessionFacts facts);
+  void on_message(Instant now, SessionId session, const control::AgentMessage& message,
+                  Effects& effects);
+  void on_closed(Instant now, SessionId session, Membership::Ending how, Effects& effects);
+  // Answer to WantStorePort; 0 if no port could be opened.
+  void on_store_port(Instant now, const std::string& run_id, int64_t port, Effects& effects);
+  void on_time(Instant now, Effects& effects);
+  Instant next_deadline() const;
+
+  size_t session_count() const { return sessions_.size(); }
+  const std::map<std::string, std::unique_ptr<Membership>>& jobs() const { return jobs_; }
+
+ private:
+  struct Session {
+    SessionFacts facts;
+    std::optional<control::Hello> hello;
+    bool is_registered = false;
+  };
+
+  void refuse(SessionId session, const std::string& why, Effects& effects) const;
+  void on_hello(SessionId id, Session& session, const control::Hello& hello, Effects& effects);
+  void on_register(Instant now, SessionId id, Session& session, const control::Register& message,
+                   Effects& effects);
+  Membership* job_for(const std::string& run_id, const control::Terms& terms, SessionId session,
+                      Effects& effects);
+  void forget_if_over(const std::string& run_id, Effects& effects);
+
+  const CoordinatorOptions options_;
+  int64_t jobs_begun_ = 0;  // each job's coordinator is an incarnation of its own
+  std::map<SessionId, Session> sessions_;
+  std::map<std::string, std::unique_ptr<Membership>> jobs_;  // by run id
+};
+
+}  // namespace cpprun

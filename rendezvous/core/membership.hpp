@@ -1,0 +1,134 @@
+// Membership: the coordinator of one job. Who is in it, which round runs, who has which rank, what
+// restarts are left, and how it ends. Rules R1 to R11 of docs/protocol.md; the comments in the .cpp
+// name them.
+//
+// A core: three doors, no I/O, no clock; the same calls in the same order give the same effects.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "common/ids.hpp"
+#include "common/result.hpp"
+#include "common/time.hpp"
+#include "rendezvous/core/budget.hpp"
+#include "rendezvous/core/effects.hpp"
+#include "rendezvous/core/node.hpp"
+#include "rendezvous/core/ranking.hpp"
+#include "rendezvous/protocol/control.hpp"
+
+namespace cpprun {
+
+struct MembershipOptions {
+  std::string run_id;
+  std::string coordinator;  // our host's name, for people
+  Epoch epoch;
+  std::optional<Incarnation> embedded;  // the agent in our own process
+};
+
+class Membership {
+ public:
+  // How the connection of an agent ended.
+  enum class Ending { Fin, Reset };
+  enum class Phase { Gathering, Running, Stopping, Deciding, Ended };
+
+  // The first agent's terms are the job's.
+  Membership(MembershipOptions options, const control::Terms& terms, Effects& effects);
+
+  // An agent said hello and registered, on a connection whose number is newer than any it had. A
+  // refusal is sent and the connection closed.
+  void on_register(Instant now, SessionId session, const control::Hello& hello,
+                   const control::Register& message, const SessionFacts& facts, Effects& effects);
+  // Requires: `session` belongs to an agent of this job.
+  void on_message(Instant now, SessionId session, const control::AgentMessage& message,
+                  Effects& effects);
+  void on_closed(Instant now, SessionId session, Ending how, Effects& effects);
+  // The port that WantStorePort asked for; 0 if none could be opened.
+  void on_store_port(Instant now, int64_t port, Effects& effects);
+  void on_time(Instant now, Effects& effects);
+  Instant next_deadline() const;
+
+  bool has_session(SessionId session) const { return sessions_.contains(session); }
+  // No node is left and nothing can come: the coordinator may forget the job.
+  bool is_over() const { return nodes_.empty(); }
+
+  // For status pages and tests.
+  Phase phase() const { return phase_; }
+  RoundNumber round() const { return round_; }
+  const Budget& budget() const { return budget_; }
+  const control::Terms& terms() const { return terms_; }
+  const std::map<Incarnation, Node>& nodes() const { return nodes_; }
+  std::string why_no_round() const;  // "" while one runs
+
+ private:
+  // Joining (membership.cpp).
+  Status admit(const Node* known, const control::Hello& hello,
+               const control::Register& message) const;
+  Node& take_in(Instant now, SessionId session, const control::Hello& hello,
+                const control::Register& message, const SessionFacts& facts, Effects& effects);
+  void place(Instant now, Node& node, Effects& effects);
+  void resume(Node& node, Effects& effects);
+  void say_wait(const Node& node, bool is_reminder, Effects& effects) const;
+
+  // What members say (membership.cpp).
+  void on_failed(Node& node, const control::Failed& message, Effects& effects);
+  void on_done(Node& node, RoundNumber round, Effects& effects);
+  void on_stopped(Node& node, const control::Stopped& message, Effects& effects);
+  void on_ack(Node& node, Effects& effects);
+
+  // Losses (membership.cpp).
+  void node_is_gone(Incarnation incarnation, control::StopCause cause, const std::string& why,
+                    Effects& effects);
+  void bury_the_dead(Instant now, Effects& effects);
+  void end_leases(Instant now, Effects& effects);
+
+  // Rounds (membership_rounds.cpp).
+  void request_stop(control::StopCause cause, const std::string& why, Effects& effects);
+  void grow_if_due(Instant now, Effects& effects);
+  void settle(Instant now, Effects& effects);
+  void try_form(Instant now, Effects& effects);
+  void form(Effects& effects);
+  control::World world_for(const Node& node, const RankShare& share, const std::string& master_addr,
+                           int64_t master_port, int64_t store_port) const;
+  void decide(Effects& effects);
+  void say_waiting(Instant now, Effects& effects);
+  void update_ready(const Node& node);
+  void send(const Node& node, control::CoordinatorMessage message, Effects& effects) const;
+
+  bool is_member(Incarnation incarnation) const { return worlds_.contains(incarnation); }
+  bool may_grow() const;
+  Node* find(SessionId session);
+  Instant last_call_deadline() const;
+  Instant growth_deadline() const;
+
+  const MembershipOptions options_;
+  const control::Terms terms_;
+  Budget budget_;
+
+  // Iterated where the order reaches messages, hence ordered.
+  std::map<Incarnation, Node> nodes_;
+  std::map<SessionId, Incarnation> sessions_;
+  std::set<Incarnation> ready_;  // nodes that may take part in the next round
+
+  Phase phase_ = Phase::Gathering;
+  RoundNumber round_;                             // the newest that was formed
+  std::map<Incarnation, control::World> worlds_;  // members of round_, with what each was told (R1)
+  std::set<Incarnation> done_;         // members that said done(round_); kept when they go
+  std::set<Incarnation> pending_;      // Stopping: not yet stopped; Deciding: not yet acknowledged
+  std::optional<int64_t> store_port_;  // open and unused
+
+  int64_t arrivals_ = 0;
+  Instant arrived_at_;                     // the newest registration while gathering
+  std::optional<Instant> min_reached_at_;  // since when min nodes are ready
+  std::optional<Instant> grew_at_;         // last restart for a newcomer
+  Instant say_waiting_at_ = Instant::never();
+  Instant next_burial_ = Instant::never();     // no dead node's grace ends before
+  Instant next_lease_end_ = Instant::never();  // no lease ends before
+
+  std::optional<std::string> failing_;  // verdict: the job fails as soon as the round is over
+  control::Decided decision_;
+};
+
+}  // namespace cpprun

@@ -1,0 +1,229 @@
+// Membership: how rounds form, stop and end.
+#include <algorithm>
+
+#include "common/check.hpp"
+#include "common/limits.hpp"
+#include "common/text.hpp"
+#include "rendezvous/core/membership.hpp"
+
+namespace cpprun {
+
+using control::StopCause;
+
+void Membership::send(const Node& node, control::CoordinatorMessage message,
+                      Effects& effects) const {
+  if (node.is_connected()) effects.push_back(Send{*node.session, std::move(message)});
+}
+
+void Membership::update_ready(const Node& node) {
+  if (node.is_ready()) {
+    ready_.insert(node.id.incarnation);
+  } else {
+    ready_.erase(node.id.incarnation);
+  }
+}
+
+// ---------------------------------------------------------------- stopping
+
+// One stop to all members (R3). The round is over when each has stopped or is gone (R2).
+void Membership::request_stop(StopCause cause, const std::string& why, Effects& effects) {
+  if (phase_ != Phase::Running) return;
+  phase_ = Phase::Stopping;
+  effects.push_back(
+      Note{Note::Level::Info, "stop", "round " + std::to_string(round_.value) + " stops: " + why});
+  for (const auto& [incarnation, world] : worlds_) {
+    auto it = nodes_.find(incarnation);
+    if (it == nodes_.end() || it->second.work == Node::Work::Stopped) continue;
+    pending_.insert(incarnation);
+    send(it->second, control::Stop{round_, cause, why}, effects);
+  }
+}
+
+// Follows up whatever an event has made possible.
+void Membership::settle(Instant now, Effects& effects) {
+  if (phase_ == Phase::Stopping && pending_.empty()) {
+    phase_ = Phase::Gathering;
+    say_waiting_at_ = now + limits::kSayWaiting;
+    if (failing_) {
+      decision_ = control::Decided{false, *failing_};
+      decide(effects);
+    }
+  }
+  if (phase_ == Phase::Gathering) try_form(now, effects);
+  if (phase_ == Phase::Deciding && pending_.empty()) {
+    phase_ = Phase::Ended;
+    for (const auto& [incarnation, node] : nodes_) send(node, control::Bye{}, effects);
+  }
+}
+
+// ---------------------------------------------------------------- growing
+
+// A newcomer may be taken in. Not once a node has finished its part: its work would be done again.
+bool Membership::may_grow() const {
+  return phase_ == Phase::Running && done_.empty() && !ready_.empty() &&
+         static_cast<int64_t>(worlds_.size()) < terms_.max_nodes;
+}
+
+Instant Membership::growth_deadline() const {
+  if (!may_grow()) return Instant::never();
+  return grew_at_ ? *grew_at_ + terms_.scale_up_interval : Instant{};
+}
+
+void Membership::grow_if_due(Instant now, Effects& effects) {
+  if (now < growth_deadline()) return;
+  grew_at_ = now;
+  request_stop(StopCause::Growth, "a node joins", effects);
+}
+
+// ---------------------------------------------------------------- forming
+
+Instant Membership::last_call_deadline() const {
+  bool is_waiting = phase_ == Phase::Gathering && min_reached_at_ && worlds_.empty();
+  if (!is_waiting) return Instant::never();
+  if (terms_.last_call >= Duration{}) return *min_reached_at_ + terms_.last_call;
+  return std::min(arrived_at_ + limits::kLastCall, *min_reached_at_ + limits::kLastCallMax);
+}
+
+void Membership::try_form(Instant now, Effects& effects) {
+  auto ready = static_cast<int64_t>(ready_.size());
+  if (ready < terms_.min_nodes) {
+    min_reached_at_.reset();
+    if (say_waiting_at_.is_never() && !nodes_.empty()) say_waiting_at_ = now + limits::kSayWaiting;
+    return;
+  }
+  if (!min_reached_at_) min_reached_at_ = now;
+  if (!terms_.is_store_on_main_port && !store_port_) return;  // on_store_port() comes
+  bool is_first = worlds_.empty();
+  if (ready < terms_.max_nodes && is_first && now < last_call_deadline()) return;
+  form(effects);
+}
+
+void Membership::form(Effects& effects) {
+  std::vector<Node*> ready;
+  RoundNumber newest = round_;
+  for (Incarnation incarnation : ready_) {
+    ready.push_back(&nodes_.at(incarnation));
+    newest = std::max(newest, ready.back()->facts.round);
+  }
+  std::vector<Node*> ranked = rank_nodes(ready, terms_.max_nodes, terms_.has_fixed_ranks);
+  round_ = RoundNumber(newest.value + 1);
+  phase_ = Phase::Running;
+  min_reached_at_.reset();
+  say_waiting_at_ = Instant::never();
+  worlds_.clear();
+  done_.clear();
+
+  int64_t store_port = terms_.is_store_on_main_port ? 0 : *store_port_;
+  effects.push_back(ServeStore{options_.run_id, round_, store_port});
+  std::string master = terms_.master_addr;
+  if (master.empty()) master = reachable_address(*ranked.front(), ranked);
+  int64_t port = terms_.master_port;
+  if (port == 0) port = terms_.is_agent_store ? store_port : ranked.front()->facts.reserved_port;
+  std::vector<RankShare> shares = share_ranks(ranked);
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    Node& node = *ranked[i];
+    node.group_rank = static_cast<int64_t>(i);
+    node.work = Node::Work::Starting;
+    control::World world = world_for(node, shares[i], master, port, store_port);
+    world.group_size = static_cast<int64_t>(ranked.size());
+    worlds_.emplace(node.id.incarnation, world);
+    send(node, world, effects);
+    ready_.erase(node.id.incarnation);
+  }
+  for (Incarnation spare : ready_) say_wait(nodes_.at(spare), false, effects);
+  if (!terms_.is_store_on_main_port) {
+    store_port_.reset();
+    effects.push_back(WantStorePort{options_.run_id});
+  }
+  effects.push_back(
+      Note{Note::Level::Info, "round",
+           "round " + std::to_string(round_.value) + " of job '" + options_.run_id +
+               "': " + text::count(ranked.size(), "node") + ", " +
+               text::count(static_cast<size_t>(shares.front().world_size), "worker")});
+}
+
+control::World Membership::world_for(const Node& node, const RankShare& share,
+                                     const std::string& master_addr, int64_t master_port,
+                                     int64_t store_port) const {
+  control::World world;
+  world.epoch = options_.epoch;
+  world.round = round_;
+  world.group_rank = *node.group_rank;
+  world.base_rank = share.base_rank;
+  world.world_size = share.world_size;
+  world.base_role_rank = share.base_role_rank;
+  world.role_world_size = share.role_world_size;
+  world.master_addr = master_addr;
+  world.master_port = master_port;
+  world.store_port = store_port;
+  world.is_agent_store = terms_.is_agent_store;
+  world.restart_count = budget_.used();
+  world.max_restarts = budget_.max();
+  return world;
+}
+
+void Membership::on_store_port(Instant now, int64_t port, Effects& effects) {
+  if (port == 0) {
+    effects.push_back(Note{Note::Level::Warning, "no_store_port",
+                           "no port for the next round's store could be opened"});
+    failing_ = "the coordinator could not open a port for the round's store";
+    if (phase_ == Phase::Gathering) {
+      decision_ = control::Decided{false, *failing_};
+      decide(effects);
+    }
+    return;
+  }
+  store_port_ = port;
+  settle(now, effects);
+}
+
+// ---------------------------------------------------------------- the end
+
+// decision_ goes to all that are connected; each keeps it and acknowledges (R9).
+void Membership::decide(Effects& effects) {
+  phase_ = Phase::Deciding;
+  pending_.clear();
+  for (const auto& [incarnation, node] : nodes_) {
+    if (!node.is_connected()) continue;
+    send(node, decision_, effects);
+    pending_.insert(incarnation);
+  }
+  say_waiting_at_ = Instant::never();
+  effects.push_back(DropStores{options_.run_id});
+  effects.push_back(Note{Note::Level::Info, "decided",
+                         decision_.is_success ? "all workers ended well" : decision_.verdict});
+}
+
+// ---------------------------------------------------------------- telling why
+
+std::string Membership::why_no_round() const {
+  switch (phase_) {
+    case Phase::Running:
+      return static_cast<int64_t>(worlds_.size()) >= terms_.max_nodes
+                 ? "a round runs with " + text::count(worlds_.size(), "node") +
+                       ", the most that --nnodes allows; this node is a spare"
+                 : "a round runs; this node is taken in with the next one";
+    case Phase::Stopping:
+      return "the last round is stopping; " + text::count(pending_.size(), "node") +
+             " still have workers";
+    case Phase::Gathering:
+      return std::to_string(ready_.size()) + " of at least " + std::to_string(terms_.min_nodes) +
+             " nodes are here" +
+             (terms_.min_nodes == terms_.max_nodes
+                  ? ""
+                  : " (at most " + std::to_string(terms_.max_nodes) + ")");
+    case Phase::Deciding:
+    case Phase::Ended:
+      return "the job is over";
+  }
+  return "";
+}
+
+void Membership::say_waiting(Instant now, Effects& effects) {
+  say_waiting_at_ = now + limits::kSayWaiting;
+  for (const auto& [incarnation, node] : nodes_) {
+    if (!is_member(incarnation) || phase_ == Phase::Gathering) say_wait(node, true, effects);
+  }
+}
+
+}  // namespace cpprun

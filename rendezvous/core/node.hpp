@@ -1,0 +1,45 @@
+// Node: what a coordinator knows of one agent of its job.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/ids.hpp"
+#include "common/time.hpp"
+#include "rendezvous/protocol/control.hpp"
+
+namespace cpprun {
+
+// What the server knows of a connection that no message says.
+struct SessionFacts {
+  std::string peer_address;   // numeric
+  std::string local_address;  // numeric: where the agent reached us
+};
+
+struct Node {
+  // Present: in touch or only silent. Dead: evidence by R4; its workers are gone `kDeathGrace`
+  // later. A node that left, was lost (R5) or whose grace is over is forgotten.
+  enum class Life { Present, Dead };
+  // Where its workers stand, as far as it told us. Idle: no part in the current round.
+  enum class Work { Idle, Starting, Running, Stopped, Done };
+
+  NodeId id;
+  control::Register facts;
+  SessionFacts session_facts;
+  std::optional<SessionId> session;
+  int64_t connection = 0;
+  Life life = Life::Present;
+  Work work = Work::Idle;
+  bool is_embedded = false;           // lives in the coordinator's own process: no lease, no fence
+  std::optional<int64_t> group_rank;  // in the newest round that it took part in
+  int64_t arrival = 0;                // order of first registration
+  Instant heard_at;                   // receipt of its last message
+  Instant dead_at;                    // Life::Dead only
+
+  bool is_connected() const { return life == Life::Present && session.has_value(); }
+  bool has_workers() const { return work == Work::Starting || work == Work::Running; }
+  // May take part in the next round.
+  bool is_ready() const { return is_connected() && (work == Work::Idle || work == Work::Stopped); }
+};
+
+}  // namespace cpprun

@@ -1,0 +1,76 @@
+#include "rendezvous/core/status.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace cpprun {
+namespace {
+
+using nlohmann::json;
+
+const char* name_of(Membership::Phase phase) {
+  switch (phase) {
+    case Membership::Phase::Gathering:
+      return "gathering";
+    case Membership::Phase::Running:
+      return "running";
+    case Membership::Phase::Stopping:
+      return "stopping";
+    case Membership::Phase::Deciding:
+      return "deciding";
+    case Membership::Phase::Ended:
+      return "ended";
+  }
+  return "unknown";
+}
+
+const char* name_of(const Node& node) {
+  if (node.life == Node::Life::Dead) return "dead";
+  if (!node.session) return "silent";
+  switch (node.work) {
+    case Node::Work::Idle:
+      return "idle";
+    case Node::Work::Starting:
+      return "starting";
+    case Node::Work::Running:
+      return "running";
+    case Node::Work::Stopped:
+      return "stopped";
+    case Node::Work::Done:
+      return "done";
+  }
+  return "unknown";
+}
+
+json to_json(const Node& node) {
+  json object = {{"name", node.id.name},
+                 {"state", name_of(node)},
+                 {"nproc", node.facts.nproc},
+                 {"role", node.facts.role},
+                 {"address", node.session_facts.peer_address}};
+  object["group_rank"] = node.group_rank ? json(*node.group_rank) : json(nullptr);
+  return object;
+}
+
+json to_json(const Membership& job) {
+  json nodes = json::array();
+  for (const auto& [incarnation, node] : job.nodes()) nodes.push_back(to_json(node));
+  return {{"phase", name_of(job.phase())},
+          {"round", job.round().value},
+          {"min_nodes", job.terms().min_nodes},
+          {"max_nodes", job.terms().max_nodes},
+          {"restarts_used", job.budget().used()},
+          {"max_restarts", job.budget().max()},
+          {"why_no_round", job.phase() == Membership::Phase::Running ? "" : job.why_no_round()},
+          {"nodes", nodes}};
+}
+
+}  // namespace
+
+std::string status_json(const Coordinator& coordinator) {
+  json jobs = json::object();
+  for (const auto& [run_id, job] : coordinator.jobs()) jobs[run_id] = to_json(*job);
+  json all = {{"version", CPPRUN_VERSION}, {"jobs", jobs}};
+  return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace cpprun
