@@ -1,0 +1,108 @@
+// Agent: states x events of one node. Joins, starts the workers it is told to start, stops them,
+// says how they ended, and knows when the run is over. Rules R1, R4, R6 and R9 of docs/protocol.md.
+//
+// A core: no I/O, no clock; the same calls in the same order give the same effects.
+//
+//   Joining --world--> Starting --grant--> Running --all 0, quiet--> Done --bye--> Ended
+//      ^                                      | failure, stop, fence     | stop
+//      |                                      v                          v
+//      +------------- Stopped <--quiet--- Stopping                    Stopped
+//   any --signal--> Leaving --quiet--> Ended
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/effects.hpp"
+#include "agent/core/grant.hpp"
+#include "common/ids.hpp"
+#include "common/result.hpp"
+#include "common/time.hpp"
+#include "common/worker_end.hpp"
+#include "rendezvous/protocol/control.hpp"
+
+namespace cpprun::agent {
+
+struct AgentOptions {
+  control::Hello hello;     // connection number apart
+  control::Register facts;  // standing, round, epoch, port and addresses apart
+  Duration join_timeout{};
+  Duration stop_grace{};
+};
+
+class Agent {
+ public:
+  enum class State { Joining, Starting, Running, Stopping, Stopped, Done, Leaving, Ended };
+
+  explicit Agent(AgentOptions options) : options_(std::move(options)) {}
+
+  // Once, before everything else.
+  void start(Instant now, Effects& effects);
+
+  // A connection to the coordinator stands; `addresses` are ours on it.
+  void on_connected(Instant now, std::vector<std::string> addresses, Effects& effects);
+  void on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects);
+  void on_disconnected(Instant now, Effects& effects);
+  // The connection can't be made any more, whatever the time: the text says why.
+  void on_unreachable(Instant now, const Error& error, Effects& effects);
+
+  void on_worker_end(Instant now, const WorkerEnd& end, Effects& effects);
+  // All workers are reaped, nothing of them is left, their output is written.
+  void on_quiet(Instant now, Effects& effects);
+  void on_start_failed(Instant now, const Error& error, Effects& effects);
+  void on_port(Instant now, int64_t port, Effects& effects);
+  void on_signal(Instant now, int signal, Effects& effects);
+
+  void on_time(Instant now, Effects& effects);
+  Instant next_deadline() const;
+
+  State state() const { return state_; }
+  bool has_workers() const;
+
+ private:
+  void on(Instant now, const control::Welcome& message, Effects& effects);
+  void on(Instant now, const control::Refused& message, Effects& effects);
+  void on(Instant now, const control::Wait& message, Effects& effects);
+  void on(Instant now, const control::World& message, Effects& effects);
+  void on(Instant now, const control::Pong& message, Effects& effects);
+  void on(Instant now, const control::Stop& message, Effects& effects);
+  void on(Instant now, const control::Decided& message, Effects& effects);
+  void on(Instant now, const control::Bye& message, Effects& effects);
+
+  bool is_stopping_under_fence() const;
+  bool is_past_fence(Instant now) const;
+  bool is_fenced() const { return heartbeat_ > Duration{}; }
+  control::Standing standing() const;
+  void ping(Instant now, Effects& effects);
+  void start_if_granted(Instant now, Effects& effects);
+  void stop_workers(Duration grace, Effects& effects);
+  void become_stopped(Instant now, Effects& effects);
+  void finish(Finish finish, Effects& effects);
+  void give_up_joining(Effects& effects);
+
+  AgentOptions options_;
+  State state_ = State::Joining;
+  bool is_connected_ = false;
+  bool is_spare_ = false;
+  bool wants_port_for_stopped_ = false;
+  bool fence_killed_ = false;  // this round's workers got KILL because the grant ended
+  int64_t connection_ = 0;
+  int64_t port_ = 0;
+  Epoch epoch_;
+  control::World world_;                // the newest; its round is the newest seen
+  std::vector<WorkerEnd> ends_;         // of world_
+  std::vector<WorkerEnd> failed_ends_;  // of the last round that had a failure here
+  std::optional<control::Failed>
+      unreported_;  // a failure that may not have reached the coordinator
+  std::optional<control::Decided> decided_;
+  int signal_ = 0;  // why we leave
+  std::string last_wait_;
+
+  Duration heartbeat_{};  // zero: in the coordinator's own process
+  Grant grant_;
+  Instant ping_at_ = Instant::never();
+  Instant join_deadline_ = Instant::never();
+};
+
+}  // namespace cpprun::agent

@@ -1,0 +1,102 @@
+// AgentConfig: everything that one run of the launcher was asked to do, checked and resolved. The
+// launcher makes it from flags and environment; the daemon reads it and nothing else (no getenv, no
+// defaults of its own).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/endpoint.hpp"
+#include "common/limits.hpp"
+#include "common/time.hpp"
+
+namespace cpprun {
+
+enum class Backend { Static, Cpprun };    // c10d is another name of Cpprun
+enum class WorkerStore { Rank0, Agent };  // who serves MASTER_PORT: docs/supervision.md
+enum class PassLocalRank {
+  No,
+  Dash,
+  Underscore
+};  // --local-rank=N / --local_rank=N before the script's arguments
+
+// Values of --rdzv-conf; times as the rendezvous protocol names them.
+struct RendezvousConf {
+  Duration join_timeout =
+      limits::kJoinTimeout;                 // for Static: key `timeout`, default kStaticTimeout
+  std::optional<Duration> last_call;        // unset: kLastCall of quiet, at most kLastCallMax
+  Duration heartbeat = limits::kHeartbeat;  // keep_alive_interval
+  Duration lease = limits::kLease;          // keep_alive_interval x keep_alive_max_attempt
+  Duration scale_up_interval = limits::kScaleUpInterval;
+  std::optional<bool> is_host;
+  size_t store_value_bytes = limits::kStoreValueBytes;  // own key: store_value_limit_mb
+};
+
+struct RendezvousConfig {
+  Backend backend = Backend::Cpprun;
+  bool is_standalone = false;  // one node, own server on a free loopback port
+  Endpoint
+      endpoint;  // where the coordinator is met; Static over several nodes: master_addr:master_port
+  std::string run_id;
+  int min_nodes = 1;
+  int max_nodes = 1;
+  std::optional<int> node_rank;  // Static: the group rank; otherwise only a wish
+  std::string local_addr;        // what other nodes reach this one by; empty: found out
+  RendezvousConf conf;
+  WorkerStore worker_store = WorkerStore::Rank0;
+  std::optional<std::string>
+      master_addr;  // fixed by the user (Static); unset: the address of group rank 0
+  std::optional<uint16_t>
+      master_port;  // fixed by the user (Static on one node); unset: a fresh one each round
+};
+
+// Bit set of --redirects / --tee: 1 stdout, 2 stderr.
+struct StreamBits {
+  uint8_t bits = 0;
+  bool has_out() const { return (bits & 1) != 0; }
+  bool has_err() const { return (bits & 2) != 0; }
+};
+
+struct LogConfig {
+  std::string
+      dir;  // empty: a temporary folder, removed after success; "/dev/null": no files at all
+  std::vector<StreamBits> redirects;                // by local rank, always nproc entries
+  std::vector<StreamBits> tee;                      // by local rank, always nproc entries
+  std::optional<std::set<int>> local_ranks_filter;  // only these local ranks reach the console
+  std::vector<std::string> duplicate_stdout_filters;
+  std::vector<std::string> duplicate_stderr_filters;
+  // Macros ${role_name} ${local_rank} ${rank} ${hostname}; unset: "[${role_name}${local_rank}]:".
+  std::optional<std::string> prefix_template;
+};
+
+struct WorkerConfig {
+  int nproc = 1;
+  std::string role = "default";
+  std::vector<std::string>
+      program;  // as it is: interpreter and its options, or the executable; never empty
+  std::vector<std::string> arguments;  // may hold ${local_rank}; $$ is $
+  std::string title;                   // how summaries name the job: the script, else the program
+  PassLocalRank pass_local_rank = PassLocalRank::No;
+  bool is_virtual_local_rank = false;
+  std::string numa_binding;          // empty: none; else one of torchrun's four words
+  bool set_omp_num_threads = false;  // nproc > 1 and the variable was unset
+};
+
+struct AgentConfig {
+  RendezvousConfig rendezvous;
+  WorkerConfig workers;
+  LogConfig logs;
+  int max_restarts = 0;
+  Duration stop_grace = limits::kStopGrace;  // TERM to KILL, for every stop
+  std::vector<int> signals;                  // to catch and forward
+  std::string signals_text;                  // as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
+  std::vector<std::string> environment;      // the launcher's own, "NAME=value"
+  std::string temporary_dir;                 // TMPDIR, else /tmp
+  std::string own_error_file;  // TORCHELASTIC_ERROR_FILE of the launcher itself; "" = none
+  std::string event_log_handler = "null";  // null or console
+};
+
+}  // namespace cpprun

@@ -1,0 +1,76 @@
+// What the agent's core wishes to happen. Plain data; the daemon carries it out, the simulator too.
+//
+// Ordering contract: carried out front to back. `WantPort` is answered by Agent::on_port() before
+// anything else happens.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/time.hpp"
+#include "common/worker_end.hpp"
+#include "rendezvous/protocol/control.hpp"
+
+namespace cpprun::agent {
+
+// A message for the coordinator; dropped while there is no connection (what matters is said again
+// on registering).
+struct Tell {
+  control::AgentMessage message;
+};
+
+// End the connection after what was told. FIN is a farewell; in every other case it is reset (R4).
+struct Disconnect {
+  bool is_reset = false;
+};
+
+struct StartWorkers {
+  control::World world;
+};
+
+// TERM-like signal and CONT to all workers at once, KILL after `grace`.
+struct StopWorkers {
+  int signal = 0;
+  Duration grace{};
+};
+
+// Reserve a port for worker 0 of the next round.
+struct WantPort {};
+
+// The guardian kills the workers at this time if nobody moves it (R6).
+struct Fence {
+  Instant deadline;
+};
+
+// A worker has failed, the first one of its round here: for the console.
+struct FirstFailure {
+  WorkerEnd end;
+  control::World world;
+};
+
+struct Note {
+  enum class Level { Debug, Info, Warning } level = Level::Info;
+  std::string text;
+};
+
+// The run is over. Nothing follows.
+struct Finish {
+  enum class How {
+    Success,
+    Failure,  // decided by the coordinator: workers failed, or a node could not start them
+    Error,    // refused, timed out, cut off: `text` says it
+    Signal,   // ended by a signal to us
+  };
+  How how = How::Success;
+  int signal = 0;
+  std::string text;             // the verdict, or the error
+  std::vector<WorkerEnd> ends;  // of the last round here that had a failure
+  int64_t restarts_used = 0;
+};
+
+using Effect = std::variant<Tell, Disconnect, StartWorkers, StopWorkers, WantPort, Fence,
+                            FirstFailure, Note, Finish>;
+using Effects = std::vector<Effect>;
+
+}  // namespace cpprun::agent

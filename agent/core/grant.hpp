@@ -1,0 +1,43 @@
+// Grant: until when this agent may have workers alive (R6), from the pings it sent and the pongs it
+// got.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "common/time.hpp"
+
+namespace cpprun::agent {
+
+// Pings in flight are remembered with their send time; a pong moves the deadline to that time plus
+// the grant.
+class Grant {
+ public:
+  // Sequence number of the ping to send now.
+  int64_t on_ping_sent(Instant now);
+  // True if the deadline moved.
+  bool on_pong(int64_t seq, Duration grant);
+  // Pings of an older connection are never answered on a newer one.
+  void on_disconnected() { in_flight_.clear(); }
+
+  // Workers must be gone by then; the beginning of time before the first pong.
+  Instant deadline() const { return deadline_; }
+  // When TERM is due so that workers have time before the deadline: one second, or half the grant
+  // if it is below 2 s.
+  Instant term_at() const { return deadline_ - notice_; }
+
+ private:
+  struct Sent {
+    int64_t seq;
+    Instant at;
+  };
+  static constexpr size_t kInFlightMax =
+      64;  // a minute of pings; older ones grant nothing any more
+
+  std::deque<Sent> in_flight_;
+  int64_t last_seq_ = 0;
+  Instant deadline_;
+  Duration notice_{};
+};
+
+}  // namespace cpprun::agent

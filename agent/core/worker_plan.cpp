@@ -1,0 +1,131 @@
+#include "agent/core/worker_plan.hpp"
+
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "agent/core/template.hpp"
+#include "common/text.hpp"
+
+namespace cpprun::agent {
+namespace {
+
+constexpr const char* kDefaultPrefix = "[${role_name}${local_rank}]:";
+
+using Variable = std::pair<std::string, std::string>;
+
+std::optional<std::string> inherited(const AgentConfig& config, std::string_view name) {
+  for (const std::string& entry : config.environment) {
+    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+// The variables that say which device worker `local_rank` may see, in the order in which they
+// count.
+std::vector<std::string> device_list(const AgentConfig& config) {
+  std::optional<std::string> devices = inherited(config, "CUDA_VISIBLE_DEVICES");
+  if (!devices || devices->empty()) return {};
+  return text::split(*devices, ',');
+}
+
+std::string virtual_device(const AgentConfig& config, int local_rank) {
+  std::vector<std::string> devices = device_list(config);
+  if (devices.empty()) return std::to_string(local_rank);
+  return devices.at(static_cast<size_t>(local_rank));
+}
+
+std::vector<Variable> rank_variables(const AgentConfig& config, const control::World& world,
+                                     int local_rank) {
+  bool is_virtual = config.workers.is_virtual_local_rank;
+  auto text = [](int64_t number) { return std::to_string(number); };
+  return {{"LOCAL_RANK", text(is_virtual ? 0 : local_rank)},
+          {"RANK", text(world.base_rank + local_rank)},
+          {"GROUP_RANK", text(world.group_rank)},
+          {"ROLE_RANK", text(world.base_role_rank + local_rank)},
+          {"ROLE_NAME", config.workers.role},
+          {"LOCAL_WORLD_SIZE", text(config.workers.nproc)},
+          {"WORLD_SIZE", text(world.world_size)},
+          {"GROUP_WORLD_SIZE", text(world.group_size)},
+          {"ROLE_WORLD_SIZE", text(world.role_world_size)},
+          {"MASTER_ADDR", world.master_addr},
+          {"MASTER_PORT", text(world.master_port)}};
+}
+
+std::vector<Variable> elastic_variables(const AgentConfig& config, const control::World& world,
+                                        const WorkerPlace& place) {
+  return {{"TORCHELASTIC_RESTART_COUNT", std::to_string(world.restart_count)},
+          {"TORCHELASTIC_MAX_RESTARTS", std::to_string(world.max_restarts)},
+          {"TORCHELASTIC_RUN_ID", config.rendezvous.run_id},
+          {"TORCHELASTIC_USE_AGENT_STORE", world.is_agent_store ? "True" : "False"},
+          {"TORCHELASTIC_SIGNALS_TO_HANDLE", config.signals_text},
+          {"TORCHELASTIC_ERROR_FILE", place.error_file},
+          {"CPPRUN_ROUND", std::to_string(world.round.value)},
+          {"CPPRUN_STORE", place.store},
+          {"CPPRUN_TOKEN", place.token}};
+}
+
+std::vector<Variable> optional_variables(const AgentConfig& config, int local_rank) {
+  std::vector<Variable> variables;
+  if (!inherited(config, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {
+    variables.emplace_back("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+  }
+  if (config.workers.set_omp_num_threads) variables.emplace_back("OMP_NUM_THREADS", "1");
+  if (config.workers.is_virtual_local_rank) {
+    variables.emplace_back("CUDA_VISIBLE_DEVICES", virtual_device(config, local_rank));
+  }
+  return variables;
+}
+
+}  // namespace
+
+std::vector<std::string> worker_argv(const WorkerConfig& config, int local_rank) {
+  std::vector<std::string> argv = config.program;
+  std::string rank = std::to_string(local_rank);
+  if (config.pass_local_rank == PassLocalRank::Dash) argv.push_back("--local-rank=" + rank);
+  if (config.pass_local_rank == PassLocalRank::Underscore) argv.push_back("--local_rank=" + rank);
+  for (const std::string& argument : config.arguments) {
+    argv.push_back(safe_substitute(argument, {{"local_rank", rank}}));
+  }
+  return argv;
+}
+
+std::vector<std::string> worker_environment(const AgentConfig& config, const control::World& world,
+                                            const WorkerPlace& place, int local_rank) {
+  std::vector<Variable> ours = rank_variables(config, world, local_rank);
+  for (Variable& v : elastic_variables(config, world, place)) ours.push_back(std::move(v));
+  for (Variable& v : optional_variables(config, local_rank)) ours.push_back(std::move(v));
+  std::set<std::string_view> replaced;
+  for (const Variable& v : ours) replaced.insert(v.first);
+  std::vector<std::string> all;
+  for (const std::string& entry : config.environment) {
+    std::string_view name = std::string_view(entry).substr(0, entry.find('='));
+    if (!replaced.contains(name)) all.push_back(entry);
+  }
+  for (const auto& [name, value] : ours) all.push_back(name + "=" + value);
+  return all;
+}
+
+std::string line_prefix(const AgentConfig& config, const control::World& world,
+                        const WorkerPlace& place, int local_rank) {
+  Macros macros{{"role_name", config.workers.role},
+                {"local_rank", std::to_string(local_rank)},
+                {"rank", std::to_string(world.base_rank + local_rank)},
+                {"hostname", place.host_name.substr(0, place.host_name.find('.'))}};
+  return safe_substitute(config.logs.prefix_template.value_or(kDefaultPrefix), macros);
+}
+
+Status check_virtual_devices(const AgentConfig& config) {
+  size_t listed = device_list(config).size();
+  auto needed = static_cast<size_t>(config.workers.nproc);
+  if (!config.workers.is_virtual_local_rank || listed == 0 || listed >= needed) return {};
+  return Error{ErrorKind::BadValue,
+               "--virtual-local-rank needs a device for each of " + text::count(needed, "worker") +
+                   ", but CUDA_VISIBLE_DEVICES lists " + std::to_string(listed) +
+                   "; list more, or lower --nproc-per-node"};
+}
+
+}  // namespace cpprun::agent
