@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Installs what is missing on Debian 12: the compiler and libraries, with --test what the tests need as well, with
-# --python (part of --test) a virtual environment .venv with torch and pytest. Quick when all is there.
+# Installs what is missing on Debian 12: the compiler and libraries, with --test what the tests need
+# as well, with --python (part of --test) a virtual environment .venv with torch and pytest.
+# Quick when all is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-for_build=(ca-certificates g++ cmake ninja-build ccache libboost1.81-dev libcli11-dev nlohmann-json3-dev
+for_build=(ca-certificates g++ cmake ninja-build ccache libboost1.81-dev libcli11-dev
+           nlohmann-json3-dev
            libspdlog-dev libfmt-dev)
 for_python=(python3 python3-venv procps)
-for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2 util-linux)
+for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2
+          util-linux)
 
 usage() { echo "usage: tools/deps.sh [--test] [--python]"; }
 
@@ -44,7 +47,7 @@ missing_packages() {
 
 install_packages() {
   if ! command -v dpkg-query >/dev/null; then
-    echo "deps: this is not Debian; these packages, or what corresponds to them, must be there: ${want[*]}" >&2
+    echo "deps: not Debian; install what corresponds to these packages: ${want[*]}" >&2
     return 0
   fi
   local missing
@@ -52,20 +55,21 @@ install_packages() {
   [ ${#missing[@]} -gt 0 ] || return 0
   echo "deps: installing ${missing[*]}"
   as_root apt-get -q update
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "${missing[@]}"
+  as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get -q -y install --no-install-recommends "${missing[@]}"
 }
 
 # The stamp holds the list that was installed.
 make_venv() {
   local python=/usr/bin/python3 stamp=.venv/installed
   [ -x "$python" ] || python=$(command -v python3)
-  if [ -f "$stamp" ] && cmp -s "$stamp" tools/requirements.txt && .venv/bin/python -c '' 2>/dev/null; then
+  if cmp -s tools/requirements.txt "$stamp" && .venv/bin/python -c '' 2>/dev/null; then
     return 0
   fi
   echo "deps: making .venv with torch (about 2.2 GB to fetch, 3.6 GB on disk)"
   .venv/bin/python -m pip --version >/dev/null 2>&1 || "$python" -m venv --clear .venv
   .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps -r tools/requirements.txt
-  .venv/bin/python -c 'import torch, torch.distributed; assert torch.distributed.is_gloo_available()'
+  .venv/bin/python -c 'import torch.distributed as dist; assert dist.is_gloo_available()'
   cp tools/requirements.txt "$stamp"
 }
 

@@ -1,11 +1,13 @@
-"""Learns to read handwritten digits (data/README.md) with any number of workers, and survives the death of any.
+"""Learns to read handwritten digits (data/README.md) with any number of workers.
 
     cpprun --standalone --nproc_per_node=2 --max_restarts=3 examples/python/digits_ddp.py
     python3 examples/python/digits_ddp.py      # alone
 
-After each training epoch global rank 0 writes a snapshot. Started again, by the launcher or by hand, training goes
-on from there, and ends with exactly the parameters of a run that nothing disturbed.
+After each training epoch global rank 0 writes a snapshot. Started again, by the launcher after a
+worker's death or by hand, training goes on from there, and ends with exactly the parameters of a
+run that nothing disturbed.
 """
+
 import argparse
 import gzip
 import hashlib
@@ -33,7 +35,10 @@ def load_digits():
         rows = torch.tensor([[float(field) for field in line.split(",")] for line in file])
     rows = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
     images, labels = rows[:, :64] / 16, rows[:, 64].long()
-    return (TensorDataset(images[TEST_SIZE:], labels[TEST_SIZE:]), TensorDataset(images[:TEST_SIZE], labels[:TEST_SIZE]))
+    return (
+        TensorDataset(images[TEST_SIZE:], labels[TEST_SIZE:]),
+        TensorDataset(images[:TEST_SIZE], labels[:TEST_SIZE]),
+    )
 
 
 def join():
@@ -48,8 +53,14 @@ def save_snapshot(path, model, optimizer, epochs_done):
     """Written beside, flushed, renamed: whatever happens, `path` is a whole snapshot."""
     part = f"{path}.part"
     with open(part, "wb") as file:
-        torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict(),
-                    "epochs_done": epochs_done}, file)
+        torch.save(
+            {
+                "model": model.module.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "epochs_done": epochs_done,
+            },
+            file,
+        )
         file.flush()
         os.fsync(file.fileno())
     os.replace(part, path)
@@ -80,7 +91,7 @@ def train_epoch(epoch, model, optimizer, loader):
 
 def count_right(model, test):
     """Each rank reads every world-size-th image; the counts are added up."""
-    images, labels = (part[dist.get_rank()::dist.get_world_size()] for part in test.tensors)
+    images, labels = (part[dist.get_rank() :: dist.get_world_size()] for part in test.tensors)
     with torch.no_grad():
         right = (model.module(images).argmax(1) == labels).sum()
     dist.all_reduce(right)
@@ -89,14 +100,18 @@ def count_right(model, test):
 
 def checksum(model):
     state = model.module.state_dict()
-    return hashlib.sha256(b"".join(state[name].numpy().tobytes() for name in sorted(state))).hexdigest()[:16]
+    return hashlib.sha256(
+        b"".join(state[name].numpy().tobytes() for name in sorted(state))
+    ).hexdigest()[:16]
 
 
 def parse_args():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=20, help="training epochs, default: 20")
     parser.add_argument("--snapshot", default="digits.pt", help="snapshot file, default: digits.pt")
-    parser.add_argument("--sleep", type=float, default=0, help="seconds added to each training epoch, for watching")
+    parser.add_argument(
+        "--sleep", type=float, default=0, help="seconds added to each training epoch, for watching"
+    )
     return parser.parse_args()
 
 
@@ -108,21 +123,27 @@ def main():
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10)))
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    loader = DataLoader(train, batch_size=64 // dist.get_world_size() or 1, sampler=DistributedSampler(train))
+    loader = DataLoader(
+        train, batch_size=64 // dist.get_world_size() or 1, sampler=DistributedSampler(train)
+    )
 
     epochs_done = load_snapshot(args.snapshot, model, optimizer)
     if is_first and epochs_done:
-        say(f"resuming from snapshot {args.snapshot}: {epochs_done} of {args.epochs} training epochs are done")
+        done = f"{epochs_done} of {args.epochs} training epochs are done"
+        say(f"resuming from snapshot {args.snapshot}: {done}")
     for epoch in range(epochs_done, args.epochs):
         loss = train_epoch(epoch, model, optimizer, loader)
         time.sleep(args.sleep)
         if is_first:
             save_snapshot(args.snapshot, model, optimizer, epoch + 1)
-            say(f"training epoch {epoch + 1} of {args.epochs} done, loss {loss:.4f}, snapshot saved")
+            say(
+                f"training epoch {epoch + 1} of {args.epochs} done, loss {loss:.4f}, snapshot saved"
+            )
 
     right = count_right(model, test)
     if is_first:
-        say(f"test accuracy {100 * right / TEST_SIZE:.1f} % ({right} of {TEST_SIZE} unseen digits read right)")
+        share = f"{right} of {TEST_SIZE} unseen digits read right"
+        say(f"test accuracy {100 * right / TEST_SIZE:.1f} % ({share})")
         say(f"parameters {checksum(model)}")
     dist.destroy_process_group()
 

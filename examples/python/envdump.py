@@ -1,24 +1,38 @@
 """Prints the variables that a launcher gives its workers, sorted, as NAME=value. Needs no torch.
 
-    cpprun --nproc_per_node=2 examples/python/envdump.py                    # of every worker
-    cpprun --nproc_per_node=2 examples/python/envdump.py --rank 0           # of global rank 0 only
-    cpprun --nproc_per_node=2 examples/python/envdump.py --rank 0 --names   # the names alone
-    cpprun --nproc_per_node=2 examples/python/envdump.py --names PATH,RANK  # the values of these
+cpprun --nproc_per_node=2 examples/python/envdump.py                    # of every worker
+cpprun --nproc_per_node=2 examples/python/envdump.py --rank 0           # of global rank 0 only
+cpprun --nproc_per_node=2 examples/python/envdump.py --rank 0 --names   # the names alone
+cpprun --nproc_per_node=2 examples/python/envdump.py --names PATH,RANK  # the values of these
 """
+
 import argparse
 import os
 import sys
 
 NAMES = {
-    "RANK", "LOCAL_RANK", "GROUP_RANK", "ROLE_RANK", "ROLE_NAME", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
-    "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS",
-    "NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+    "RANK",
+    "LOCAL_RANK",
+    "GROUP_RANK",
+    "ROLE_RANK",
+    "ROLE_NAME",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "GROUP_WORLD_SIZE",
+    "ROLE_WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "OMP_NUM_THREADS",
+    "NCCL_ASYNC_ERROR_HANDLING",
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING",
 }
 PREFIXES = ("TORCHELASTIC_", "CPPRUN_")
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--rank", help="only the worker of this global rank prints")
-parser.add_argument("--names", nargs="?", const="", help="names alone, or the values of NAMES (a,b)")
+parser.add_argument(
+    "--names", nargs="?", const="", help="names alone, or the values of NAMES (a,b)"
+)
 args = parser.parse_args()
 
 if args.rank in (None, os.environ.get("RANK")):

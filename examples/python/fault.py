@@ -1,8 +1,9 @@
 """One worker goes wrong in a chosen way, the others wait. Needs no torch.
 
-    cpprun --standalone --nproc_per_node=2 examples/python/fault.py --how exit:13
-    cpprun --standalone --nproc_per_node=2 examples/python/fault.py --how signal:SEGV --rank 1
+cpprun --standalone --nproc_per_node=2 examples/python/fault.py --how exit:13
+cpprun --standalone --nproc_per_node=2 examples/python/fault.py --how signal:SEGV --rank 1
 """
+
 import argparse
 import os
 import signal
@@ -10,10 +11,14 @@ import sys
 import time
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--how", required=True, help="exit:CODE, signal:NAME, raise, stop (SIGSTOP) or hang")
+parser.add_argument(
+    "--how", required=True, help="exit:CODE, signal:NAME, raise, stop (SIGSTOP) or hang"
+)
 parser.add_argument("--rank", type=int, default=0, help="global rank that goes wrong, default: 0")
 parser.add_argument("--attempt", type=int, help="only at this restart count")
-parser.add_argument("--wait", type=float, default=60, help="seconds that the others live, default: 60")
+parser.add_argument(
+    "--wait", type=float, default=60, help="seconds that the others live, default: 60"
+)
 args = parser.parse_args()
 
 attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))

@@ -1,9 +1,11 @@
-"""Every worker leaves a process behind, in a session of its own; then local rank 0 fails. Needs no torch.
+"""Every worker leaves a process behind; then local rank 0 fails. Needs no torch.
 
     cpprun --standalone --nproc_per_node=2 examples/python/grandchild.py
 
-A second later nothing of it may be alive: no process `sleep 45.123`.
+What is left behind has a session of its own. A second later nothing of it may be alive: no process
+`sleep 45.123`.
 """
+
 import os
 import subprocess
 import sys

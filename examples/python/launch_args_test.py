@@ -1,7 +1,8 @@
 """Prints its arguments and its place in the world. Needs no torch.
 
-    cpprun --nproc_per_node=4 examples/python/launch_args_test.py
+cpprun --nproc_per_node=4 examples/python/launch_args_test.py
 """
+
 import os
 import sys
 

@@ -1,7 +1,8 @@
 """DistributedDataParallel in six steps, on made-up data, on any machine.
 
-    cpprun --standalone --nproc_per_node=3 examples/python/six_steps.py
+cpprun --standalone --nproc_per_node=3 examples/python/six_steps.py
 """
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -37,14 +38,14 @@ dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
 say(1, f"joined a group of {world}" + (", as its master" if rank == 0 else ""))
 
-# 2. Split the data: each rank sees its own part, in an order that changes with every training epoch.
+# 2. Split the data: each rank sees its own part, in an order that changes every training epoch.
 train, test = made_up_data(seed=1, size=600), made_up_data(seed=2, size=300)
 sampler = DistributedSampler(train, shuffle=True)
 train_loader = DataLoader(train, batch_size=20, sampler=sampler)
 test_loader = DataLoader(test, batch_size=50, sampler=DistributedSampler(test, shuffle=False))
 say(2, f"has {len(sampler)} of {len(train)} training samples")
 
-# 3. Wrap the model: every rank starts with rank 0's parameters, and gradients are averaged from now on.
+# 3. Wrap the model: all start with rank 0's parameters, and gradients are averaged from now on.
 torch.manual_seed(rank)
 model = DistributedDataParallel(nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 3)))
 say(3, "wrapped the model")

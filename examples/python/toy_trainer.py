@@ -1,10 +1,13 @@
 """The Trainer of the torchrun tutorials, with snapshots. Runs on GPUs, or on CPU over gloo.
 
-    cpprun --standalone --nproc_per_node=2 --max_restarts=3 examples/python/toy_trainer.py --total-epochs 20 --save-every 1
+    cpprun --standalone --nproc_per_node=2 --max_restarts=3 \\
+        examples/python/toy_trainer.py --total-epochs 20 --save-every 1
     cpprun --standalone --nproc_per_node=2 examples/python/toy_trainer.py 50 10
 
-Typed again, it goes on from snapshot.pt in the current folder. EPOCHS_RUN counts finished training epochs.
+Typed again, it goes on from snapshot.pt in the current folder. EPOCHS_RUN counts finished training
+epochs.
 """
+
 import argparse
 import os
 
@@ -19,7 +22,9 @@ class Trainer:
     def __init__(self, model, train_data, optimizer, loss, save_every, snapshot_path):
         self.gpu_id = int(os.environ["LOCAL_RANK"])
         self.is_first = int(os.environ["RANK"]) == 0  # global: LOCAL_RANK 0 exists once per node
-        self.device = torch.device("cuda", self.gpu_id) if torch.cuda.is_available() else torch.device("cpu")
+        self.device = (
+            torch.device("cuda", self.gpu_id) if torch.cuda.is_available() else torch.device("cpu")
+        )
         self.model = model.to(self.device)
         self.train_data = train_data
         self.optimizer = optimizer
@@ -30,7 +35,9 @@ class Trainer:
         if os.path.exists(snapshot_path):
             print("loading snapshot", flush=True)
             self._load_snapshot(snapshot_path)
-        self.model = DDP(self.model, device_ids=[self.gpu_id] if self.device.type == "cuda" else None)
+        self.model = DDP(
+            self.model, device_ids=[self.gpu_id] if self.device.type == "cuda" else None
+        )
 
     def _load_snapshot(self, snapshot_path):
         snapshot = torch.load(snapshot_path, map_location=self.device)
@@ -58,7 +65,10 @@ class Trainer:
     def _run_epoch(self, epoch):
         batch_size = len(next(iter(self.train_data))[0])
         steps = len(self.train_data)
-        print(f"[GPU{self.gpu_id}] Epoch {epoch} | Batchsize: {batch_size} | Steps: {steps}", flush=True)
+        print(
+            f"[GPU{self.gpu_id}] Epoch {epoch} | Batchsize: {batch_size} | Steps: {steps}",
+            flush=True,
+        )
         self.train_data.sampler.set_epoch(epoch)
         for source, targets in self.train_data:
             self._run_batch(source.to(self.device), targets.to(self.device))
@@ -71,10 +81,12 @@ class Trainer:
 
 
 def make_task(name):
-    """Data, model and loss. The tutorial's own task has one class: its loss is zero, it learns nothing."""
+    """Data, model and loss. The tutorial's own task has one class, so its loss is always zero."""
     generator = torch.Generator().manual_seed(0)
     if name == "tutorial":
-        data = TensorDataset(torch.rand(2048, 20, generator=generator), torch.rand(2048, 1, generator=generator))
+        data = TensorDataset(
+            torch.rand(2048, 20, generator=generator), torch.rand(2048, 1, generator=generator)
+        )
         return data, torch.nn.Linear(20, 1), F.cross_entropy
     inputs = torch.randn(2048, 2, generator=generator)
     noise = 0.01 * torch.randn(2048, 1, generator=generator)
@@ -87,10 +99,16 @@ def parse_args():
     parser.add_argument("epochs", type=int, nargs="?", help="same as --total-epochs")
     parser.add_argument("every", type=int, nargs="?", help="same as --save-every")
     parser.add_argument("--total-epochs", type=int, default=50, help="default: 50")
-    parser.add_argument("--save-every", type=int, default=10, help="training epochs between snapshots, default: 10")
-    parser.add_argument("--batch_size", type=int, default=32, help="samples per worker and step, default: 32")
+    parser.add_argument(
+        "--save-every", type=int, default=10, help="training epochs between snapshots, default: 10"
+    )
+    parser.add_argument(
+        "--batch_size", type=int, default=32, help="samples per worker and step, default: 32"
+    )
     parser.add_argument("--task", choices=["tutorial", "regression"], default="tutorial")
-    parser.add_argument("--print-params", action="store_true", help="print the parameters at the end")
+    parser.add_argument(
+        "--print-params", action="store_true", help="print the parameters at the end"
+    )
     return parser.parse_args()
 
 
@@ -100,13 +118,19 @@ def main():
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     data, model, loss = make_task(args.task)
-    loader = DataLoader(data, batch_size=args.batch_size, shuffle=False, sampler=DistributedSampler(data))
+    loader = DataLoader(
+        data, batch_size=args.batch_size, shuffle=False, sampler=DistributedSampler(data)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     trainer = Trainer(model, loader, optimizer, loss, args.every or args.save_every, "snapshot.pt")
     trainer.train(args.epochs or args.total_epochs)
     if args.print_params and trainer.is_first:
         weight, bias = trainer.model.module.weight, trainer.model.module.bias
-        print("parameters:", [round(p, 2) for p in [*weight.flatten().tolist(), *bias.tolist()]], flush=True)
+        print(
+            "parameters:",
+            [round(p, 2) for p in [*weight.flatten().tolist(), *bias.tolist()]],
+            flush=True,
+        )
     destroy_process_group()
 
 

@@ -1,0 +1,134 @@
+"""Each arrow rule of tools/check_layers.py has a project that breaks it."""
+
+import check_layers
+import pytest
+
+
+def findings(root):
+    return [f'{path}:{line}: {text}' for path, line, text in check_layers.check(root)]
+
+
+def include(name):
+    return f'#include {name}\n'
+
+
+@pytest.mark.parametrize(
+    'path, name',
+    [
+        ('common/a.cpp', '"common/b.hpp"'),
+        ('common/log/log.cpp', '<spdlog/spdlog.h>'),
+        ('rendezvous/server/a.cpp', '"rendezvous/core/store.hpp"'),
+        ('rendezvous/server/a.cpp', '<boost/asio/read.hpp>'),
+        ('agent/daemon/a.hpp', '"agent/core/core.hpp"'),
+        ('launcher/main.cpp', '"rendezvous/server/server.hpp"'),
+        ('launcher/ctl/main.cpp', '"rendezvous/server/server.hpp"'),
+        ('launcher/options/a.cpp', '<CLI/CLI.hpp>'),
+        ('worker_sdk/a.hpp', '<torch/torch.h>'),
+        ('tests/unit/a_test.cpp', '"agent/core/core.hpp"'),
+        ('tests/integration/a_test.cpp', '<boost/asio/read.hpp>'),
+        ('bench/a.cpp', '"rendezvous/server/server.hpp"'),
+        ('agent/process/a.cpp', '<unistd.h>'),
+    ],
+)
+def test_include_spares(project, path, name):
+    assert findings(project({path: include(name)})) == []
+
+
+@pytest.mark.parametrize(
+    'path, name',
+    [
+        ('common/a.cpp', '"agent/core/core.hpp"'),
+        ('common/a.cpp', '"common/log/log.hpp"'),
+        ('common/a.cpp', '<spdlog/spdlog.h>'),
+        ('common/a.hpp', '<thread>'),
+        ('rendezvous/protocol/a.cpp', '"rendezvous/core/store.hpp"'),
+        ('rendezvous/core/a.cpp', '<boost/asio/read.hpp>'),
+        ('rendezvous/core/a.cpp', '<mutex>'),
+        ('rendezvous/core/a.cpp', '<unistd.h>'),
+        ('rendezvous/core/a.cpp', '<sys/socket.h>'),
+        ('agent/core/a.cpp', '<boost/process.hpp>'),
+        ('agent/core/a.cpp', '"agent/process/process_host.hpp"'),
+        ('agent/process/a.cpp', '"agent/daemon/config.hpp"'),
+        ('agent/daemon/a.cpp', '"launcher/options/options.hpp"'),
+        ('agent/daemon/a.cpp', '<torch/torch.h>'),
+        ('agent/daemon/a.hpp', '<boost/asio/io_context.hpp>'),
+        ('rendezvous/client/a.cpp', '"rendezvous/server/server.hpp"'),
+        ('launcher/ctl/main.cpp', '"agent/daemon/config.hpp"'),
+        ('launcher/main.cpp', '<boost/asio/io_context.hpp>'),
+        ('worker_sdk/a.cpp', '<boost/asio/io_context.hpp>'),
+        ('worker_sdk/a.cpp', '"rendezvous/client/client.hpp"'),
+        ('tests/support/sim/a.cpp', '<boost/asio/io_context.hpp>'),
+        ('tests/support/sim/a.cpp', '"agent/process/process_host.hpp"'),
+        ('common/a.cpp', '"tests/support/fake.hpp"'),
+        ('elsewhere/a.cpp', '<string>'),
+    ],
+)
+def test_include_finds(project, path, name):
+    found = findings(project({path: include(name)}))
+    assert len(found) == 1 and found[0].startswith(f'{path}:1: ')
+
+
+@pytest.mark.parametrize(
+    'path, code',
+    [
+        ('common/a.cpp', 'auto t = std::chrono::steady_clock::now();'),
+        ('rendezvous/core/a.cpp', 'std::random_device device;'),
+        ('agent/core/a.cpp', 'auto* p = std::getenv("X");'),
+        ('agent/core/a.cpp', 'auto t = std::time(nullptr);'),
+        ('agent/core/a.cpp', 'std::mutex m;'),
+        (
+            'rendezvous/core/a.cpp',
+            'std::unordered_map<int, int> peers_;\nvoid f() { for (auto& p : peers_) g(p); }',
+        ),
+        ('agent/core/a.cpp', 'std::unordered_set<int> ids;\nauto i = ids.begin();'),
+    ],
+)
+def test_call_finds(project, path, code):
+    assert len(findings(project({path: code + '\n'}))) == 1
+
+
+@pytest.mark.parametrize(
+    'path, code',
+    [
+        ('agent/process/a.cpp', 'auto t = std::chrono::steady_clock::now();'),
+        ('agent/core/a.cpp', '// getenv( is not called here\nauto s = "::now()";'),
+        ('rendezvous/core/a.cpp', 'std::unordered_map<int, int> a;\nauto i = a.find(1);'),
+        ('rendezvous/core/a.cpp', 'std::map<int, int> a;\nvoid f() { for (auto& p : a) g(p); }'),
+    ],
+)
+def test_call_spares(project, path, code):
+    assert findings(project({path: code + '\n'})) == []
+
+
+CMAKE = {
+    'common/CMakeLists.txt': 'cpprun_module(cpprun_common SOURCES a.cpp)\n'
+    'cpprun_module(cpprun_log SOURCES log/log.cpp LINKS cpprun_common)\n'
+    'target_link_libraries(cpprun_log PRIVATE cpprun_spdlog)\n',
+    'agent/core/CMakeLists.txt': 'cpprun_module(cpprun_agent_core SOURCES a.cpp\n'
+    '  LINKS cpprun_common)\n',
+    'agent/daemon/CMakeLists.txt': 'add_library(cpprun_agent_daemon INTERFACE)\n'
+    'target_link_libraries(cpprun_agent_daemon INTERFACE cpprun_agent_core cpprun_asio)\n',
+    'tests/CMakeLists.txt': 'add_executable(unit a.cpp)\ntarget_link_libraries(unit cpprun_log)\n',
+}
+
+
+def test_link_graph_spares(project):
+    assert findings(project(CMAKE)) == []
+
+
+@pytest.mark.parametrize(
+    'path, line',
+    [
+        ('agent/core/CMakeLists.txt', 'target_link_libraries(cpprun_agent_core PUBLIC cpprun_log)'),
+        ('agent/core/CMakeLists.txt', 'target_link_libraries(cpprun_agent_core cpprun_asio)'),
+        ('common/CMakeLists.txt', 'cpprun_module(x SOURCES b.cpp LINKS cpprun_agent_core)'),
+        ('common/CMakeLists.txt', 'target_link_libraries(cpprun_common PRIVATE cpprun_spdlog)'),
+        ('agent/daemon/CMakeLists.txt', 'target_link_libraries(cpprun_agent_daemon PUBLIC torch)'),
+        ('elsewhere/CMakeLists.txt', 'cpprun_module(x SOURCES b.cpp)\ntarget_link_libraries(x y)'),
+    ],
+)
+def test_link_graph_finds(project, path, line):
+    files = dict(CMAKE)
+    files[path] = files.get(path, '') + line + '\n'
+    found = findings(project(files))
+    assert found and all(text.startswith(path) for text in found)

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""The picture of layers (docs/ARCHITECTURE.md) as a test, on #include lines and CMake links.
+
+    tools/check_layers.py
+
+Prints `file:line: what and why` for each arrow or name that the picture does not have; exits 1 if
+there is one.
+"""
+
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import cpp_source
+
+# Which modules each module may name. A file belongs to the longest folder that fits.
+ARROWS = {
+    'common': set(),
+    'common/log': {'common'},
+    'rendezvous/protocol': {'common'},
+    'rendezvous/core': {'common', 'rendezvous/protocol'},
+    'rendezvous/server': {'common', 'common/log', 'rendezvous/protocol', 'rendezvous/core'},
+    'rendezvous/client': {'common', 'common/log', 'rendezvous/protocol'},
+    'agent/core': {'common', 'rendezvous/protocol'},
+    'agent/process': {'common', 'common/log'},
+    'agent/daemon': {
+        'common',
+        'common/log',
+        'rendezvous/protocol',
+        'rendezvous/client',
+        'agent/core',
+        'agent/process',
+    },
+    'launcher': {'common', 'common/log', 'rendezvous/server', 'agent/daemon', 'launcher/options'},
+    'launcher/options': {'common', 'agent/daemon'},
+    'launcher/ctl': {'common', 'common/log', 'rendezvous/server'},
+    'worker_sdk': {'common', 'rendezvous/protocol'},
+    'examples': {'worker_sdk'},
+    'tests/support/sim': {
+        'common',
+        'rendezvous/protocol',
+        'rendezvous/core',
+        'rendezvous/client/core',
+        'agent/core',
+    },
+    'rendezvous/client/core': {'common', 'rendezvous/protocol'},
+}
+ARROWS['rendezvous/client'].add('rendezvous/client/core')
+ARROWS['agent/daemon'].add('rendezvous/client/core')
+# May name everything: they are above the picture.
+ABOVE = ('tests', 'bench')
+BUILD_ONLY = ('cmake',)
+
+PURE = {'common', 'rendezvous/protocol', 'rendezvous/core', 'rendezvous/client/core', 'agent/core'}
+ASIO = {'rendezvous/server', 'rendezvous/client', 'agent/daemon', 'agent/process'}
+TORCH = {'worker_sdk', 'examples'}
+NO_ASIO_TESTS = ('tests/support/sim',)
+
+OUTSIDE = [  # (include or target, modules that may name it, in headers too?, why)
+    (
+        r'boost/(asio|beast)|cpprun_asio$',
+        ASIO,
+        False,
+        'Asio stays in .cpp files of server, client, daemon and process',
+    ),
+    (
+        r'boost/process',
+        {'agent/process', 'agent/daemon'},
+        False,
+        'processes are the business of agent',
+    ),
+    (r'spdlog|cpprun_spdlog$', {'common/log'}, False, 'the log library stays behind common/log'),
+    (
+        r'CLI/|CLI11',
+        {'launcher', 'launcher/options', 'launcher/ctl'},
+        False,
+        'options are the launcher\'s',
+    ),
+    (
+        r'(torch|ATen|c10)/|torch|cpprun_torch$',
+        TORCH,
+        True,
+        'LibTorch is for worker_sdk and examples only',
+    ),
+]
+IMPURE_HEADERS = re.compile(
+    r'^(thread|mutex|shared_mutex|condition_variable|future|stop_token|semaphore|barrier|latch'
+    r'|filesystem|fstream|iostream|unistd\.h|pthread\.h|signal\.h|fcntl\.h|poll\.h|spawn\.h'
+    r'|netdb\.h|time\.h|ctime|csignal|sys/.*|linux/.*|netinet/.*|arpa/.*)$'
+)
+# May be used below where a text table or exit needs it, and does no I/O.
+PURE_EXCEPTIONS = {('common/signals.cpp', 'csignal'), ('common/signals.cpp', 'signal.h')}
+IMPURE_CALLS = [
+    (r'::now\s*\(', 'asks a clock; time is passed in'),
+    (r'\brandom_device\b', 'asks for randomness; it is passed in'),
+    (r'\b(?:secure_)?getenv\s*\(|\benviron\b', 'reads the environment; it is passed in'),
+    (r'(?<![\w.>])(?:clock_gettime|gettimeofday|std::time|std::clock)\s*\(', 'asks a clock'),
+    (r'\bstd::(?:this_thread|thread|jthread|mutex|async)\b', 'threads do not belong here'),
+]
+
+
+def module_of(path):
+    fits = [name for name in ARROWS if path == name or path.startswith(name + '/')]
+    return max(fits, key=len) if fits else None
+
+
+def is_above(path):
+    return path.split('/')[0] in ABOVE and module_of(path) is None
+
+
+def check_outside(module, path, line, name, out, is_include=True):
+    for pattern, allowed, in_headers, why in OUTSIDE:
+        if not re.match(pattern, name):
+            continue
+        if module not in allowed:
+            out.append((path, line, f'{module} names {name}: {why}'))
+        elif is_include and not in_headers and path.endswith('.hpp'):
+            out.append((path, line, f'{name} in a header: {why}'))
+    if is_include and module in PURE and IMPURE_HEADERS.match(name):
+        if (path, name) not in PURE_EXCEPTIONS:
+            out.append(
+                (path, line, f'{module} includes <{name}>: it does no I/O and knows no threads')
+            )
+
+
+def check_arrow(module, other, path, line, name, out):
+    if other is None or other == module or other in ARROWS[module]:
+        return
+    allowed = ', '.join(sorted(ARROWS[module])) or 'nothing'
+    out.append((path, line, f'{module} names {name} of {other}: it may name {allowed}'))
+
+
+def unordered_names(sources):
+    """Variables of a module that are unordered containers."""
+    declared = re.compile(r'\bunordered_(?:multi)?(?:map|set)\s*<[^;{}()]*>\s*&?\s*(\w+)\s*[;={]')
+    return {match[1] for source in sources for match in declared.finditer(source.code)}
+
+
+def check_order(module, sources, out):
+    """Hash order must not reach a message or an effect: no iteration at all in pure code."""
+    names = unordered_names(sources)
+    for source in sources:
+        for name in names:
+            walks = re.finditer(
+                rf'\bfor\s*\([^;()]*:\s*(?:this->)?{name}\s*\)|\b{name}\.c?begin\s*\(', source.code
+            )
+            out += [
+                (
+                    source.path,
+                    source.line(match.start()),
+                    f'{module} walks over unordered {name}: its order is chance',
+                )
+                for match in walks
+            ]
+
+
+def check_sources(root, paths, out):
+    pure = {}
+    for path in paths:
+        if not path.endswith(('.cpp', '.hpp', '.h', '.cc')) or path.split('/')[0] in BUILD_ONLY:
+            continue
+        if is_above(path):
+            continue
+        source, module = cpp_source.read(root, path), module_of(path)
+        if module is None:
+            out.append(
+                (path, 1, 'belongs to no module: give it a row in ARROWS and in the picture')
+            )
+            continue
+        for line, name, is_quoted in source.includes():
+            if is_quoted:
+                other = module_of(name)
+                if other is None and is_above(name):
+                    out.append((path, line, f'{module} names {name}: tests are above everything'))
+                check_arrow(module, other, path, line, f'"{name}"', out)
+            check_outside(module, path, line, name, out)
+        if module in PURE:
+            pure.setdefault(module, []).append(source)
+            for pattern, why in IMPURE_CALLS:
+                out += [
+                    (path, source.line(m.start()), f'{m[0].strip(" (")} in {module}: {why}')
+                    for m in re.finditer(pattern, source.code)
+                ]
+    for module, sources in pure.items():
+        check_order(module, sources, out)
+
+
+COMMAND = re.compile(
+    r'\b(cpprun_module|add_library|add_executable|target_link_libraries)\s*\(([^()]*)\)'
+)
+KEYWORDS = {
+    'PUBLIC',
+    'PRIVATE',
+    'INTERFACE',
+    'STATIC',
+    'SHARED',
+    'OBJECT',
+    'EXCLUDE_FROM_ALL',
+    'SOURCES',
+    'LINKS',
+    'ALIAS',
+    'IMPORTED',
+    'GLOBAL',
+    'MODULE',
+}
+
+
+def cmake_commands(root, paths):
+    """(path, line, command, words) of each command that makes or links a target."""
+    for path in paths:
+        if pathlib.PurePosixPath(path).name != 'CMakeLists.txt':
+            continue
+        text = (pathlib.Path(root) / path).read_text(encoding='utf-8')
+        text = re.sub(r'#[^\n]*', lambda m: ' ' * len(m[0]), text)
+        for match in COMMAND.finditer(text):
+            words = match[2].split()
+            if words and '$' not in words[0]:
+                yield path, text.count('\n', 0, match.start()) + 1, match[1], words
+
+
+def target_module(path, words):
+    """Module of a target: that of its first source, else that of the folder."""
+    folder = str(pathlib.PurePosixPath(path).parent)
+    for word in words[1:]:
+        if word.endswith('.cpp'):
+            return str(pathlib.PurePosixPath(folder) / pathlib.PurePosixPath(word).parent)
+    return folder
+
+
+def check_links(root, paths, out):
+    commands = [c for c in cmake_commands(root, paths) if c[0] != 'CMakeLists.txt']
+    homes = {
+        words[0]: target_module(path, words)
+        for path, _, command, words in commands
+        if command != 'target_link_libraries'
+    }
+    for path, line, command, words in commands:
+        home = homes.get(words[0], str(pathlib.PurePosixPath(path).parent))
+        if is_above(home) or command in ('add_library', 'add_executable'):
+            continue
+        module = module_of(home)
+        if module is None:
+            out.append((path, line, f'target {words[0]} belongs to no module'))
+            continue
+        links = words[words.index('LINKS') + 1 :] if 'LINKS' in words else words[1:]
+        if command == 'cpprun_module' and 'LINKS' not in words:
+            links = []
+        for name in links:
+            if name in KEYWORDS or name.startswith('$'):
+                continue
+            if name in homes:
+                check_arrow(module, module_of(homes[name]), path, line, name, out)
+            else:
+                check_outside(module, path, line, name, out, is_include=False)
+
+
+def check(root, paths=None):
+    """Findings: (path, line, text)."""
+    out = []
+    paths = paths if paths is not None else cpp_source.files(root)
+    check_sources(root, paths, out)
+    check_links(root, paths, out)
+    return sorted(set(out))
+
+
+def main():
+    findings = check(pathlib.Path(__file__).resolve().parent.parent)
+    for path, line, text in findings:
+        print(f'{path}:{line}: {text}')
+    sys.exit(1 if findings else 0)
+
+
+if __name__ == '__main__':
+    main()

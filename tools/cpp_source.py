@@ -1,0 +1,118 @@
+"""Reads C++ just well enough for tidy.py and check_layers.py: comments, literals, functions."""
+
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+
+TOKEN = re.compile(
+    r'(?P<comment>//[^\n]*|/\*.*?\*/)'
+    r'|(?P<raw>R"(?P<delimiter>[^()\s\\]{0,16})\(.*?\)(?P=delimiter)")'
+    r'|(?P<text>"(?:\\.|[^"\\\n])*")'
+    r"|(?P<char>(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+')",
+    re.S,
+)
+DIRECTIVE = re.compile(r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', re.M)
+TYPE_HEAD = re.compile(
+    r'(?:inline |export |static |const )*(class|struct|union|enum|namespace|extern)\b'
+)
+TEMPLATE = re.compile(r'^template\s*<[^{}]*?>\s*(?=\w|\[)')
+CONTROL = re.compile(r'(if|for|while|switch|catch|else|do|try|return|case|default)\b')
+
+
+@dataclasses.dataclass
+class Source:
+    """One file. `code` is `text` with comments, literals and directives blank, of equal length."""
+
+    path: str
+    text: str
+    code: str = ''
+    comments: list = dataclasses.field(default_factory=list)  # (line, text), one entry per line
+
+    def line(self, offset):
+        return self.text.count('\n', 0, offset) + 1
+
+    def includes(self):
+        """(line, name, is_quoted) of each #include."""
+        found = re.finditer(r'^[ \t]*#\s*include\s*(["<])([^">]+)[">]', self.text, re.M)
+        return [(self.line(m.start(2)), m[2], m[1] == '"') for m in found]
+
+
+def blank(text):
+    return re.sub(r'[^\n]', ' ', text)
+
+
+def read(root, path):
+    text = (pathlib.Path(root) / path).read_text(encoding='utf-8', errors='replace')
+    source = Source(path, text)
+    parts, end = [], 0
+    for match in TOKEN.finditer(text):
+        parts += [text[end : match.start()], blank(match[0])]
+        end = match.end()
+        if match['comment']:
+            first = source.line(match.start())
+            for number, line in enumerate(match[0].split('\n')):
+                source.comments.append((first + number, line.strip().lstrip('/*').rstrip('*/')))
+    code = ''.join(parts) + text[end:]
+    source.code = DIRECTIVE.sub(lambda m: blank(m[0]), code)
+    return source
+
+
+def files(root):
+    """Paths of all files of the project, relative to root, sorted: what git knows or would add."""
+    if (pathlib.Path(root) / '.git').exists():
+        command = ['git', '-C', str(root), 'ls-files', '-co', '--exclude-standard', '-z']
+        names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split(
+            '\0'
+        )
+    else:
+        names = [
+            os.path.relpath(os.path.join(folder, name), root)
+            for folder, _, inside in os.walk(root)
+            for name in inside
+        ]
+    return sorted({n for n in names if n and (pathlib.Path(root) / n).is_file()})
+
+
+def closing(code, opening):
+    """Offset of the brace that closes the one at `opening`; the end of the text if none does."""
+    depth = 0
+    for match in re.compile(r'[{}]').finditer(code, opening):
+        depth += 1 if match[0] == '{' else -1
+        if depth == 0:
+            return match.start()
+    return len(code)
+
+
+def is_function_head(head):
+    head = head.strip()
+    while TEMPLATE.match(head):
+        head = TEMPLATE.sub('', head, count=1)
+    if '(' not in head or head.endswith(('=', ',', '(')):
+        return False
+    return not TYPE_HEAD.match(head) and not CONTROL.match(head)
+
+
+def functions(source):
+    """(first line, last line, head) of each function; lambdas belong to the one around them."""
+    code, at, start = source.code, 0, 0
+    found = []
+    while match := re.compile(r'[{};]').search(code, at):
+        at = match.end()
+        if match[0] != '{':
+            start = at
+            continue
+        if re.match(r'[\w>)\]]', code[match.start() - 1 : match.start()]):
+            at = closing(code, match.start()) + 1  # an initialiser: no space before its brace
+            continue
+        head = code[start : match.start()]
+        if is_function_head(head):
+            end = closing(code, match.start())
+            first = start + len(head) - len(head.lstrip())
+            found.append((source.line(first), source.line(end), ' '.join(head.split())))
+            at = end + 1
+        elif head.rstrip().endswith('='):
+            at = closing(code, match.start()) + 1
+        start = at
+    return found
