@@ -1,0 +1,99 @@
+// How the agent itself behaves: restarts, stopping, signals, events; and what it takes from its
+// surroundings.
+#include <algorithm>
+#include <csignal>
+
+#include "common/signals.hpp"
+#include "common/text.hpp"
+#include "launcher/options/resolve.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr int64_t kMaxRestarts = 1'000'000'000;
+constexpr int64_t kMaxGraceSeconds = 100'000'000;
+
+Status check_numbers(const ParsedOptions& options) {
+  if (options.max_restarts < 0 || options.max_restarts > kMaxRestarts) {
+    return bad_value(options.shown("max-restarts", options.max_restarts) +
+                     ": write 0 for no restart, or how many are allowed");
+  }
+  if (!(options.monitor_interval > 0)) {
+    std::string value = options.monitor_interval < 0 ? "below 0" : "0";
+    return bad_value("--monitor-interval is " + value +
+                     "; it must be above 0 (and has no effect: the end of a worker is an event)");
+  }
+  return {};
+}
+
+Status read_stop_grace(const ParsedOptions& options, const Environment& environment,
+                       AgentConfig& config) {
+  std::optional<int64_t> grace = options.shutdown_timeout;
+  std::string what = grace ? options.shown("shutdown-timeout", *grace) : "";
+  std::string_view variable = environment.text("TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
+  if (!grace && !variable.empty()) {
+    what = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=" + std::string(variable);
+    grace = text::parse_int(variable);
+    if (!grace) return bad_value(what + " is not a whole number of seconds");
+  }
+  if (!grace) return {};
+  if (*grace < 0 || *grace > kMaxGraceSeconds) {
+    return bad_value(what + ": write the seconds from SIGTERM to SIGKILL, 0 or more");
+  }
+  config.stop_grace = std::chrono::seconds(*grace);
+  return {};
+}
+
+void read_signals(const ParsedOptions& options, Launch& launch) {
+  AgentConfig& config = launch.config;
+  config.signals_text = options.signals_to_handle;
+  if (text::strip(options.signals_to_handle).empty()) return;
+  for (const std::string& entry : text::split(options.signals_to_handle, ',')) {
+    std::string name(text::strip(entry));
+    std::optional<int> number = signal_number(name);
+    std::string what = "--signals-to-handle: ";
+    if (!number) {
+      launch.warnings.push_back(what + "'" + name + "' is no signal; names look like SIGTERM");
+    } else if (*number == SIGKILL || *number == SIGSTOP) {
+      launch.warnings.push_back(what + name + " can't be caught by any program");
+    } else if (std::find(config.signals.begin(), config.signals.end(), *number) ==
+               config.signals.end()) {
+      config.signals.push_back(*number);
+    }
+  }
+}
+
+Status read_event_handler(const ParsedOptions& options, AgentConfig& config) {
+  const std::string& name = options.event_log_handler;
+  if (name != "null" && name != "console" && name != "dynamic_rendezvous") {
+    return bad_value(
+        options.shown("event-log-handler", name) +
+        " is not known; use null or console (events are in events.jsonl of the log folder too)");
+  }
+  config.event_log_handler = name == "console" ? "console" : "null";
+  return {};
+}
+
+// A TMPDIR that is no folder is passed over, as Python does.
+std::string temporary_dir(const Environment& environment) {
+  std::string named(environment.text("TMPDIR"));
+  if (named.empty() || environment.look_at(named).kind != FileKind::Directory) return "/tmp";
+  return named;
+}
+
+}  // namespace
+
+Status resolve_agent(const ParsedOptions& options, const Environment& environment, Launch& launch) {
+  AgentConfig& config = launch.config;
+  if (Status status = check_numbers(options); !status) return status;
+  if (Status status = read_stop_grace(options, environment, config); !status) return status;
+  if (Status status = read_event_handler(options, config); !status) return status;
+  read_signals(options, launch);
+  config.max_restarts = static_cast<int>(options.max_restarts);
+  config.environment = environment.variables;
+  config.temporary_dir = temporary_dir(environment);
+  config.own_error_file = environment.text("TORCHELASTIC_ERROR_FILE");
+  return {};
+}
+
+}  // namespace cpprun

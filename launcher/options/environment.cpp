@@ -1,0 +1,107 @@
+#include "launcher/options/environment.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "common/text.hpp"
+#include "launcher/options/gpus.hpp"
+
+namespace cpprun {
+namespace {
+
+// Only regular files are opened: reading a pipe such as <(...) would eat what the worker is to
+// read.
+FileKind kind_of_content(const std::string& path) {
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return FileKind::Other;
+  std::array<char, 128> start{};
+  ssize_t n = ::read(file, start.data(), start.size());
+  ::close(file);
+  std::string_view text(start.data(), n > 0 ? static_cast<size_t>(n) : 0);
+  if (text.starts_with("\x7f"
+                       "ELF"))
+    return FileKind::Program;
+  if (!text.starts_with("#!")) return FileKind::Other;
+  bool is_python = text.substr(0, text.find('\n')).find("python") != std::string_view::npos;
+  return is_python ? FileKind::Other : FileKind::Script;
+}
+
+FileFacts look_at_file(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return {};
+  bool is_executable = ::access(path.c_str(), X_OK) == 0;
+  if (S_ISDIR(status.st_mode)) return {FileKind::Directory, is_executable};
+  if (!S_ISREG(status.st_mode)) return {FileKind::Other, false};
+  return {kind_of_content(path), is_executable};
+}
+
+int count_online_cpus() {
+  long count = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return count > 0 ? static_cast<int>(count) : 1;
+}
+
+// Version 4, as torchrun's.
+std::string random_uuid() {
+  std::array<uint8_t, 16> bytes{};
+  for (size_t have = 0; have < bytes.size();) {
+    ssize_t n = ::getrandom(bytes.data() + have, bytes.size() - have, 0);
+    if (n > 0) have += static_cast<size_t>(n);
+  }
+  bytes[6] = static_cast<uint8_t>((bytes[6] & 0x0f) | 0x40);
+  bytes[8] = static_cast<uint8_t>((bytes[8] & 0x3f) | 0x80);
+  std::string uuid = text::hex(bytes);
+  for (size_t at : {8u, 13u, 18u, 23u}) uuid.insert(at, "-");
+  return uuid;
+}
+
+}  // namespace
+
+std::optional<std::string_view> Environment::variable(std::string_view name) const {
+  for (std::string_view entry : variables) {
+    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
+      return entry.substr(name.size() + 1);
+    }
+  }
+  return std::nullopt;
+}
+
+Environment real_environment() {
+  Environment made;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    made.variables.emplace_back(*entry);
+  }
+  made.count_cpus = count_online_cpus;
+  made.look_at = look_at_file;
+  made.make_uuid = random_uuid;
+  std::optional<std::string> pretended;
+  std::optional<std::string> visible;
+  if (auto text = made.variable("CPPRUN_TEST_GPUS")) pretended = *text;
+  if (auto text = made.variable("CUDA_VISIBLE_DEVICES")) visible = *text;
+  made.probe_gpus = [pretended, visible] { return probe_gpus(pretended, visible); };
+  return made;
+}
+
+std::string find_program(const Environment& environment, std::string_view program) {
+  auto is_program = [&](const std::string& path) {
+    FileFacts facts = environment.look_at(path);
+    return facts.is_executable && facts.kind != FileKind::Directory;
+  };
+  if (program.empty()) return "";
+  if (program.find('/') != std::string_view::npos) {
+    return is_program(std::string(program)) ? std::string(program) : "";
+  }
+  // Without PATH, exec looks where the C library's default says.
+  std::string_view path = environment.variable("PATH").value_or("/bin:/usr/bin");
+  for (const std::string& folder : text::split(path, ':')) {
+    std::string candidate = (folder.empty() ? "." : folder) + "/" + std::string(program);
+    if (is_program(candidate)) return candidate;
+  }
+  return "";
+}
+
+}  // namespace cpprun

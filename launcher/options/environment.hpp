@@ -1,0 +1,56 @@
+// What the launcher's surroundings look like, as a value: resolve() reads nothing else of the
+// world, so tests make their own. The real one (real_environment) looks lazily; most launches ask
+// for few of these.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cpprun {
+
+enum class FileKind {
+  Missing,
+  Directory,
+  Program,  // ELF
+  Script,   // begins with #! and is for another interpreter than Python
+  Other,    // anything else, scripts for Python included; also pipes and devices, which are not
+            // opened
+};
+
+struct FileFacts {
+  FileKind kind = FileKind::Missing;
+  bool is_executable = false;  // by us
+};
+
+struct GpuProbe {
+  int count = 0;
+  std::string why_none;  // "no NVIDIA driver on this machine"; only when count is 0
+};
+
+struct Environment {
+  std::vector<std::string> variables;  // "NAME=value", as they came
+  std::function<int()> count_cpus = [] { return 1; };
+  std::function<GpuProbe()> probe_gpus = [] { return GpuProbe{0, "not looked for"}; };
+  std::function<FileFacts(const std::string& path)> look_at = [](const std::string&) {
+    return FileFacts{};
+  };
+  std::function<std::string()> make_uuid = [] {
+    return std::string("00000000-0000-4000-8000-000000000000");
+  };
+
+  // The first of that name; nothing if unset (an empty one is set).
+  std::optional<std::string_view> variable(std::string_view name) const;
+  // The same with "" for unset, where both mean the same.
+  std::string_view text(std::string_view name) const { return variable(name).value_or(""); }
+};
+
+Environment real_environment();
+
+// How exec would find `program`: the path itself if it has a slash, else the first executable on
+// PATH; "" if none.
+std::string find_program(const Environment& environment, std::string_view program);
+
+}  // namespace cpprun

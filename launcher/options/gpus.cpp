@@ -1,0 +1,106 @@
+#include "launcher/options/gpus.hpp"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+int count_entries(const char* folder, const std::function<bool(std::string_view)>& is_wanted) {
+  DIR* open = ::opendir(folder);
+  if (open == nullptr) return 0;
+  int count = 0;
+  while (const dirent* entry = ::readdir(open)) {
+    if (is_wanted(entry->d_name)) ++count;
+  }
+  ::closedir(open);
+  return count;
+}
+
+bool is_device_file(std::string_view name) {
+  constexpr std::string_view kStart = "nvidia";
+  return name.size() > kStart.size() && name.starts_with(kStart) &&
+         name.find_first_not_of("0123456789", kStart.size()) == std::string_view::npos;
+}
+
+GpuTraces look() {
+  GpuTraces traces;
+  traces.proc_gpus = count_entries("/proc/driver/nvidia/gpus",
+                                   [](std::string_view name) { return name.front() != '.'; });
+  traces.device_files = count_entries("/dev", is_device_file);
+  traces.has_modprobe = ::access("/usr/bin/nvidia-modprobe", X_OK) == 0;
+  return traces;
+}
+
+// Entries such as GPU-8932f937...: all of one form, each once.
+int count_by_identity(const std::vector<std::string>& entries, std::string_view form) {
+  std::set<std::string_view> seen;
+  for (const std::string& entry : entries) {
+    std::string_view name = text::strip(entry);
+    if (!name.starts_with(form)) break;
+    if (!seen.insert(name).second) return 0;
+  }
+  return static_cast<int>(seen.size());
+}
+
+int count_by_number(const std::vector<std::string>& entries, int count) {
+  std::set<int64_t> seen;
+  for (const std::string& entry : entries) {
+    std::optional<int64_t> number = text::parse_int(entry);
+    if (!number || *number < 0 || *number >= count) break;
+    if (!seen.insert(*number).second) return 0;
+  }
+  return static_cast<int>(seen.size());
+}
+
+}  // namespace
+
+int count_gpus(const GpuTraces& traces) {
+  if (traces.device_files > 0 && traces.proc_gpus > 0)
+    return std::min(traces.device_files, traces.proc_gpus);
+  if (traces.device_files > 0) return traces.device_files;
+  // A container without GPUs still sees the machine's /proc; only the driver's own helper makes
+  // these usable.
+  return traces.has_modprobe ? traces.proc_gpus : 0;
+}
+
+GpuProbe visible_gpus(int count, const std::optional<std::string>& visible) {
+  if (count == 0 || !visible) return {count, ""};
+  std::vector<std::string> entries = text::split(*visible, ',');
+  std::string_view first = text::strip(entries.front());
+  int left = 0;
+  if (first.starts_with("GPU-")) {
+    left = std::min(count_by_identity(entries, "GPU-"), count);
+  } else if (first.starts_with("MIG-")) {
+    left = std::min(count_by_identity(entries, "MIG-"), 1);  // CUDA uses one MIG slice at most
+  } else {
+    left = count_by_number(entries, count);
+  }
+  if (left > 0) return {left, ""};
+  if (first.empty()) return {0, "CUDA_VISIBLE_DEVICES is empty"};
+  return {0, "CUDA_VISIBLE_DEVICES=" + *visible + " names none of this machine's " +
+                 text::count(static_cast<size_t>(count), "GPU")};
+}
+
+GpuProbe probe_gpus(const std::optional<std::string>& pretended,
+                    const std::optional<std::string>& visible) {
+  if (pretended) {
+    int count =
+        static_cast<int>(std::clamp<int64_t>(text::parse_int(*pretended).value_or(0), 0, 4096));
+    if (count == 0) return {0, "CPPRUN_TEST_GPUS says so"};
+    return visible_gpus(count, visible);
+  }
+  GpuTraces traces = look();
+  int count = count_gpus(traces);
+  if (count > 0) return visible_gpus(count, visible);
+  if (traces.proc_gpus > 0) return {0, "an NVIDIA driver, but no device file /dev/nvidia0"};
+  return {0, "no NVIDIA driver on this machine"};
+}
+
+}  // namespace cpprun

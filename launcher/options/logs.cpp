@@ -1,0 +1,77 @@
+// Where output goes: folder, redirects, tee, filters, prefix.
+#include <charconv>
+
+#include "common/text.hpp"
+#include "launcher/options/resolve.hpp"
+#include "launcher/options/streams.hpp"
+
+namespace cpprun {
+namespace {
+
+void warn_of_missing_rank(const std::string& what, int rank, int nproc, Launch& launch) {
+  if (rank < nproc) return;
+  launch.warnings.push_back(what + " names local rank " + std::to_string(rank) +
+                            ", but the highest here is " + std::to_string(nproc - 1));
+}
+
+Status read_streams(const ParsedOptions& options, std::string_view name, const std::string& text,
+                    std::vector<StreamBits>& out, Launch& launch) {
+  int nproc = launch.config.workers.nproc;
+  std::string what = options.shown(name, text);
+  std::optional<StreamSpec> spec = parse_stream_spec(text, nproc);
+  if (!spec) {
+    return bad_value(
+        what +
+        " is not understood; write 0, 1 (stdout), 2 (stderr) or 3 (both) for all workers, or "
+        "such by local rank: 0:3,1:1");
+  }
+  warn_of_missing_rank(what, spec->highest_rank, nproc, launch);
+  out = std::move(spec->by_rank);
+  return {};
+}
+
+Status read_ranks_filter(const ParsedOptions& options, Launch& launch) {
+  if (options.local_ranks_filter.empty()) return {};
+  std::string what = options.shown("local-ranks-filter", options.local_ranks_filter);
+  std::set<int> ranks;
+  for (const std::string& entry : text::split(options.local_ranks_filter, ',')) {
+    std::optional<int64_t> rank = text::parse_int(entry);
+    if (!rank || *rank < 0 || *rank > INT32_MAX) {
+      return bad_value(what + ": '" + entry +
+                       "' is no local rank; write numbers with commas, such as 0,2");
+    }
+    ranks.insert(static_cast<int>(*rank));
+  }
+  warn_of_missing_rank(what, *ranks.rbegin(), launch.config.workers.nproc, launch);
+  launch.config.logs.local_ranks_filter = std::move(ranks);
+  return {};
+}
+
+// Python code is the only thing that this option could name.
+Status check_logs_specs(const ParsedOptions& options) {
+  if (options.logs_specs.empty() || options.logs_specs == "default") return {};
+  return bad_value(
+      options.shown("logs-specs", options.logs_specs) +
+      " names a Python plug-in, which cpprun has no Python to load into; leave it out and use "
+      "--log-dir, --redirects and --tee");
+}
+
+}  // namespace
+
+Status resolve_logs(const ParsedOptions& options, const Environment& environment, Launch& launch) {
+  if (Status status = check_logs_specs(options); !status) return status;
+  LogConfig& logs = launch.config.logs;
+  logs.dir = options.log_dir;
+  if (Status s = read_streams(options, "redirects", options.redirects, logs.redirects, launch); !s)
+    return s;
+  if (Status s = read_streams(options, "tee", options.tee, logs.tee, launch); !s) return s;
+  if (Status s = read_ranks_filter(options, launch); !s) return s;
+  logs.duplicate_stdout_filters = parse_line_filters(options.duplicate_stdout_filters);
+  logs.duplicate_stderr_filters = parse_line_filters(options.duplicate_stderr_filters);
+  std::string_view prefix = options.log_line_prefix_template;
+  if (prefix.empty()) prefix = environment.text("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+  if (!prefix.empty()) logs.prefix_template = prefix;
+  return {};
+}
+
+}  // namespace cpprun

@@ -1,0 +1,12 @@
+// --nproc-per-node: a number, or a word that is counted.
+#pragma once
+
+#include "common/result.hpp"
+#include "launcher/options/environment.hpp"
+#include "launcher/options/parsed_options.hpp"
+
+namespace cpprun {
+
+Result<int> resolve_nproc(const ParsedOptions& options, const Environment& environment);
+
+}  // namespace cpprun

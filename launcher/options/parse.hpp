@@ -1,0 +1,19 @@
+// Words of the command line into typed options, and the help text: the two things that CLI11 does
+// for us.
+#pragma once
+
+#include <string>
+
+#include "common/result.hpp"
+#include "launcher/options/parsed_options.hpp"
+#include "launcher/options/tokenizer.hpp"
+
+namespace cpprun {
+
+// The last word of an option wins.
+Result<ParsedOptions> parse_words(const Words& words);
+
+// What --help shows: grouped, both spellings, at most 80 columns.
+std::string help_text();
+
+}  // namespace cpprun

@@ -1,0 +1,92 @@
+// What is executed: an interpreter with the script, or the program itself. A script that is not
+// there is said here, once, instead of by each worker.
+#include <utility>
+
+#include "launcher/options/resolve.hpp"
+
+namespace cpprun {
+namespace {
+
+// PYTHON_EXEC as it is, else the first python3 (python) on PATH.
+Result<std::string> find_python(const ParsedOptions& options, const Environment& environment) {
+  if (std::string_view chosen = environment.text("PYTHON_EXEC"); !chosen.empty()) {
+    if (!find_program(environment, chosen).empty()) return std::string(chosen);
+    return bad_value("PYTHON_EXEC=" + std::string(chosen) + " is no program that can be started");
+  }
+  for (const char* name : {"python3", "python"}) {
+    if (std::string found = find_program(environment, name); !found.empty()) return found;
+  }
+  return bad_value("no python3 on PATH to run " + options.script +
+                   " with; set PYTHON_EXEC, or start a program without Python by --no-python");
+}
+
+Error missing_script(const ParsedOptions& options, const Environment& environment) {
+  const std::string& script = options.script;
+  std::string text = script + ": no such file, so there is no script to run";
+  if (script.find('/') == std::string::npos && !find_program(environment, script).empty()) {
+    return bad_value(text + "; to start the program " + script + " from PATH add --no-python");
+  }
+  if (script.starts_with('-')) return bad_value(text + "; options come before the --");
+  return bad_value(text + "; check the path, or use -m for a module");
+}
+
+// An executable that Python could make nothing of starts without --no-python.
+bool starts_by_itself(const ParsedOptions& options, const FileFacts& facts) {
+  if (options.module || options.run_path || !facts.is_executable || options.script.ends_with(".py"))
+    return false;
+  return facts.kind == FileKind::Program || facts.kind == FileKind::Script;
+}
+
+Status use_program(const ParsedOptions& options, const Environment& environment,
+                   WorkerConfig& workers) {
+  if (find_program(environment, options.script).empty()) {
+    bool has_slash = options.script.find('/') != std::string::npos;
+    return bad_value(options.script +
+                     (has_slash ? ": no such program, or not executable"
+                                : ": no such program on PATH; one in this folder is written ./" +
+                                      options.script));
+  }
+  workers.program = {options.script};
+  return {};
+}
+
+Status use_python(const ParsedOptions& options, const Environment& environment,
+                  WorkerConfig& workers) {
+  bool is_module = options.module && !options.run_path;
+  // "-" is Python's own word for standard input; modules are looked up by Python.
+  if (!is_module && options.script != "-") {
+    FileFacts facts = environment.look_at(options.script);
+    if (facts.kind == FileKind::Missing) return missing_script(options, environment);
+    if (starts_by_itself(options, facts)) {
+      bool has_slash = options.script.find('/') != std::string::npos;
+      workers.program = {has_slash ? options.script : "./" + options.script};
+      return {};
+    }
+    if (facts.kind == FileKind::Program) {
+      return bad_value(options.script + " is a program, but not executable; chmod +x it");
+    }
+  }
+  Result<std::string> python = find_python(options, environment);
+  if (!python) return python.error();
+  workers.program = {std::move(*python), "-u"};
+  if (is_module) workers.program.push_back("-m");
+  workers.program.push_back(options.script);
+  return {};
+}
+
+}  // namespace
+
+Status resolve_program(const ParsedOptions& options, const Environment& environment,
+                       Launch& launch) {
+  WorkerConfig& workers = launch.config.workers;
+  workers.title = options.script;
+  workers.arguments = options.script_arguments;
+  if (options.run_path || !options.no_python) return use_python(options, environment, workers);
+  if (options.module) {
+    return bad_value(
+        "--no-python and --module do not go together: a module is run by Python; leave one out");
+  }
+  return use_program(options, environment, workers);
+}
+
+}  // namespace cpprun

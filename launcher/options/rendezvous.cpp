@@ -1,0 +1,231 @@
+// Where the nodes of the job meet, under which name, and how many they are.
+#include <algorithm>
+
+#include "common/limits.hpp"
+#include "common/text.hpp"
+#include "launcher/options/rdzv_conf.hpp"
+#include "launcher/options/resolve.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr uint16_t kPort = 29400;        // c10d's default
+constexpr uint16_t kStaticPort = 29500;  // the static backend's
+
+Status read_nnodes(const ParsedOptions& options, RendezvousConfig& out) {
+  std::string what = options.shown("nnodes", options.nnodes);
+  std::string cure = "; write N or MIN:MAX, such as " + options.shown("nnodes", "2") + " or " +
+                     options.shown("nnodes", "1:4");
+  std::vector<std::string> parts = text::split(options.nnodes, ':');
+  if (parts.size() > 2)
+    return bad_value(what + " has " + std::to_string(parts.size()) + " parts" + cure);
+  std::optional<int64_t> min = text::parse_int(parts.front());
+  std::optional<int64_t> max = text::parse_int(parts.back());
+  if (!min || !max) return bad_value(what + " is not a number of nodes" + cure);
+  if (*min < 1) return bad_value(what + ": a job has at least one node" + cure);
+  if (*min > *max) return bad_value(what + ": the minimum is above the maximum" + cure);
+  if (*max > limits::kNodesPerJob) {
+    return bad_value(what + ": a job has at most " + std::to_string(limits::kNodesPerJob) +
+                     " nodes");
+  }
+  out.min_nodes = static_cast<int>(*min);
+  out.max_nodes = static_cast<int>(*max);
+  return {};
+}
+
+Status read_names(const ParsedOptions& options, RendezvousConfig& out) {
+  const std::string& id = options.rdzv_id;
+  if (id.size() > limits::kNameBytes) {
+    return bad_value("--rdzv-id is longer than " + std::to_string(limits::kNameBytes) + " bytes");
+  }
+  if (id.empty())
+    return bad_value("--rdzv-id is empty; give the job a name, the same on each node");
+  if (id.find('/') != std::string::npos) {
+    return bad_value(options.shown("rdzv-id", id) +
+                     ": the log folder is named after it, so it can't have a '/'");
+  }
+  if (options.local_addr.size() > limits::kNameBytes)
+    return bad_value("--local-addr is too long to be an address");
+  out.run_id = id;
+  if (options.local_addr.empty()) return {};
+  Result<Endpoint> address = parse_endpoint(options.local_addr, uint16_t{0});
+  if (!address || address->port != 0) {
+    return bad_value(options.shown("local-addr", options.local_addr) +
+                     " is no address; write a host name, 10.0.0.5 or fe80::1");
+  }
+  out.local_addr = address->host;
+  return {};
+}
+
+// Torch 2.12's rule: a plain launch on one node needs no fixed port.
+bool is_standalone(const ParsedOptions& options, const RendezvousConfig& config) {
+  if (options.standalone) return true;
+  return options.rdzv_backend == "static" && text::strip(options.rdzv_endpoint).empty() &&
+         !options.master_port && config.max_nodes == 1;
+}
+
+void use_standalone(const ParsedOptions& options, const Environment& environment, Launch& launch) {
+  RendezvousConfig& config = launch.config.rendezvous;
+  config.backend = Backend::Cpprun;
+  config.is_standalone = true;
+  config.endpoint = Endpoint{"127.0.0.1", 0};
+  config.run_id = environment.make_uuid();
+  config.min_nodes = config.max_nodes = 1;
+  if (options.node_rank.value_or(0) != 0) {
+    launch.warnings.push_back(options.shown("node-rank", *options.node_rank) +
+                              " is ignored: this job has one node" +
+                              (options.standalone ? "" : "; for several add --nnodes=N"));
+  }
+}
+
+// [::1] as ::1. The port is always separate here.
+Result<std::string> read_master_addr(const ParsedOptions& options) {
+  std::string addr(text::strip(options.master_addr));
+  if (addr.empty()) return std::string("127.0.0.1");
+  bool has_brackets = addr.front() == '[';
+  bool has_port = !has_brackets && std::count(addr.begin(), addr.end(), ':') == 1;
+  // Brackets and a port make anything but a host an error.
+  Result<Endpoint> parsed = parse_endpoint((has_brackets ? addr : "[" + addr + "]") + ":1", {});
+  if (parsed && !has_port) return parsed->host;
+  return bad_value(options.shown("master-addr", options.master_addr) +
+                   " is no host; write a name or an address, and the port as --master-port=PORT");
+}
+
+Result<Endpoint> read_static_endpoint(const ParsedOptions& options) {
+  if (!text::strip(options.rdzv_endpoint).empty()) {
+    Result<Endpoint> endpoint = parse_endpoint(options.rdzv_endpoint, std::nullopt);
+    if (!endpoint)
+      return bad_value(options.shown("rdzv-endpoint", options.rdzv_endpoint) + ": " +
+                       endpoint.error().text);
+    return endpoint;
+  }
+  Result<std::string> host = read_master_addr(options);
+  if (!host) return host.error();
+  int64_t port = options.master_port.value_or(kStaticPort);
+  if (port < 0 || port > 65535) {
+    return bad_value(options.shown("master-port", port) + ": a port is a number from 0 to 65535");
+  }
+  return Endpoint{std::move(*host), static_cast<uint16_t>(port)};
+}
+
+Status use_static(const ParsedOptions& options, Launch& launch) {
+  RendezvousConfig& config = launch.config.rendezvous;
+  config.backend = Backend::Static;
+  Result<Endpoint> endpoint = read_static_endpoint(options);
+  if (!endpoint) return endpoint.error();
+  int64_t rank = options.node_rank.value_or(0);
+  if (rank < 0 || rank >= config.max_nodes) {
+    return bad_value(options.shown("node-rank", rank) + ": with " +
+                     text::count(static_cast<size_t>(config.max_nodes), "node") +
+                     " (--nnodes) ranks go from 0 to " + std::to_string(config.max_nodes - 1));
+  }
+  if (config.min_nodes < config.max_nodes) {
+    launch.warnings.push_back("the static backend waits for all " +
+                              std::to_string(config.max_nodes) +
+                              " nodes; for an elastic job use --rdzv-backend=c10d");
+  }
+  config.min_nodes = config.max_nodes;
+  config.node_rank = static_cast<int>(rank);
+  config.master_addr = endpoint->host;
+  if (config.max_nodes == 1) {
+    config.is_standalone = true;
+    config.endpoint = Endpoint{"127.0.0.1", 0};
+    if (endpoint->port != 0) config.master_port = endpoint->port;
+    return {};
+  }
+  if (endpoint->port == 0) {
+    return bad_value(
+        "port 0 means any free port, which the other nodes could not know; give the same port to "
+        "each node");
+  }
+  config.endpoint = std::move(*endpoint);
+  return {};
+}
+
+Status use_meeting(const ParsedOptions& options, Launch& launch) {
+  RendezvousConfig& config = launch.config.rendezvous;
+  config.backend = Backend::Cpprun;
+  Result<Endpoint> endpoint = parse_endpoint(options.rdzv_endpoint, kPort);
+  if (!endpoint)
+    return bad_value(options.shown("rdzv-endpoint", options.rdzv_endpoint) + ": " +
+                     endpoint.error().text);
+  if (endpoint->port == 0 && config.min_nodes > 1) {
+    return bad_value(
+        options.shown("rdzv-endpoint", options.rdzv_endpoint) +
+        ": port 0 means any free port, which the other nodes could not know; give a port");
+  }
+  config.endpoint = std::move(*endpoint);
+  std::string backend = "--rdzv-backend=" + options.rdzv_backend;
+  if (options.is_given("master-addr") || options.is_given("master-port")) {
+    launch.warnings.push_back(
+        "--master-addr and --master-port are only for static jobs and are ignored with " + backend +
+        "; nodes meet at " + to_string(config.endpoint));
+  } else if (text::strip(options.rdzv_endpoint).empty() && config.max_nodes > 1) {
+    launch.warnings.push_back("without --rdzv-endpoint nodes meet at " +
+                              to_string(config.endpoint) + ", so only those on this machine");
+  }
+  if (!options.node_rank) return {};
+  if (*options.node_rank < 0 || *options.node_rank > limits::kNodesPerJob) {
+    return bad_value(options.shown("node-rank", *options.node_rank) + ": ranks go from 0 on");
+  }
+  config.node_rank = static_cast<int>(*options.node_rank);
+  launch.warnings.push_back(options.shown("node-rank", *options.node_rank) +
+                            " is only a wish with " + backend +
+                            ": a node keeps the rank that it had in the round before");
+  return {};
+}
+
+Error refused_backend(const ParsedOptions& options) {
+  std::string what = options.shown("rdzv-backend", options.rdzv_backend);
+  std::string accepted = "; accepted are static, c10d and cpprun (another name of c10d)";
+  if (options.rdzv_backend == "etcd") return bad_value(what + " is not there yet" + accepted);
+  if (options.rdzv_backend == "etcd-v2") {
+    return bad_value(what + " speaks a protocol that etcd itself has given up" + accepted);
+  }
+  return bad_value(what + " is not known" + accepted);
+}
+
+Status read_worker_store(const ParsedOptions& options, RendezvousConfig& config) {
+  bool is_static_many = config.backend == Backend::Static && config.max_nodes > 1;
+  config.worker_store = is_static_many ? WorkerStore::Agent : WorkerStore::Rank0;
+  const std::string& word = options.worker_store;
+  if (word.empty()) return {};
+  std::string what = options.shown("worker-store", word);
+  if (word != "rank0" && word != "agent") return bad_value(what + ": write rank0 or agent");
+  if (word == "rank0" && is_static_many) {
+    return bad_value(
+        what +
+        ": the nodes of a static job know one address only, and the agents already meet there; "
+        "use --rdzv-backend=c10d, or leave it out");
+  }
+  config.worker_store = word == "agent" ? WorkerStore::Agent : WorkerStore::Rank0;
+  return {};
+}
+
+Status use_backend(const ParsedOptions& options, const Environment& environment, Launch& launch) {
+  if (is_standalone(options, launch.config.rendezvous)) {
+    use_standalone(options, environment, launch);
+    return {};
+  }
+  if (options.rdzv_backend == "static") return use_static(options, launch);
+  if (options.rdzv_backend == "c10d" || options.rdzv_backend == "cpprun")
+    return use_meeting(options, launch);
+  return refused_backend(options);
+}
+
+}  // namespace
+
+Status resolve_rendezvous(const ParsedOptions& options, const Environment& environment,
+                          Launch& launch) {
+  RendezvousConfig& config = launch.config.rendezvous;
+  if (Status status = read_nnodes(options, config); !status) return status;
+  if (Status status = read_names(options, config); !status) return status;
+  if (Status status = use_backend(options, environment, launch); !status) return status;
+  Result<RendezvousConf> conf =
+      read_rdzv_conf(options.rdzv_conf, config.backend == Backend::Static, launch.warnings);
+  if (!conf) return conf.error();
+  config.conf = *conf;
+  return read_worker_store(options, config);
+}
+
+}  // namespace cpprun

@@ -1,0 +1,253 @@
+#include "launcher/options/tokenizer.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr std::string_view kUsage =
+    "usage: cpprun [options] script [arguments of the script]\n"
+    "       cpprun --help lists the options\n";
+
+std::string quoted(std::string_view text) {
+  return "'" + std::string(text) + "'";
+}
+
+// argparse's idea of a negative number, which is a value and no option: -1, -.5, -1.5.
+bool is_negative_number(std::string_view arg) {
+  constexpr std::string_view kDigits = "0123456789";
+  arg.remove_prefix(1);
+  size_t whole = std::min(arg.find_first_not_of(kDigits), arg.size());
+  if (whole == arg.size()) return whole > 0;
+  std::string_view rest = arg.substr(whole);
+  return rest.front() == '.' && rest.size() > 1 &&
+         rest.find_first_not_of(kDigits, 1) == std::string_view::npos;
+}
+
+// Options that `name` (dashed, without the leading dashes) may mean: the exact one, else torchrun's
+// that begin so, else our own, so that no flag of ours takes an abbreviation away from a torchrun
+// user.
+std::vector<const OptionRow*> candidates(std::string_view name) {
+  if (const OptionRow* exact = find_option(name)) return {exact};
+  std::vector<const OptionRow*> theirs;
+  std::vector<const OptionRow*> own;
+  for (const OptionRow& row : option_table()) {
+    if (row.name.starts_with(name)) (row.is_own() ? own : theirs).push_back(&row);
+  }
+  return theirs.empty() ? own : theirs;
+}
+
+const OptionRow* by_letter(char letter) {
+  for (const OptionRow& row : option_table()) {
+    if (row.letter == letter && letter != '\0') return &row;
+  }
+  return nullptr;
+}
+
+// One word of the command line that may be an option, taken apart.
+struct Option {
+  std::string spelling;                   // "--tee", "-t"
+  std::vector<const OptionRow*> fitting;  // none: unknown; several: ambiguous
+  std::optional<std::string> value;       // behind "=", or glued to a letter
+};
+
+Option take_apart(std::string_view arg) {
+  Option option;
+  if (!arg.starts_with("--")) {
+    option.spelling = arg.substr(0, 2);
+    if (const OptionRow* row = by_letter(arg[1])) option.fitting.push_back(row);
+    std::string_view rest = arg.substr(2);
+    if (rest.starts_with('=')) rest.remove_prefix(1);
+    if (arg.size() > 2) option.value = rest;
+    return option;
+  }
+  size_t equals = arg.find('=');
+  option.spelling = arg.substr(0, equals);
+  option.fitting = candidates(dashed(std::string_view(option.spelling).substr(2)));
+  if (equals != std::string_view::npos) option.value = arg.substr(equals + 1);
+  return option;
+}
+
+// nothing: a script or a value.
+std::optional<Option> as_option(std::string_view arg) {
+  if (arg.size() < 2 || arg.front() != '-') return std::nullopt;
+  Option option = take_apart(arg);
+  if (!option.fitting.empty()) return option;
+  if (is_negative_number(arg) || arg.find(' ') != std::string_view::npos) return std::nullopt;
+  return option;
+}
+
+Error unknown_option(const Option& option) {
+  std::vector<std::string> names;
+  for (const OptionRow& row : option_table()) names.push_back("--" + std::string(row.name));
+  std::string near = text::nearest(dashed(option.spelling), names);
+  return usage_error("unknown option " + option.spelling +
+                     (near.empty() ? "" : "; did you mean " + near + "?"));
+}
+
+Error ambiguous_option(const Option& option) {
+  std::vector<std::string> names;
+  for (const OptionRow* row : option.fitting) names.push_back("--" + std::string(row->name));
+  return usage_error("ambiguous option " + option.spelling + ": it could be " +
+                     text::join(names, ", "));
+}
+
+// The form of one value. `is_free`: a choice is not checked.
+Result<std::string> checked(const OptionRow& row, const std::string& spelling, std::string value,
+                            bool is_free) {
+  std::string what = "option " + spelling + ": " + quoted(value);
+  if (row.kind == OptionKind::Int) {
+    std::optional<int64_t> number = text::parse_int(value);
+    if (!number) return usage_error(what + " is not a whole number");
+    return std::to_string(*number);
+  }
+  if (row.kind == OptionKind::Float && !text::parse_double(value)) {
+    return usage_error(what + " is not a number");
+  }
+  if (is_free || row.choices.empty()) return value;
+  std::vector<std::string> words = choice_words(row);
+  if (std::find(words.begin(), words.end(), value) != words.end()) return value;
+  return usage_error(what + " is none of " + text::join(words, ", "));
+}
+
+class Tokenizer {
+ public:
+  explicit Tokenizer(std::span<const std::string> args) : args_(args) {}
+
+  // Everything before the script, the script, the rest; stops at a question.
+  Status read_line();
+  // What variables add for options that the line does not have.
+  Status read_variables(const Environment& environment);
+
+  Words take() { return std::move(words_); }
+  bool is_question() const { return words_.question != nullptr; }
+
+ private:
+  Status read_option(Option option);
+  Status read_flag(const OptionRow& row, const Option& option);
+  Status read_value(const OptionRow& row, Option option);
+  Status add(const OptionRow& row, const std::string& spelling, std::string value);
+  bool has(const OptionRow& row) const;
+  void read_program(size_t from) {
+    words_.program.assign(args_.begin() + static_cast<ptrdiff_t>(from), args_.end());
+  }
+
+  std::span<const std::string> args_;
+  size_t next_ = 0;
+  Words words_;
+};
+
+Status Tokenizer::read_line() {
+  while (next_ < args_.size() && !is_question()) {
+    const std::string& arg = args_[next_];
+    std::optional<Option> option;
+    if (arg != "--") option = as_option(arg);
+    if (!option) {
+      read_program(arg == "--" ? next_ + 1 : next_);
+      break;
+    }
+    ++next_;
+    if (Status status = read_option(std::move(*option)); !status) return status;
+  }
+  if (!is_question() && words_.program.empty()) {
+    return usage_error("the script to run is missing; it comes after the options");
+  }
+  return {};
+}
+
+Status Tokenizer::read_option(Option option) {
+  if (option.fitting.empty()) return unknown_option(option);
+  if (option.fitting.size() > 1) return ambiguous_option(option);
+  const OptionRow& row = *option.fitting.front();
+  if (row.takes_value()) return read_value(row, std::move(option));
+  if (row.kind == OptionKind::OptionalChoice) {
+    if (!option.value) return add(row, option.spelling, choice_words(row).front());
+    return read_value(row, std::move(option));
+  }
+  return read_flag(row, option);
+}
+
+Status Tokenizer::read_flag(const OptionRow& row, const Option& option) {
+  bool is_letter = option.spelling.size() == 2;
+  if (option.value && !(is_letter && !option.value->empty() && by_letter(option.value->front()))) {
+    return usage_error("option " + option.spelling + " takes no value, but has " +
+                       quoted(*option.value));
+  }
+  if (row.kind == OptionKind::Question) {
+    words_.question = &row;
+    return {};
+  }
+  words_.options.push_back({&row, "true", option.spelling});
+  if (!option.value) return {};
+  return read_option(take_apart("-" + *option.value));  // letters in one word: -mr3
+}
+
+Status Tokenizer::read_value(const OptionRow& row, Option option) {
+  if (!option.value) {
+    if (next_ == args_.size() || args_[next_] == "--" || as_option(args_[next_])) {
+      return usage_error("option " + option.spelling +
+                         " needs a value; one that begins with a dash is written " + "--" +
+                         std::string(row.name) + "=VALUE");
+    }
+    option.value = args_[next_++];
+  }
+  if (row.name == "print-completion") words_.question = &row;
+  return add(row, option.spelling, std::move(*option.value));
+}
+
+Status Tokenizer::add(const OptionRow& row, const std::string& spelling, std::string value) {
+  Result<std::string> good = checked(row, spelling, std::move(value), false);
+  if (!good) return good.error();
+  words_.options.push_back({&row, std::move(*good), spelling});
+  return {};
+}
+
+bool Tokenizer::has(const OptionRow& row) const {
+  return std::any_of(words_.options.begin(), words_.options.end(),
+                     [&](const Word& w) { return w.option == &row; });
+}
+
+Status Tokenizer::read_variables(const Environment& environment) {
+  std::vector<Word> found;
+  for (const OptionRow& row : option_table()) {
+    if (!row.has_variable || has(row)) continue;
+    std::string name = variable_name(row);
+    std::optional<std::string_view> given = environment.variable(name);
+    if (!given) continue;
+    if (row.kind == OptionKind::Flag) {
+      std::optional<int64_t> number = text::parse_int(*given);
+      if (!number) {
+        return Error{ErrorKind::BadValue,
+                     name + "=" + std::string(*given) + " is not a whole number; write 1 or 0"};
+      }
+      found.push_back({&row, *number != 0 ? "true" : "false", name});
+      continue;
+    }
+    Result<std::string> good = checked(row, name, std::string(*given), true);
+    if (!good) return good.error();
+    found.push_back({&row, std::move(*good), name});
+  }
+  words_.options.insert(words_.options.begin(), std::make_move_iterator(found.begin()),
+                        std::make_move_iterator(found.end()));
+  return {};
+}
+
+}  // namespace
+
+Error usage_error(std::string_view text) {
+  return Error{ErrorKind::Usage, std::string(kUsage) + "cpprun: error: " + std::string(text)};
+}
+
+Result<Words> tokenize(std::span<const std::string> args, const Environment& environment) {
+  Tokenizer tokenizer(args);
+  if (Status status = tokenizer.read_line(); !status) return status.error();
+  if (tokenizer.is_question()) return tokenizer.take();
+  if (Status status = tokenizer.read_variables(environment); !status) return status.error();
+  return tokenizer.take();
+}
+
+}  // namespace cpprun
