@@ -20,6 +20,9 @@ inline constexpr int kControlFrameDepth =
 inline constexpr Duration kSilentPeer = 10s;  // a connection that never finished its first command
 inline constexpr size_t kOutboxBytes =
     1ULL << 30;  // unread replies of one connection; then it is dropped
+inline constexpr size_t kHttpHeaderBytes = 8 * 1024;  // a probe's request is below 1 KiB
+inline constexpr Duration kAcceptPause =
+    100ms;  // no memory for a new connection: try again after this long
 inline constexpr size_t kConnections =
     60'000;  // below the usual hard limit of descriptors with room to spare
 

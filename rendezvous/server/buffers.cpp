@@ -1,0 +1,131 @@
+#include "rendezvous/server/buffers.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "common/check.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr size_t kBurst = 16 * 1024;         // room for a peer that sends faster than we read
+constexpr size_t kWholeAtOnce = 256 * 1024;  // announced sizes up to this are believed
+constexpr size_t kKeepTail = 2 * 1024;       // an empty output keeps at most this much
+constexpr size_t kCompactFrom = 64 * 1024;
+
+}  // namespace
+
+InputBuffer::Block::~Block() {
+  std::free(data);
+}
+
+std::span<uint8_t> InputBuffer::space(size_t total) {
+  size_t wanted = std::max(total, held_ + 1);
+  if (is_hungry_) wanted = std::max(wanted, held_ + kBurst);
+  if (wanted > capacity()) {
+    grow(wanted <= kWholeAtOnce ? wanted
+                                : std::min(wanted, std::max(kWholeAtOnce, 2 * capacity())));
+  }
+  uint8_t* start = block_ ? block_->data : inside_.data();
+  return {start + held_, capacity() - held_};
+}
+
+// Large blocks are moved by the kernel's page tables (mremap behind realloc), not by copying.
+void InputBuffer::grow(size_t capacity) {
+  if (!block_) {
+    auto block = std::make_shared<Block>();
+    block->data = static_cast<uint8_t*>(std::malloc(capacity));
+    if (block->data == nullptr) throw std::bad_alloc();
+    std::memcpy(block->data, inside_.data(), held_);
+    block->capacity = capacity;
+    block_ = std::move(block);
+    return;
+  }
+  CPPRUN_CHECK(block_.use_count() == 1);
+  auto* moved = static_cast<uint8_t*>(std::realloc(block_->data, capacity));
+  if (moved == nullptr) throw std::bad_alloc();
+  block_->data = moved;
+  block_->capacity = capacity;
+}
+
+void InputBuffer::commit(size_t size) {
+  is_hungry_ = held_ + size == capacity();
+  held_ += size;
+  CPPRUN_CHECK(held_ <= capacity());
+}
+
+void InputBuffer::consume(size_t size) {
+  CPPRUN_CHECK(size <= held_);
+  size_t rest = held_ - size;
+  if (!block_) {
+    if (size != 0) std::memmove(inside_.data(), inside_.data() + size, rest);
+    held_ = rest;
+    return;
+  }
+  bool is_shared = block_.use_count() > 1;
+  bool is_oversized = rest <= kInside && size != 0;
+  if (!is_shared && !is_oversized) {
+    if (size != 0) std::memmove(block_->data, block_->data + size, rest);
+    held_ = rest;
+    return;
+  }
+  std::shared_ptr<Block> old = std::move(block_);
+  held_ = 0;
+  if (rest > kInside) grow(rest);
+  std::memcpy(block_ ? block_->data : inside_.data(), old->data + size, rest);
+  held_ = rest;
+}
+
+void Outbox::add(const SharedBytes& bytes) {
+  if (bytes.bytes.empty()) return;
+  if (!tail_.empty()) {
+    earlier_ += tail_.size();
+    pieces_.push_back({std::move(tail_), {}});
+    tail_.clear();
+  }
+  earlier_ += bytes.bytes.size();
+  pieces_.push_back({{}, bytes});
+}
+
+size_t Outbox::gather(std::span<iovec> parts) const {
+  size_t count = 0;
+  size_t skip = done_;
+  auto put = [&](std::string_view bytes) {
+    bytes.remove_prefix(skip);
+    skip = 0;
+    parts[count++] = {const_cast<char*>(bytes.data()), bytes.size()};
+  };
+  for (size_t i = first_; i < pieces_.size() && count < parts.size(); ++i) put(pieces_[i].view());
+  if (count < parts.size() && tail_.size() > skip) put(tail_);
+  return count;
+}
+
+void Outbox::sent(size_t size) {
+  CPPRUN_CHECK(size <= this->size());
+  done_ += size;
+  while (first_ < pieces_.size() && done_ >= pieces_[first_].view().size()) {
+    size_t piece = pieces_[first_].view().size();
+    done_ -= piece;
+    earlier_ -= piece;
+    pieces_[first_++] = Piece();
+  }
+  if (empty()) return clear();
+  if (first_ == pieces_.size() && done_ >= kCompactFrom && done_ >= tail_.size() / 2) {
+    tail_.erase(0, done_);
+    done_ = 0;
+  }
+}
+
+void Outbox::clear() {
+  first_ = earlier_ = done_ = 0;
+  if (!pieces_.empty()) pieces_ = {};
+  if (tail_.capacity() > kKeepTail) {
+    tail_ = std::string();
+  } else {
+    tail_.clear();
+  }
+}
+
+}  // namespace cpprun

@@ -1,0 +1,221 @@
+#include "rendezvous/server/connection.hpp"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cerrno>
+
+#include "common/log/log.hpp"
+#include "common/text.hpp"
+#include "rendezvous/server/addresses.hpp"
+
+namespace cpprun {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+}  // namespace
+
+struct TcpConnection::Io {
+  explicit Io(asio::io_context& loop) : socket(loop) {}
+  asio::ip::tcp::socket socket;
+};
+
+std::shared_ptr<TcpConnection> TcpConnection::adopt(ConnectionHost& host, asio::io_context& loop,
+                                                    SessionId id, int listener, int fd,
+                                                    std::string peer) {
+  auto io = std::make_unique<Io>(loop);
+  error_code error;
+  // Asio only asks the protocol for its family, and only when it makes sockets itself.
+  io->socket.assign(asio::ip::tcp::v6(), fd, error);
+  if (error) return nullptr;
+  return std::make_shared<TcpConnection>(host, id, listener, std::move(io), std::move(peer));
+}
+
+TcpConnection::TcpConnection(ConnectionHost& host, SessionId id, int listener,
+                             std::unique_ptr<Io> io, std::string peer)
+    : host_(host), id_(id), listener_(listener), io_(std::move(io)), peer_(std::move(peer)) {}
+
+TcpConnection::~TcpConnection() = default;
+
+std::string TcpConnection::local_address() const {
+  return state_ == State::Dead ? std::string() : local_name(io_->socket.native_handle());
+}
+
+std::shared_ptr<const void> TcpConnection::input_owner(size_t& size) const {
+  size = in_.capacity();
+  return in_.owner();
+}
+
+// --- what sessions ask for
+
+void TcpConnection::mark() {
+  if (is_dirty_ || state_ == State::Dead) return;
+  is_dirty_ = true;
+  host_.on_dirty(*this);
+}
+
+void TcpConnection::send(std::string_view bytes) {
+  if (!is_open()) return;
+  out_.tail().append(bytes);
+  mark();
+}
+
+void TcpConnection::send_shared(const SharedBytes& bytes) {
+  if (!is_open()) return;
+  out_.add(bytes);
+  mark();
+}
+
+void TcpConnection::close() {
+  wants_close_ = true;
+  mark();
+}
+
+void TcpConnection::reset() {
+  wants_reset_ = true;
+  mark();
+}
+
+// --- reading
+
+void TcpConnection::read() {
+  std::span<uint8_t> space = in_.space(session_ ? session_->wants() : 1);
+  io_->socket.async_read_some(asio::buffer(space.data(), space.size()),
+                              [self = shared_from_this()](error_code error, size_t size) {
+                                self->on_read(error == asio::error::eof, bool(error), size);
+                              });
+}
+
+void TcpConnection::on_read(bool is_end, bool is_error, size_t size) {
+  if (state_ == State::Dead) return;
+  host_.wake_up_begins();
+  if (is_end) {
+    end_of_input();
+  } else if (is_error) {
+    kill(CloseKind::Reset);
+  } else {
+    has_received_ = true;
+    in_.commit(size);
+    if (is_open()) {
+      process();
+    } else {
+      in_.consume(size);
+    }
+  }
+  host_.wake_up_ends();
+  if (state_ != State::Dead && !has_peer_ended_) read();
+}
+
+void TcpConnection::process() {
+  if (!session_) {
+    bool needs_more = false;
+    session_ = host_.make_session(*this, in_.held(), needs_more);
+    if (needs_more) return;
+    if (!session_) return close();
+  }
+  if (in_.held().size() < session_->wants()) return;
+  size_t used = session_->on_bytes(in_.held());
+  if (used > 0) has_spoken_ = true;
+  in_.consume(used);
+}
+
+// What was queued still goes out: a peer may have closed its half only.
+void TcpConnection::end_of_input() {
+  has_peer_ended_ = true;
+  tell_closed(CloseKind::Fin);
+  wants_close_ = true;
+  mark();
+}
+
+// --- writing and ending
+
+void TcpConnection::settle() {
+  is_dirty_ = false;
+  if (state_ == State::Dead) return;
+  if (wants_reset_) return kill_with_reset();
+  if (!is_waiting_writable_) flush();
+  if (state_ == State::Dead) return;
+  // One reply may be larger than the limit; what comes on top of that may not.
+  if (backlog_ > host_.outbox_limit() && out_.size() > backlog_) return drop_deaf_peer();
+  backlog_ = out_.size();
+  if (!wants_close_) return;
+  tell_closed(CloseKind::ByUs);
+  if (state_ == State::Open) {
+    state_ = State::Closing;
+    host_.on_lingering(*this);
+  }
+  if (!out_.empty() || is_fin_sent_) return;
+  is_fin_sent_ = true;
+  if (has_peer_ended_) return die();
+  error_code error;
+  io_->socket.shutdown(asio::ip::tcp::socket::shutdown_send, error);
+  if (error) die();
+}
+
+void TcpConnection::drop_deaf_peer() {
+  log::warning(peer_ + " does not read its replies; dropped with " +
+               text::count(out_.size(), "unread byte"));
+  kill_with_reset();
+}
+
+void TcpConnection::kill_with_reset() {
+  error_code ignored;
+  io_->socket.set_option(asio::socket_base::linger(true, 0), ignored);
+  kill(CloseKind::ByUs);
+}
+
+void TcpConnection::flush() {
+  while (!out_.empty()) {
+    std::array<iovec, 64> parts;
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = out_.gather(parts);
+    ssize_t sent = ::sendmsg(io_->socket.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      out_.sent(static_cast<size_t>(sent));
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      return wait_writable();
+    } else if (errno != EINTR) {
+      return kill(CloseKind::Reset);
+    }
+  }
+}
+
+void TcpConnection::wait_writable() {
+  is_waiting_writable_ = true;
+  io_->socket.async_wait(asio::ip::tcp::socket::wait_write,
+                         [self = shared_from_this()](error_code error) {
+                           self->is_waiting_writable_ = false;
+                           if (error || self->state_ == State::Dead) return;
+                           self->host_.wake_up_begins();
+                           self->mark();
+                           self->host_.wake_up_ends();
+                         });
+}
+
+void TcpConnection::kill(CloseKind kind) {
+  if (state_ == State::Dead) return;
+  tell_closed(kind);
+  die();
+}
+
+void TcpConnection::tell_closed(CloseKind kind) {
+  if (!session_) return;
+  std::unique_ptr<Session> session = std::move(session_);
+  session->on_closed(kind);
+}
+
+void TcpConnection::die() {
+  if (state_ == State::Dead) return;
+  state_ = State::Dead;
+  out_.clear();
+  error_code ignored;
+  io_->socket.close(ignored);
+  host_.on_dead(*this);
+}
+
+}  // namespace cpprun

@@ -1,0 +1,65 @@
+// The one translation unit that holds Beast.
+#include "rendezvous/server/http_session.hpp"
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+
+#include "common/limits.hpp"
+
+namespace cpprun {
+namespace {
+
+namespace http = boost::beast::http;
+
+HttpAnswer plain(int status, std::string body) {
+  return {status, "text/plain; charset=utf-8", std::move(body)};
+}
+
+std::string render(const HttpAnswer& answer, bool has_body) {
+  auto reason = http::obsolete_reason(http::int_to_status(static_cast<unsigned>(answer.status)));
+  std::string out = "HTTP/1.1 " + std::to_string(answer.status) + " ";
+  out.append(reason.data(), reason.size());
+  out += "\r\nContent-Type: " + answer.type;
+  out += "\r\nContent-Length: " + std::to_string(answer.body.size());
+  if (answer.status == 405) out += "\r\nAllow: GET, HEAD";
+  out += "\r\nConnection: close\r\n\r\n";
+  if (has_body) out += answer.body;
+  return out;
+}
+
+}  // namespace
+
+size_t HttpSession::on_bytes(std::span<const uint8_t> bytes) {
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  size_t end = text.substr(0, limits::kHttpHeaderBytes).find("\r\n\r\n");
+  if (end == std::string_view::npos && text.size() < limits::kHttpHeaderBytes) {
+    wants_ = bytes.size() + 1;
+    return 0;
+  }
+  bool has_body = true;
+  HttpAnswer said = end == std::string_view::npos ? plain(431, "the header is too long\n")
+                                                  : answer(text.substr(0, end + 4), has_body);
+  connection_.send(render(said, has_body));
+  connection_.close();
+  return bytes.size();
+}
+
+HttpAnswer HttpSession::answer(std::string_view request, bool& has_body) {
+  http::request_parser<http::empty_body> parser;
+  parser.header_limit(limits::kHttpHeaderBytes);
+  parser.skip(true);  // a body is none of our business; the method says so below
+  boost::system::error_code error;
+  parser.put(boost::asio::buffer(request.data(), request.size()), error);
+  if (error || !parser.is_header_done()) return plain(400, "this is no HTTP request\n");
+  has_body = parser.get().method() != http::verb::head;
+  if (parser.get().method() != http::verb::get && has_body) {
+    return plain(405, "only GET and HEAD are served here\n");
+  }
+  auto target = parser.get().target();
+  std::string_view path(target.data(), target.size());
+  return pages_(path.substr(0, path.find('?')));
+}
+
+}  // namespace cpprun

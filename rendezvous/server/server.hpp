@@ -1,0 +1,75 @@
+// The rendezvous server: ports on which torch's TCPStore protocol, cpprun's control protocol and
+// HTTP are served.
+//
+// A shell: it accepts, tells protocols apart by their first bytes, moves bytes, and drops peers
+// that say nothing or do not read. What the bytes mean is up to Store and to the sessions that the
+// hooks make. A bad peer loses its own connection and nothing else. Thread: everything happens on
+// the loop given; hooks are called there too.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/endpoint.hpp"
+#include "common/limits.hpp"
+#include "common/result.hpp"
+#include "rendezvous/core/store.hpp"
+#include "rendezvous/protocol/tcpstore.hpp"
+#include "rendezvous/server/session.hpp"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace cpprun {
+
+struct ServerOptions {
+  tcpstore::Limits store;
+  tcpstore::Dialect legacy =
+      tcpstore::Dialect::Legacy;  // Legacy20 or Legacy21 if it is known which
+  Duration silent_peer = limits::kSilentPeer;
+  size_t outbox_bytes = limits::kOutboxBytes;
+  size_t connections = limits::kConnections;
+};
+
+// Each may be left empty.
+struct ServerHooks {
+  // A control connection on the main port; without it, or if it gives null, the connection is
+  // closed.
+  std::function<std::unique_ptr<Session>(Connection&)> make_control_session;
+  // The store that a store client on the main port gets, asked for each; null: none is served, the
+  // client is closed. Shared, because a client may outlive the round that its store belongs to.
+  std::function<std::shared_ptr<Store>()> store_for_main_port;
+  // The body of /status.
+  std::function<std::string()> status_json;
+};
+
+class Server {
+ public:
+  // `loop` outlives the server.
+  Server(boost::asio::io_context& loop, ServerOptions options, ServerHooks hooks);
+  ~Server();  // stop()
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Opens the main port: all three protocols. Numeric address, name, or "" for all interfaces; port
+  // 0 takes a free one. The port taken is returned. May be called again for further addresses.
+  Result<uint16_t> listen(const Endpoint& endpoint);
+  // A further port for one store only, such as that of a round.
+  Result<uint16_t> open_store_listener(const std::string& address, uint16_t port,
+                                       std::shared_ptr<Store> store);
+  // Closes it and its connections; a port that is not open is nothing to do.
+  void close_store_listener(uint16_t port);
+  // Closes everything at once; the loop then has no work of ours left.
+  void stop();
+
+  size_t connections() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;  // shared with operations that are under way
+};
+
+}  // namespace cpprun

@@ -1,0 +1,256 @@
+#include "rendezvous/server/server_impl.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "common/log/log.hpp"
+#include "rendezvous/protocol/tcpstore_encode.hpp"
+#include "rendezvous/server/addresses.hpp"
+
+namespace cpprun {
+namespace {
+
+namespace asio = boost::asio;
+
+// The same words from a peer that knocks every second are said once. Bounded: after that many
+// different ones, none.
+void say_once(const std::string& text) {
+  static std::set<std::string> said;
+  constexpr size_t kDifferent = 64;
+  if (said.size() < kDifferent && said.insert(text).second) log::warning(text);
+}
+
+}  // namespace
+
+struct Server::Impl::Timer {
+  explicit Timer(asio::io_context& loop) : timer(loop) {}
+  asio::steady_timer timer;
+  bool is_armed = false;
+};
+
+Server::Impl::Impl(asio::io_context& loop, const ServerOptions& options, ServerHooks hooks)
+    : loop_(loop),
+      options_(options),
+      hooks_(std::move(hooks)),
+      pages_([this](std::string_view path) { return page(path); }),
+      timer_(std::make_unique<Timer>(loop)) {
+  size_t largest = options_.store.key_bytes + options_.store.value_bytes + 64;
+  options_.store.command_bytes = std::max(options_.store.command_bytes, largest);
+}
+
+Server::Impl::~Impl() = default;
+
+// --- doors
+
+Result<uint16_t> Server::Impl::listen(const Endpoint& endpoint, std::shared_ptr<Store> store) {
+  Result<std::vector<int>> opened = open_listeners(endpoint);
+  if (!opened) return opened.error();
+  int number = next_door_++;
+  Door& door = doors_[number];
+  door.port = local_port(opened->front());
+  door.store = std::move(store);
+  for (int fd : *opened) {
+    auto on_fd = [this, number](int accepted, const sockaddr_storage& peer) {
+      on_accept(number, accepted, peer);
+    };
+    door.listeners.push_back(std::make_shared<Listener>(loop_, fd, on_fd));
+    door.listeners.back()->start();
+  }
+  return door.port;
+}
+
+void Server::Impl::close_store_listener(uint16_t port) {
+  wake_up_begins();
+  for (auto door = doors_.begin(); door != doors_.end();) {
+    if (door->second.port != port || !door->second.store) {
+      ++door;
+      continue;
+    }
+    for (std::shared_ptr<Listener>& listener : door->second.listeners) listener->close();
+    std::vector<std::shared_ptr<TcpConnection>> mine;
+    for (auto& [id, connection] : table_) {
+      if (connection->listener() == door->first) mine.push_back(connection);
+    }
+    std::sort(mine.begin(), mine.end(), [](auto& a, auto& b) { return a->id() < b->id(); });
+    for (std::shared_ptr<TcpConnection>& connection : mine) connection->kill(CloseKind::ByUs);
+    door = doors_.erase(door);
+  }
+  wake_up_ends();
+}
+
+void Server::Impl::stop() {
+  if (is_stopped_) return;
+  wake_up_begins();
+  is_stopped_ = true;
+  for (auto& [number, door] : doors_) {
+    for (std::shared_ptr<Listener>& listener : door.listeners) listener->close();
+  }
+  std::vector<std::shared_ptr<TcpConnection>> all;
+  for (auto& [id, connection] : table_) all.push_back(connection);
+  std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a->id() < b->id(); });
+  for (std::shared_ptr<TcpConnection>& connection : all) connection->kill(CloseKind::ByUs);
+  timer_->timer.cancel();
+  wake_up_ends();
+  doors_.clear();
+}
+
+void Server::Impl::on_accept(int door, int fd, const sockaddr_storage& peer) {
+  if (table_.size() >= options_.connections) {
+    ::close(fd);
+    ++dropped_;
+    if (!is_full_said_) {
+      log::error("more than " + std::to_string(options_.connections) +
+                 " connections: new ones are turned away");
+    }
+    is_full_said_ = true;
+    return;
+  }
+  SessionId id(next_id_++);
+  auto connection = TcpConnection::adopt(*this, loop_, id, door, fd, numeric_name(peer));
+  if (!connection) {
+    ::close(fd);
+    ++dropped_;
+    return;
+  }
+  ++accepted_;
+  table_.emplace(id.value, connection);
+  watch(id);
+  connection->start();
+}
+
+// --- which session
+
+std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
+                                                    std::span<const uint8_t> bytes,
+                                                    bool& needs_more) {
+  Protocol protocol = sniff(bytes);
+  needs_more = protocol == Protocol::NeedMore;
+  if (needs_more) return nullptr;
+  bool is_main = doors_[connection.listener()].store == nullptr;
+  switch (protocol) {
+    case Protocol::ModernStore:
+      return make_store_session(connection, tcpstore::Dialect::Modern);
+    case Protocol::LegacyStore:
+      connection.is_legacy = true;
+      return make_store_session(connection, options_.legacy);
+    case Protocol::Control:
+      if (is_main) return make_control_session(connection);
+      break;
+    case Protocol::Http:
+      if (is_main) return std::make_unique<HttpSession>(connection, pages_);
+      break;
+    case Protocol::NeedMore:
+    case Protocol::Unknown:
+      break;
+  }
+  log::info(connection.peer_address() + " speaks none of our protocols; closed");
+  return nullptr;
+}
+
+std::unique_ptr<Session> Server::Impl::make_store_session(TcpConnection& connection,
+                                                          tcpstore::Dialect dialect) {
+  std::shared_ptr<Store> store = doors_[connection.listener()].store;
+  if (!store && hooks_.store_for_main_port) store = hooks_.store_for_main_port();
+  if (!store) return std::make_unique<KnockSession>(connection, dialect, options_.store, &say_once);
+  return std::make_unique<StoreSession>(connection, std::move(store), *this, counts_, dialect,
+                                        options_.store);
+}
+
+std::unique_ptr<Session> Server::Impl::make_control_session(TcpConnection& connection) {
+  std::unique_ptr<Session> session;
+  if (hooks_.make_control_session) session = hooks_.make_control_session(connection);
+  if (!session) {
+    say_once("an agent from " + connection.peer_address() +
+             " knocked, but no job is coordinated here");
+  }
+  return session;
+}
+
+// --- wake-ups
+
+void Server::Impl::wake_up_ends() {
+  if (wake_ups_ == 1) settle();
+  --wake_ups_;
+}
+
+// Ending a session may give others something to say, so the list may grow while it is worked off.
+void Server::Impl::settle() {
+  for (size_t i = 0; i < dirty_.size(); ++i) dirty_[i]->settle();
+  dirty_.clear();
+  graveyard_.clear();
+}
+
+void Server::Impl::on_dirty(TcpConnection& connection) {
+  dirty_.push_back(&connection);
+  if (wake_ups_ > 0 || is_settling_posted_) return;
+  is_settling_posted_ = true;
+  asio::post(loop_, [self = shared_from_this()] {
+    self->is_settling_posted_ = false;
+    self->wake_up_begins();
+    self->wake_up_ends();
+  });
+}
+
+void Server::Impl::on_dead(TcpConnection& connection) {
+  auto found = table_.find(connection.id().value);
+  if (found == table_.end()) return;
+  if (latest_ == &connection) latest_ = nullptr;
+  graveyard_.push_back(std::move(found->second));
+  table_.erase(found);
+}
+
+// --- peers that say nothing
+
+void Server::Impl::watch(SessionId id) {
+  watched_.push_back({Clock::now() + options_.silent_peer, id});
+  arm();
+}
+
+void Server::Impl::arm() {
+  if (timer_->is_armed || watched_.empty() || is_stopped_) return;
+  timer_->is_armed = true;
+  timer_->timer.expires_at(watched_.front().until);
+  timer_->timer.async_wait([self = shared_from_this()](boost::system::error_code error) {
+    self->timer_->is_armed = false;
+    if (!error && !self->is_stopped_) self->on_time();
+  });
+}
+
+void Server::Impl::on_time() {
+  wake_up_begins();
+  Clock::time_point now = Clock::now();
+  while (!watched_.empty() && watched_.front().until <= now) {
+    TcpConnection* connection = find(watched_.front().id);
+    watched_.pop_front();
+    if (connection == nullptr) continue;
+    if (connection->is_lingering()) {
+      connection->kill(CloseKind::ByUs);
+    } else if (!connection->has_spoken() && !is_legacy_companion(*connection)) {
+      ++dropped_;
+      log::info(connection->peer_address() + " did not finish its first words in time; closed");
+      connection->kill(CloseKind::ByUs);
+    }
+  }
+  wake_up_ends();
+  arm();
+}
+
+// torch 2.0 opens a second connection that stays silent for ever. One such is kept per legacy
+// client of the same host.
+bool Server::Impl::is_legacy_companion(const TcpConnection& silent) {
+  if (!silent.is_silent()) return false;
+  size_t clients = 0;
+  size_t companions = 0;
+  for (const auto& [id, other] : table_) {
+    if (other->peer_address() != silent.peer_address()) continue;
+    if (other->is_legacy) ++clients;
+    if (other->is_silent() && other->id() <= silent.id()) ++companions;
+  }
+  return companions <= clients;
+}
+
+}  // namespace cpprun

@@ -1,0 +1,105 @@
+// Server::Impl: the table of connections and what they share. Internal to rendezvous/server. No
+// Asio here.
+//
+// Invariants:
+//   1. A connection is in table_ until it is Dead; Dead ones wait in graveyard_ for the end of the
+//   wake-up.
+//   2. Outside of a wake-up dirty_ is empty, or a settling is on its way through the loop.
+//   3. One timer for all; it runs only while somebody is watched (has not spoken yet, or lingers).
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "common/check.hpp"
+#include "rendezvous/protocol/sniff.hpp"
+#include "rendezvous/server/connection.hpp"
+#include "rendezvous/server/http_session.hpp"
+#include "rendezvous/server/listener.hpp"
+#include "rendezvous/server/server.hpp"
+#include "rendezvous/server/store_session.hpp"
+
+namespace cpprun {
+
+class Server::Impl final : public ConnectionHost,
+                           public ReplySink,
+                           public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(boost::asio::io_context& loop, const ServerOptions& options, ServerHooks hooks);
+  ~Impl() override;
+
+  Result<uint16_t> listen(const Endpoint& endpoint, std::shared_ptr<Store> store);
+  void close_store_listener(uint16_t port);
+  void stop();
+  size_t connections() const { return table_.size(); }
+
+  // ConnectionHost
+  std::unique_ptr<Session> make_session(TcpConnection& connection, std::span<const uint8_t> bytes,
+                                        bool& needs_more) override;
+  void wake_up_begins() override { ++wake_ups_; }
+  void wake_up_ends() override;
+  void on_dirty(TcpConnection& connection) override;
+  void on_lingering(TcpConnection& connection) override { watch(connection.id()); }
+  void on_dead(TcpConnection& connection) override;
+  size_t outbox_limit() const override { return options_.outbox_bytes; }
+
+  // ReplySink
+  void reply_byte(SessionId to, uint8_t value) override;
+  void reply_number(SessionId to, int64_t value) override;
+  void reply_nonce(SessionId to, uint32_t value) override;
+  void reply_bytes(SessionId to, std::string_view value) override;
+  void reply_value(SessionId to, const Value& value) override;
+  void refuse(SessionId to, std::string_view why) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Door {  // a port of ours
+    uint16_t port = 0;
+    std::shared_ptr<Store> store;  // null: the main port
+    std::vector<std::shared_ptr<Listener>> listeners;
+  };
+  struct Watched {
+    Clock::time_point until;
+    SessionId id;
+  };
+  struct Timer;
+
+  void on_accept(int door, int fd, const sockaddr_storage& peer);
+  std::unique_ptr<Session> make_store_session(TcpConnection& connection, tcpstore::Dialect dialect);
+  std::unique_ptr<Session> make_control_session(TcpConnection& connection);
+  void settle();
+  TcpConnection* find(SessionId id);
+  void watch(SessionId id);
+  void arm();
+  void on_time();
+  bool is_legacy_companion(const TcpConnection& silent);
+  HttpAnswer page(std::string_view path) const;
+  std::string metrics() const;
+
+  boost::asio::io_context& loop_;
+  ServerOptions options_;
+  ServerHooks hooks_;
+  HttpPages pages_;
+  std::unordered_map<int, Door> doors_;
+  int next_door_ = 0;
+  std::unordered_map<uint64_t, std::shared_ptr<TcpConnection>> table_;
+  std::vector<std::shared_ptr<TcpConnection>> graveyard_;
+  std::vector<TcpConnection*> dirty_;
+  TcpConnection* latest_ = nullptr;  // whom find() found last; most replies go to the one who asked
+  uint64_t next_id_ = 1;
+  int wake_ups_ = 0;  // nesting depth
+  bool is_settling_posted_ = false;
+  bool is_stopped_ = false;
+  bool is_full_said_ = false;
+  std::deque<Watched> watched_;  // in order of time
+  std::unique_ptr<Timer> timer_;
+  uint64_t accepted_ = 0;
+  uint64_t dropped_ = 0;  // said nothing in time, or came when there was no room
+  CommandCounts counts_{};
+};
+
+}  // namespace cpprun

@@ -1,0 +1,98 @@
+#include "rendezvous/server/store_session.hpp"
+
+#include "common/log/log.hpp"
+#include "rendezvous/protocol/tcpstore_encode.hpp"
+
+namespace cpprun {
+namespace {
+
+using tcpstore::Command;
+using tcpstore::Op;
+using tcpstore::Parsed;
+
+std::string_view first_key(const Command& command) {
+  return command.items.size() > 0 ? *command.items.begin() : command.key;
+}
+
+// Keys that only torchrun's own agents use (c10d and static rendezvous).
+bool is_agents_key(std::string_view key) {
+  return key.starts_with("/torch.rendezvous.") ||
+         key.find("/torchelastic/") != std::string_view::npos;
+}
+
+}  // namespace
+
+StoreSession::StoreSession(Connection& connection, std::shared_ptr<Store> store, ReplySink& sink,
+                           CommandCounts& counts, tcpstore::Dialect dialect,
+                           const tcpstore::Limits& limits)
+    : connection_(connection),
+      store_(std::move(store)),
+      sink_(sink),
+      counts_(counts),
+      parser_(dialect, limits) {}
+
+size_t StoreSession::on_bytes(std::span<const uint8_t> bytes) {
+  size_t owned = 0;
+  std::shared_ptr<const void> owner = connection_.input_owner(owned);
+  size_t used = 0;
+  Command command;
+  wants_ = 1;
+  while (used < bytes.size() && connection_.is_open()) {
+    Parsed parsed = parser_.parse(bytes.subspan(used), command);
+    if (parsed.kind == Parsed::Kind::NeedMore) {
+      wants_ = parsed.size;
+      return used;
+    }
+    if (parsed.kind == Parsed::Kind::Broken) {
+      log::info("store client " + connection_.peer_address() + " dropped: " + parsed.why);
+      connection_.close();
+      return bytes.size();
+    }
+    ++counts_[static_cast<size_t>(command.op)];
+    store_->apply(connection_.id(), command, sink_, owner, owned);
+    command.items = {};
+    used += parsed.size;
+  }
+  return used;
+}
+
+void StoreSession::on_closed(CloseKind) {
+  store_->session_closed(connection_.id(), sink_);
+}
+
+KnockSession::KnockSession(Connection& connection, tcpstore::Dialect dialect,
+                           const tcpstore::Limits& limits, void (*say)(const std::string& text))
+    : connection_(connection), parser_(dialect, limits), say_(say) {}
+
+size_t KnockSession::on_bytes(std::span<const uint8_t> bytes) {
+  size_t used = 0;
+  Command command;
+  wants_ = 1;
+  while (used < bytes.size()) {
+    Parsed parsed = parser_.parse(bytes.subspan(used), command);
+    if (parsed.kind == Parsed::Kind::NeedMore) {
+      wants_ = parsed.size;
+      return used;
+    }
+    used += parsed.size;
+    if (parsed.kind == Parsed::Kind::Whole && command.op == Op::Validate) continue;
+    if (parsed.kind == Parsed::Kind::Whole && command.op == Op::Ping) {
+      std::string reply;
+      tcpstore::reply_nonce(reply, static_cast<uint32_t>(command.number));
+      connection_.send(reply);
+      continue;
+    }
+    std::string peer = connection_.peer_address();
+    if (parsed.kind == Parsed::Kind::Whole && is_agents_key(first_key(command))) {
+      say_("a torchrun agent knocked from " + peer +
+           "; it cannot take part in a cpprun job: start that node with cpprun too");
+    } else {
+      say_("a TCPStore client from " + peer + " knocked, but no store is served at this port");
+    }
+    connection_.close();
+    return bytes.size();
+  }
+  return used;
+}
+
+}  // namespace cpprun

@@ -1,0 +1,55 @@
+// One TCPStore client on one connection: parser in front, store behind. Also what answers when
+// there is no store.
+//
+// No Asio. Thread: the server's loop.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "rendezvous/core/store.hpp"
+#include "rendezvous/protocol/tcpstore.hpp"
+#include "rendezvous/server/session.hpp"
+
+namespace cpprun {
+
+using CommandCounts = std::array<uint64_t, tcpstore::kOps>;
+
+class StoreSession final : public Session {
+ public:
+  // All references outlive the session.
+  StoreSession(Connection& connection, std::shared_ptr<Store> store, ReplySink& sink,
+               CommandCounts& counts, tcpstore::Dialect dialect, const tcpstore::Limits& limits);
+  size_t on_bytes(std::span<const uint8_t> bytes) override;
+  size_t wants() const override { return wants_; }
+  void on_closed(CloseKind kind) override;
+
+ private:
+  Connection& connection_;
+  std::shared_ptr<Store> store_;  // shared by the sessions of a round and by whoever opened it
+  ReplySink& sink_;
+  CommandCounts& counts_;
+  tcpstore::Parser parser_;
+  size_t wants_ = 1;
+};
+
+// Answers PING, so that torch gets through its connect, and says with the first real command who
+// knocked. A client that is cut off before would knock again until its own timeout, minutes later.
+class KnockSession final : public Session {
+ public:
+  KnockSession(Connection& connection, tcpstore::Dialect dialect, const tcpstore::Limits& limits,
+               void (*say)(const std::string& text));
+  size_t on_bytes(std::span<const uint8_t> bytes) override;
+  size_t wants() const override { return wants_; }
+  void on_closed(CloseKind) override {}
+
+ private:
+  Connection& connection_;
+  tcpstore::Parser parser_;
+  void (*say_)(const std::string& text);
+  size_t wants_ = 1;
+};
+
+}  // namespace cpprun
