@@ -57,32 +57,13 @@ ASIO = {'rendezvous/server', 'rendezvous/client', 'agent/daemon', 'agent/process
 TORCH = {'worker_sdk', 'examples'}
 NO_ASIO_TESTS = ('tests/support/sim',)
 
-OUTSIDE = [  # (include or target, modules that may name it, in headers too?, why)
-    (
-        r'boost/(asio|beast)|cpprun_asio$',
-        ASIO,
-        False,
-        'Asio stays in .cpp files of server, client, daemon and process',
-    ),
-    (
-        r'boost/process',
-        {'agent/process', 'agent/daemon'},
-        False,
-        'processes are the business of agent',
-    ),
-    (r'spdlog|cpprun_spdlog$', {'common/log'}, False, 'the log library stays behind common/log'),
-    (
-        r'CLI/|CLI11',
-        {'launcher', 'launcher/options', 'launcher/ctl'},
-        False,
-        'options are the launcher\'s',
-    ),
-    (
-        r'(torch|ATen|c10)/|torch|cpprun_torch$',
-        TORCH,
-        True,
-        'LibTorch is for worker_sdk and examples only',
-    ),
+# (include or target, modules that may name it, why). It must not reach others by a header.
+OUTSIDE = [
+    (r'boost/(asio|beast)|cpprun_asio$', ASIO, 'Asio stays in server, client, daemon and process'),
+    (r'boost/process', {'agent/process', 'agent/daemon'}, 'processes are the business of agent'),
+    (r'spdlog|cpprun_spdlog$', {'common/log'}, 'the log library stays behind common/log'),
+    (r'CLI/|CLI11', {'launcher', 'launcher/options', 'launcher/ctl'}, "options are launcher's"),
+    (r'(torch|ATen|c10)/|torch|cpprun_torch$', TORCH, 'LibTorch is for worker_sdk and examples'),
 ]
 IMPURE_HEADERS = re.compile(
     r'^(thread|mutex|shared_mutex|condition_variable|future|stop_token|semaphore|barrier|latch'
@@ -110,18 +91,39 @@ def is_above(path):
 
 
 def check_outside(module, path, line, name, out, is_include=True):
-    for pattern, allowed, in_headers, why in OUTSIDE:
-        if not re.match(pattern, name):
-            continue
-        if module not in allowed:
+    for pattern, allowed, why in OUTSIDE:
+        if re.match(pattern, name) and module not in allowed:
             out.append((path, line, f'{module} names {name}: {why}'))
-        elif is_include and not in_headers and path.endswith('.hpp'):
-            out.append((path, line, f'{name} in a header: {why}'))
     if is_include and module in PURE and IMPURE_HEADERS.match(name):
         if (path, name) not in PURE_EXCEPTIONS:
-            out.append(
-                (path, line, f'{module} includes <{name}>: it does no I/O and knows no threads')
-            )
+            why = 'it does no I/O and knows no threads'
+            out.append((path, line, f'{module} includes <{name}>: {why}'))
+
+
+def readers_of(header, sources):
+    """Paths of all files that include `header`, directly or through others."""
+    readers, fresh = set(), {header}
+    while fresh:
+        fresh = {
+            path
+            for path, (source, _) in sources.items()
+            if path not in readers
+            and any(n in fresh for _, n, quoted in source.includes() if quoted)
+        }
+        readers |= fresh
+    return sorted(readers)
+
+
+def check_reach(sources, out):
+    """What only some modules may name must not reach others through a header of theirs."""
+    for path, (source, module) in sources.items():
+        for line, name, _ in source.includes() if path.endswith('.hpp') else []:
+            for pattern, allowed, why in OUTSIDE:
+                if not re.match(pattern, name) or module not in allowed:
+                    continue
+                for reader in readers_of(path, sources):
+                    if sources[reader][1] not in allowed:
+                        out.append((path, line, f'{name} reaches {reader} from here: {why}'))
 
 
 def check_arrow(module, other, path, line, name, out):
@@ -155,19 +157,25 @@ def check_order(module, sources, out):
             ]
 
 
+def read_sources(root, paths, out):
+    """{path: (source, module)} of all files that have a place in the picture."""
+    sources = {}
+    for path in paths:
+        is_cpp = path.endswith(('.cpp', '.hpp', '.h', '.cc'))
+        if not is_cpp or path.split('/')[0] in BUILD_ONLY or is_above(path):
+            continue
+        if module_of(path) is None:
+            why = 'belongs to no module: give it a row in ARROWS and in the picture'
+            out.append((path, 1, why))
+        else:
+            sources[path] = (cpp_source.read(root, path), module_of(path))
+    return sources
+
+
 def check_sources(root, paths, out):
     pure = {}
-    for path in paths:
-        if not path.endswith(('.cpp', '.hpp', '.h', '.cc')) or path.split('/')[0] in BUILD_ONLY:
-            continue
-        if is_above(path):
-            continue
-        source, module = cpp_source.read(root, path), module_of(path)
-        if module is None:
-            out.append(
-                (path, 1, 'belongs to no module: give it a row in ARROWS and in the picture')
-            )
-            continue
+    sources = read_sources(root, paths, out)
+    for path, (source, module) in sources.items():
         for line, name, is_quoted in source.includes():
             if is_quoted:
                 other = module_of(name)
@@ -182,8 +190,9 @@ def check_sources(root, paths, out):
                     (path, source.line(m.start()), f'{m[0].strip(" (")} in {module}: {why}')
                     for m in re.finditer(pattern, source.code)
                 ]
-    for module, sources in pure.items():
-        check_order(module, sources, out)
+    for module, module_sources in pure.items():
+        check_order(module, module_sources, out)
+    check_reach(sources, out)
 
 
 COMMAND = re.compile(

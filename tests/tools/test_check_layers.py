@@ -51,7 +51,6 @@ def test_include_spares(project, path, name):
         ('agent/process/a.cpp', '"agent/daemon/config.hpp"'),
         ('agent/daemon/a.cpp', '"launcher/options/options.hpp"'),
         ('agent/daemon/a.cpp', '<torch/torch.h>'),
-        ('agent/daemon/a.hpp', '<boost/asio/io_context.hpp>'),
         ('rendezvous/client/a.cpp', '"rendezvous/server/server.hpp"'),
         ('launcher/ctl/main.cpp', '"agent/daemon/config.hpp"'),
         ('launcher/main.cpp', '<boost/asio/io_context.hpp>'),
@@ -98,6 +97,18 @@ def test_call_finds(project, path, code):
 )
 def test_call_spares(project, path, code):
     assert findings(project({path: code + '\n'})) == []
+
+
+def test_asio_in_a_header_stays_in_its_modules(project):
+    files = {
+        'agent/process/host.hpp': include('<boost/asio/io_context.hpp>'),
+        'agent/daemon/daemon.hpp': include('"agent/process/host.hpp"'),
+        'agent/daemon/daemon.cpp': include('"agent/daemon/daemon.hpp"'),
+    }
+    assert findings(project(files)) == []
+    found = findings(project({'launcher/main.cpp': include('"agent/daemon/daemon.hpp"')}))
+    assert len(found) == 1 and found[0].startswith('agent/process/host.hpp:1: ')
+    assert 'launcher/main.cpp' in found[0]
 
 
 CMAKE = {

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Adds up a test run: reads JUnit files, lists what failed and what was skipped and why.
+
+    tools/summary.py FOLDER [FAILED-STAGE...]
+
+Reads FOLDER/*.xml of pytest and ctest. A failed stage without a failed test of its own counts as
+one failure. The last line is `N passed, N failed, N skipped`; exits 1 if anything failed.
+"""
+
+import collections
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+GTEST_SKIP = re.compile(r'^\S+:\d+: Skipped\n(.*?)$', re.M)
+
+
+def reason(case, skipped):
+    """Why a test was skipped; gtest's reason stands in the output, not in ctest's message."""
+    output = case.findtext('system-out') or ''
+    if match := GTEST_SKIP.search(output):
+        return match[1].strip()
+    text = skipped.get('message') or skipped.text or ''
+    return ' '.join(text.split()) or 'no reason given'
+
+
+def read(path):
+    """(passed, names of failed tests, [(name, reason)] of skipped tests) of one file."""
+    passed, failed, skipped = 0, [], []
+    for case in ElementTree.parse(path).iter('testcase'):
+        names = (case.get('classname'), case.get('name'))
+        name = '::'.join(dict.fromkeys(n for n in names if n))
+        if case.find('failure') is not None or case.find('error') is not None:
+            failed.append(name)
+        elif (element := case.find('skipped')) is not None:
+            skipped.append((name, reason(case, element)))
+        elif case.get('status') in ('notrun', 'disabled'):
+            skipped.append((name, case.get('status')))
+        else:
+            passed += 1
+    return passed, failed, skipped
+
+
+def report(folder, failed_stages):
+    """Prints the report; returns the numbers of passed, failed and skipped tests."""
+    passed, failed, reasons = 0, [], collections.defaultdict(list)
+    stages_with_failures = set()
+    for path in sorted(pathlib.Path(folder).glob('*.xml')):
+        try:
+            one_passed, one_failed, one_skipped = read(path)
+        except ElementTree.ParseError as error:
+            one_passed, one_failed, one_skipped = 0, [f'unreadable: {error}'], []
+        passed += one_passed
+        failed += [f'{path.stem}: {name}' for name in one_failed]
+        if one_failed:
+            stages_with_failures.add(path.stem.split('-')[0])
+        for name, why in one_skipped:
+            reasons[why].append(f'{path.stem}: {name}')
+    failed += [f'stage {name}' for name in failed_stages if name not in stages_with_failures]
+
+    skipped = sum(len(names) for names in reasons.values())
+    if skipped:
+        print(f'\n{skipped} skipped:')
+    for why, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        others = f' and {len(names) - 3} more' if len(names) > 3 else ''
+        print(f'  {len(names)} x {why}: {", ".join(names[:3])}{others}')
+    if failed:
+        print(f'\n{len(failed)} failed:')
+        print(''.join(f'  {name}\n' for name in failed), end='')
+    return passed, len(failed), skipped
+
+
+def main():
+    passed, failed, skipped = report(sys.argv[1], sys.argv[2:])
+    print(f'\n{passed} passed, {failed} failed, {skipped} skipped')
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# The gate: installs what is missing, builds, runs every test. At most 25 minutes on two cores.
+#
+#   tools/test.sh                  # all stages, in this order
+#   tools/test.sh style check      # these only; `stages` below has the names
+#   tools/test.sh --all            # adds what takes long
+#
+# A failed stage does not hide the others. The last line is `N passed, N failed, N skipped`; what
+# was skipped, and why, stands above it. CPPRUN_CONFORMANCE_DIR names a contract suite to run as
+# well, CPPRUN_CONFORMANCE_ARGS gives pytest more words for it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+stages=(deps style check asan conformance integration e2e contract fuzz tidy)
+results=$PWD/build/results
+python=$PWD/.venv/bin/python
+slots=2
+failed=()
+all=no
+
+run_stage() {
+  local name=$1 start=$SECONDS status=0
+  printf '\n=== %s (at %d s)\n' "$name" "$SECONDS"
+  set +e
+  (set -e; "stage_$name")
+  status=$?
+  set -e
+  if [ "$status" != 0 ]; then failed+=("$name"); fi
+  printf '=== %s: %s, took %d s\n' "$name" "$([ "$status" = 0 ] && echo ok || echo FAILED)" \
+    $((SECONDS - start))
+}
+
+# run_all COMMAND...: each command line runs, whatever the ones before it said.
+run_all() {
+  local command bad=0
+  for command in "$@"; do
+    bash -euo pipefail -c "$command" || bad=1
+  done
+  return "$bad"
+}
+
+run_pytest() {  # run_pytest NAME PYTEST-ARGUMENTS...
+  local name=$1 status=0
+  shift
+  "$python" -m pytest -q -p no:cacheprovider --junit-xml="$results/$name.xml" "$@" || status=$?
+  [ "$status" = 0 ] || [ "$status" = 5 ]  # 5: there are no tests
+}
+
+run_ctest() {  # run_ctest NAME PRESET CTEST-ARGUMENTS...
+  local name=$1 preset=$2
+  shift 2
+  ctest --test-dir "build/$preset" -j "$slots" --timeout 120 --output-on-failure \
+    --no-tests=ignore --output-junit "$results/$name.xml" "$@" |
+    grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .*(Passed|Skipped) )'
+}
+
+has_tests() { compgen -G "$1/test_*.py" >/dev/null; }
+
+cpp_files() { git ls-files -co --exclude-standard -- '*.cpp' '*.hpp' | while read -r file; do
+  if [ -f "$file" ]; then echo "$file"; fi; done; }
+
+stage_deps() { tools/deps.sh --test; }
+
+stage_style() {
+  local scripts
+  scripts=$(git ls-files -co --exclude-standard -- 'tools/*.sh' .ci/run)
+  run_all "$(declare -f cpp_files); cpp_files | xargs -r clang-format-14 --dry-run -Werror" \
+    tools/tidy.py tools/check_layers.py \
+    "for script in $(echo "$scripts" | tr '\n' ' '); do bash -n \$script; done" \
+    "! command -v shellcheck >/dev/null || shellcheck $(echo "$scripts" | tr '\n' ' ')" \
+    "$(declare -f run_pytest); python=$python results=$results run_pytest style tests/tools"
+}
+
+stage_check() {
+  cmake --preset check >/dev/null
+  cmake --build --preset check -j "$slots"
+  run_ctest check check
+}
+
+stage_asan() {
+  cmake --preset asan >/dev/null
+  cmake --build --preset asan -j "$slots"
+  UBSAN_OPTIONS=print_stacktrace=1 run_ctest asan asan -L 'unit|scenarios|integration'
+}
+
+stage_conformance() { pytest_folder conformance; }
+stage_integration() { pytest_folder integration; }
+stage_e2e() { pytest_folder e2e; }
+
+pytest_folder() {
+  has_tests "tests/$1" || { echo "no tests yet"; return 0; }
+  CPPRUN_BIN=${CPPRUN_BIN:-$PWD/build/check/bin} \
+    run_pytest "$1" "tests/$1" -n "$slots" --dist worksteal --timeout 180
+}
+
+stage_contract() {
+  local bin=$PWD/build/check/bin
+  if [ -z "${CPPRUN_CONFORMANCE_DIR:-}" ]; then
+    echo "CPPRUN_CONFORMANCE_DIR is not set: no contract suite"
+    return 0
+  fi
+  # shellcheck disable=SC2086  # the extra words are words
+  LAUNCHER=$bin/cpprun TORCH_PYTHON=$python \
+    STORE_SERVER_CMD="$bin/cpprunctl serve --listen 127.0.0.1:{port}" \
+    run_pytest contract "$CPPRUN_CONFORMANCE_DIR" -m "contract or better" -n "$slots" \
+    --dist worksteal --timeout 120 ${CPPRUN_CONFORMANCE_ARGS:-}
+}
+
+# Each target starts from its kept corpus; what it finds on the way stays in build/.
+stage_fuzz() {
+  [ -f tests/fuzz/CMakeLists.txt ] || { echo "no fuzz targets yet"; return 0; }
+  cmake --preset fuzz >/dev/null
+  cmake --build --preset fuzz -j "$slots"
+  local target name commands=()
+  while read -r target; do
+    name=$(basename "$target")
+    mkdir -p "build/corpus/$name"
+    commands+=("$target -max_total_time=$([ "$all" = yes ] && echo 600 || echo 30) -timeout=10 \
+      -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 -artifact_prefix=build/corpus/$name. \
+      build/corpus/$name $(ls -d "tests/fuzz/corpus/$name" 2>/dev/null)")
+  done < <(find build/fuzz -type f -perm -u+x -name '*fuzz*' -not -name '*.*' | sort)
+  [ ${#commands[@]} -gt 0 ] || { echo "no fuzz targets built"; return 1; }
+  printf '%s\n' "${commands[@]}" | xargs -P "$slots" -I{} bash -c '{}'
+}
+
+# Files that differ from origin/main; all of them with --all, or where there is no origin.
+stage_tidy() {
+  local list log=build/results/tidy.log
+  cmake -S . -B build/tidy -G Ninja -DCPPRUN_TESTS=ON -DCMAKE_CXX_COMPILER=clang++-14 \
+    -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
+  if [ "$all" = no ] && git rev-parse -q --verify origin/main >/dev/null; then
+    list=$({ git diff --name-only --diff-filter=d origin/main -- '*.cpp'
+             git ls-files -o --exclude-standard -- '*.cpp'; } | sort -u)
+  else
+    list=$(git ls-files -co --exclude-standard -- '*.cpp')
+  fi
+  list=$(for file in $list; do
+    if grep -qF "/$file\"" build/tidy/compile_commands.json; then echo "$file"; fi; done)
+  [ -n "$list" ] || { echo "nothing differs"; return 0; }
+  echo "clang-tidy: $(echo "$list" | wc -l) files"
+  if ! echo "$list" | timeout "$([ "$all" = yes ] && echo 3600 || echo 420)" \
+      xargs -P "$slots" -n 1 clang-tidy-14 -p build/tidy --quiet >"$log" 2>&1; then
+    grep -E 'error|warning: .*\[' "$log" || echo "clang-tidy: stopped at its time limit"
+    return 1
+  fi
+}
+
+main() {
+  local stage wanted=()
+  for stage in "$@"; do
+    if [ "$stage" = --all ]; then all=yes
+    elif [[ " ${stages[*]} " == *" $stage "* ]]; then wanted+=("$stage")
+    else echo "usage: tools/test.sh [--all] [$(echo "${stages[*]}" | tr ' ' '|')]..." >&2; exit 2
+    fi
+  done
+  [ ${#wanted[@]} -gt 0 ] || wanted=("${stages[@]}")
+  rm -rf "$results"
+  mkdir -p "$results"
+  for stage in "${wanted[@]}"; do run_stage "$stage"; done
+  printf '\n=== all stages took %d s\n' "$SECONDS"
+  python3 tools/summary.py "$results" ${failed[@]+"${failed[@]}"}
+}
+
+main "$@"
