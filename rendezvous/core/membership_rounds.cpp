@@ -116,7 +116,10 @@ void Membership::form(Effects& effects) {
   int64_t store_port = terms_.is_store_on_main_port ? 0 : *store_port_;
   effects.push_back(ServeStore{options_.run_id, round_, store_port});
   std::string master = terms_.master_addr;
-  if (master.empty()) master = reachable_address(*ranked.front(), ranked);
+  if (master.empty()) {
+    master = terms_.is_agent_store ? coordinator_address(ranked)
+                                   : reachable_address(*ranked.front(), ranked);
+  }
   int64_t port = terms_.master_port;
   if (port == 0) port = terms_.is_agent_store ? store_port : ranked.front()->facts.reserved_port;
   std::vector<RankShare> shares = share_ranks(ranked);

@@ -13,6 +13,14 @@ bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1" || address.starts_with("::ffff:127.");
 }
 
+// A node that reached the coordinator by an address that other hosts can use too.
+const Node* find_elsewhere(const std::vector<Node*>& all) {
+  for (const Node* node : all) {
+    if (!is_loopback(node->session_facts.local_address)) return node;
+  }
+  return nullptr;
+}
+
 // Absent sorts behind every present value.
 int64_t or_last(const std::optional<int64_t>& value) {
   return value.value_or(INT64_MAX);
@@ -57,20 +65,17 @@ std::vector<RankShare> share_ranks(const std::vector<Node*>& ranked) {
 std::string reachable_address(const Node& node, const std::vector<Node*>& all) {
   if (!node.facts.local_addr.empty()) return node.facts.local_addr;
   const std::vector<std::string>& own = node.facts.addresses;
-  const Node* elsewhere = nullptr;
-  for (const Node* other : all) {
-    if (!is_loopback(other->session_facts.local_address)) {
-      elsewhere = other;
-      break;
-    }
+  const Node* elsewhere = find_elsewhere(all);
+  if (elsewhere == nullptr) return own.empty() ? "127.0.0.1" : own.front();
+  for (const std::string& address : own) {
+    if (!is_loopback(address)) return address;
   }
-  if (elsewhere != nullptr) {
-    for (const std::string& address : own) {
-      if (!is_loopback(address)) return address;
-    }
-    return elsewhere->session_facts.local_address;
-  }
-  return own.empty() ? "127.0.0.1" : own.front();
+  return elsewhere->session_facts.local_address;
+}
+
+std::string coordinator_address(const std::vector<Node*>& all) {
+  const Node* elsewhere = find_elsewhere(all);
+  return (elsewhere != nullptr ? elsewhere : all.front())->session_facts.local_address;
 }
 
 }  // namespace cpprun

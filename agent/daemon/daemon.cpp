@@ -1,0 +1,415 @@
+#include "agent/daemon/daemon.hpp"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <deque>
+#include <optional>
+
+#include "agent/core/agent.hpp"
+#include "agent/core/worker_plan.hpp"
+#include "agent/daemon/clocks.hpp"
+#include "agent/daemon/report.hpp"
+#include "agent/daemon/stream_plans.hpp"
+#include "agent/process/guardian.hpp"
+#include "agent/process/log_folder.hpp"
+#include "agent/process/port_reservation.hpp"
+#include "agent/process/process_host.hpp"
+#include "common/log/log.hpp"
+#include "common/text.hpp"
+#include "rendezvous/client/connection.hpp"
+
+namespace cpprun {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+// A timer that is this late was slept through (suspend, freeze): what has come in meanwhile is read
+// first (R11).
+constexpr Duration kSleptThrough = std::chrono::milliseconds(200);
+
+std::array<uint8_t, 16> random_bytes() {
+  std::array<uint8_t, 16> bytes{};
+  CPPRUN_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  return bytes;
+}
+
+std::string own_host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+// Workers of a cpprun inside a worker of another carry both tokens, so that both can find them.
+std::string chain_token(const AgentConfig& config, const std::string& own) {
+  constexpr std::string_view kName = "CPPRUN_TOKEN=";
+  constexpr size_t kChainMax = 512;
+  for (const std::string& entry : config.environment) {
+    if (entry.starts_with(kName) && entry.size() < kChainMax) {
+      return entry.substr(kName.size()) + "." + own;
+    }
+  }
+  return own;
+}
+
+agent::AgentOptions core_options(const AgentConfig& config, const std::string& host,
+                                 Incarnation incarnation) {
+  const RendezvousConfig& rendezvous = config.rendezvous;
+  agent::AgentOptions options;
+  options.hello = control::Hello{control::kProtocolVersion,
+                                 CPPRUN_VERSION,
+                                 rendezvous.run_id,
+                                 NodeId{host, incarnation},
+                                 1,
+                                 ""};
+  control::Terms& terms = options.facts.terms;
+  terms.min_nodes = rendezvous.min_nodes;
+  terms.max_nodes = rendezvous.max_nodes;
+  terms.max_restarts = config.max_restarts;
+  terms.has_fixed_ranks = rendezvous.backend == Backend::Static;
+  terms.is_agent_store = rendezvous.worker_store == WorkerStore::Agent;
+  terms.is_store_on_main_port = terms.is_agent_store && rendezvous.backend == Backend::Static;
+  terms.master_addr = rendezvous.master_addr.value_or("");
+  terms.master_port = rendezvous.master_port.value_or(uint16_t{0});
+  terms.last_call = rendezvous.conf.last_call.value_or(Duration{-1});
+  terms.scale_up_interval = rendezvous.conf.scale_up_interval;
+  terms.heartbeat = rendezvous.conf.heartbeat;
+  terms.lease = rendezvous.conf.lease;
+  options.facts.local_addr = rendezvous.local_addr;
+  options.facts.nproc = config.workers.nproc;
+  options.facts.role = config.workers.role;
+  if (rendezvous.node_rank) options.facts.node_rank = *rendezvous.node_rank;
+  options.join_timeout = rendezvous.conf.join_timeout;
+  options.stop_grace = config.stop_grace;
+  return options;
+}
+
+}  // namespace
+
+class AgentDaemon::Impl {
+ public:
+  explicit Impl(AgentConfig given)
+      : config_(std::move(given)),
+        host_name_(own_host_name()),
+        loop_(1),
+        timer_(loop_),
+        signals_(loop_),
+        guardian_fd_(loop_) {
+    std::array<uint8_t, 16> id = random_bytes();
+    token_ = text::hex(id);
+    for (size_t i = 0; i < 8; ++i) incarnation_.value = incarnation_.value << 8 | id[i];
+  }
+
+  Status prepare();
+  Incarnation incarnation() const { return incarnation_; }
+  int run(const Endpoint& coordinator);
+
+ private:
+  // Carries the effects of one call of the core out, and those of the calls that follow from them.
+  template <class Call>
+  void tell_core(Call call) {
+    agent::Effects effects;
+    call(effects);
+    for (agent::Effect& effect : effects) queue_.push_back(std::move(effect));
+    if (is_carrying_out_) return;
+    is_carrying_out_ = true;
+    while (!queue_.empty()) {
+      agent::Effect effect = std::move(queue_.front());
+      queue_.pop_front();
+      std::visit([this](const auto& e) { carry_out(e); }, effect);
+    }
+    is_carrying_out_ = false;
+    arm_timer();
+  }
+
+  void carry_out(const agent::Tell& effect) { connection_->send(effect.message); }
+  void carry_out(const agent::Disconnect& effect);
+  void carry_out(const agent::StartWorkers& effect);
+  void carry_out(const agent::StopWorkers& effect) { host_->stop(effect.signal, effect.grace); }
+  void carry_out(const agent::WantPort&);
+  void carry_out(const agent::Fence& effect) { guardian_->set_deadline(effect.deadline); }
+  void carry_out(const agent::FirstFailure& effect) { report_->first_failure(effect); }
+  void carry_out(const agent::Note& effect);
+  void carry_out(const agent::Finish& effect);
+
+  Status start_workers(const control::World& world);
+  std::vector<WorkerSpec> worker_specs(const control::World& world) const;
+  void start_host();
+  void connect(const Endpoint& coordinator);
+  void wait_for_signals();
+  void watch_guardian();
+  void arm_timer();
+  void on_timer();
+  void end_if_ready();
+
+  const AgentConfig config_;
+  const std::string host_name_;
+  std::string token_;
+  Incarnation incarnation_;
+  Endpoint coordinator_;
+
+  asio::io_context loop_;
+  asio::steady_timer timer_;
+  asio::signal_set signals_;
+  asio::posix::stream_descriptor guardian_fd_;
+  Instant armed_for_ = Instant::never();
+
+  std::unique_ptr<Guardian> guardian_;
+  LogFolder folder_;
+  std::optional<Report> report_;
+  std::optional<PortReservation> port_;
+  std::unique_ptr<ProcessHost> host_;
+  std::unique_ptr<Connection> connection_;
+  std::optional<agent::Agent> core_;
+
+  std::deque<agent::Effect> queue_;
+  bool is_carrying_out_ = false;
+  bool is_disconnected_ = false;
+  std::optional<agent::Finish> finish_;
+};
+
+// ---------------------------------------------------------------- before the loop
+
+Status AgentDaemon::Impl::prepare() {
+  if (Status ok = agent::check_virtual_devices(config_); !ok) return ok;
+  std::signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error of write, not our end
+  if (config_.rendezvous.master_port && config_.rendezvous.worker_store == WorkerStore::Rank0) {
+    Result<PortReservation> fixed = PortReservation::make(config_.rendezvous.master_port);
+    if (!fixed) return fixed.error();
+    port_.emplace(std::move(*fixed));
+  }
+  Result<LogFolder> folder =
+      LogFolder::make(config_.logs.dir, config_.rendezvous.run_id, config_.temporary_dir);
+  if (!folder) return folder.error();
+  folder_ = std::move(*folder);
+  start_host();
+  Result<std::unique_ptr<Guardian>> guardian = Guardian::start(token_, "");
+  if (!guardian) return guardian.error();
+  guardian_ = std::move(*guardian);
+  report_.emplace(config_, host_name_, folder_.run_folder());
+  return {};
+}
+
+void AgentDaemon::Impl::start_host() {
+  ProcessHost::Events events;
+  events.on_end = [this](const WorkerEnd& end) {
+    report_->worker_ended(end);
+    tell_core([&](agent::Effects& e) { core_->on_worker_end(boot_time(), end, e); });
+  };
+  events.on_quiet = [this] {
+    tell_core([&](agent::Effects& e) { core_->on_quiet(boot_time(), e); });
+  };
+  events.on_stdout_closed = [] { log::info("stdout was closed by its reader"); };
+  host_ = std::make_unique<ProcessHost>(loop_, ProcessHost::Options{token_, true}, events);
+}
+
+// ---------------------------------------------------------------- the loop
+
+int AgentDaemon::Impl::run(const Endpoint& coordinator) {
+  coordinator_ = coordinator;
+  if (config_.workers.set_omp_num_threads) report_->omp_banner();
+  core_.emplace(core_options(config_, host_name_, incarnation_));
+  wait_for_signals();
+  watch_guardian();
+  connect(coordinator);
+  tell_core([&](agent::Effects& e) { core_->start(boot_time(), e); });
+  loop_.run();
+  CPPRUN_CHECK(finish_.has_value());
+  int code = report_->finish(*finish_);
+  if (finish_->how == agent::Finish::How::Success) {
+    folder_.remove_if_temporary();
+  } else if (folder_.is_temporary()) {
+    log::info("logs of this run are kept in " + folder_.run_folder());
+  }
+  return code;
+}
+
+void AgentDaemon::Impl::connect(const Endpoint& coordinator) {
+  Connection::Events events;
+  events.on_connected = [this](std::vector<std::string> addresses) {
+    tell_core([&](agent::Effects& e) { core_->on_connected(boot_time(), addresses, e); });
+  };
+  events.on_message = [this](const control::CoordinatorMessage& message) {
+    tell_core([&](agent::Effects& e) { core_->on_message(boot_time(), message, e); });
+  };
+  events.on_disconnected = [this] {
+    tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_time(), e); });
+  };
+  events.on_trouble = [](const std::string& text) { log::warning(text); };
+  connection_ = std::make_unique<Connection>(loop_, coordinator, events);
+}
+
+void AgentDaemon::Impl::wait_for_signals() {
+  if (signals_.cancel(), !finish_) {
+    error_code ignored;
+    signals_.clear(ignored);
+    for (int number : config_.signals) signals_.add(number, ignored);
+  }
+  signals_.async_wait([this](error_code error, int number) {
+    if (error) return;
+    log::info("got " + std::to_string(number));
+    wait_for_signals();
+    tell_core([&](agent::Effects& e) { core_->on_signal(boot_time(), number, e); });
+  });
+}
+
+// The guardian itself may be killed; it is replaced at once.
+void AgentDaemon::Impl::watch_guardian() {
+  guardian_fd_.assign(dup(guardian_->pidfd()));
+  guardian_fd_.async_wait(asio::posix::stream_descriptor::wait_read, [this](error_code error) {
+    if (error) return;
+    guardian_fd_.close();
+    log::info("the guardian was killed; starting another");
+    if (Status ok = guardian_->renew(); ok) {
+      watch_guardian();
+    } else {
+      log::warning(ok.error().text);
+    }
+  });
+}
+
+void AgentDaemon::Impl::arm_timer() {
+  Instant next = finish_ ? Instant::never() : core_->next_deadline();
+  if (next == armed_for_) return;
+  armed_for_ = next;
+  timer_.cancel();
+  if (next.is_never()) return;
+  timer_.expires_after(std::max(Duration{}, next - boot_time()));
+  timer_.async_wait([this](error_code error) {
+    if (!error) on_timer();
+  });
+}
+
+void AgentDaemon::Impl::on_timer() {
+  Instant now = boot_time();
+  bool is_late = now - armed_for_ > kSleptThrough;
+  armed_for_ = Instant::never();
+  // The core acts on its own deadline in any case; mail that lies unread comes right behind.
+  if (is_late) log::info("this node has slept for a while");
+  tell_core([&](agent::Effects& e) { core_->on_time(now, e); });
+}
+
+// ---------------------------------------------------------------- effects
+
+void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) {
+  connection_->close(effect.is_reset, [this] {
+    is_disconnected_ = true;
+    end_if_ready();
+  });
+}
+
+void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
+  report_->round_started(effect.world);
+  if (Status ok = start_workers(effect.world); !ok) {
+    tell_core([&](agent::Effects& e) { core_->on_start_failed(boot_time(), ok.error(), e); });
+  }
+}
+
+Status AgentDaemon::Impl::start_workers(const control::World& world) {
+  int attempt = static_cast<int>(world.restart_count);
+  Status ok = folder_.begin_attempt(attempt, world.round.value, config_.workers.nproc);
+  if (!ok) return ok;
+  return host_->start(worker_specs(world));
+}
+
+std::vector<WorkerSpec> AgentDaemon::Impl::worker_specs(const control::World& world) const {
+  std::string address = connection_->peer_address();
+  int64_t port = world.store_port != 0 ? world.store_port : coordinator_.port;
+  agent::WorkerPlace place;
+  place.store = to_string(Endpoint{address, static_cast<uint16_t>(port)});
+  place.token = chain_token(config_, token_);
+  place.host_name = host_name_;
+  std::vector<WorkerSpec> specs;
+  for (int local_rank = 0; local_rank < config_.workers.nproc; ++local_rank) {
+    place.error_file = folder_.stream_file(local_rank, "error.json");
+    std::string prefix = agent::line_prefix(config_, world, place, local_rank);
+    StreamPlans streams = plan_streams(config_.logs, folder_, local_rank, prefix);
+    WorkerSpec spec;
+    spec.local_rank = LocalRank(local_rank);
+    spec.rank = Rank(world.base_rank + local_rank);
+    spec.argv = agent::worker_argv(config_.workers, local_rank);
+    spec.environment = agent::worker_environment(config_, world, place, local_rank);
+    spec.out = std::move(streams.out);
+    spec.err = std::move(streams.err);
+    spec.error_file = place.error_file;
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+void AgentDaemon::Impl::carry_out(const agent::WantPort&) {
+  bool is_needed = config_.rendezvous.worker_store == WorkerStore::Rank0;
+  if (is_needed && !config_.rendezvous.master_port) {
+    port_.reset();
+    Result<PortReservation> fresh = PortReservation::make(std::nullopt);
+    if (!fresh) {
+      tell_core([&](agent::Effects& e) { core_->on_unreachable(boot_time(), fresh.error(), e); });
+      return;
+    }
+    port_.emplace(std::move(*fresh));
+  }
+  int64_t number = port_ ? port_->port() : 0;
+  tell_core([&](agent::Effects& e) { core_->on_port(boot_time(), number, e); });
+}
+
+void AgentDaemon::Impl::carry_out(const agent::Note& effect) {
+  switch (effect.level) {
+    case agent::Note::Level::Debug:
+      log::debug(effect.text);
+      return;
+    case agent::Note::Level::Info:
+      log::info(effect.text);
+      return;
+    case agent::Note::Level::Warning:
+      log::warning(effect.text);
+      return;
+  }
+}
+
+void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
+  finish_ = effect;
+  if (!is_disconnected_)
+    connection_->close(true, [this] {
+      is_disconnected_ = true;
+      end_if_ready();
+    });
+}
+
+// The loop ends by itself when nothing is left to wait for.
+void AgentDaemon::Impl::end_if_ready() {
+  if (!finish_ || !is_disconnected_) return;
+  timer_.cancel();
+  error_code ignored;
+  signals_.cancel(ignored);
+  guardian_fd_.close(ignored);
+  asio::post(loop_, [this] { loop_.stop(); });
+}
+
+// ---------------------------------------------------------------- the door
+
+AgentDaemon::AgentDaemon(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+AgentDaemon::~AgentDaemon() = default;
+
+Result<std::unique_ptr<AgentDaemon>> AgentDaemon::make(AgentConfig config) {
+  auto impl = std::make_unique<Impl>(std::move(config));
+  if (Status ok = impl->prepare(); !ok) return ok.error();
+  return std::unique_ptr<AgentDaemon>(new AgentDaemon(std::move(impl)));
+}
+
+Incarnation AgentDaemon::incarnation() const {
+  return impl_->incarnation();
+}
+int AgentDaemon::run(const Endpoint& coordinator) {
+  return impl_->run(coordinator);
+}
+
+}  // namespace cpprun

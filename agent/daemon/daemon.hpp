@@ -1,0 +1,36 @@
+// AgentDaemon: one run of the agent on this node. Joins the agent's core with processes, the line
+// to the coordinator, signals, log folders and the guardian, on one loop and one thread.
+//
+// Thread: the one that calls make() and run(), which must be the process's first (parent-death
+// signals are tied to it).
+#pragma once
+
+#include <memory>
+
+#include "agent/core/config.hpp"
+#include "common/endpoint.hpp"
+#include "common/ids.hpp"
+#include "common/result.hpp"
+
+namespace cpprun {
+
+class AgentDaemon {
+ public:
+  // Forks the guardian, makes the log folder, reserves a fixed master port. Requires: no other
+  // thread yet.
+  static Result<std::unique_ptr<AgentDaemon>> make(AgentConfig config);
+  ~AgentDaemon();
+
+  // Who we are; a coordinator in our own process must know it.
+  Incarnation incarnation() const;
+
+  // Runs the job to its end and returns the exit code. Prints what people must know on stderr.
+  int run(const Endpoint& coordinator);
+
+ private:
+  class Impl;
+  explicit AgentDaemon(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cpprun

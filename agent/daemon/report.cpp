@@ -1,0 +1,104 @@
+#include "agent/daemon/report.hpp"
+
+#include <algorithm>
+
+#include "agent/daemon/clocks.hpp"
+#include "agent/daemon/json_lines.hpp"
+#include "common/log/log.hpp"
+#include "common/signals.hpp"
+#include "common/text.hpp"
+#include "common/verdict.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr const char* kStars = "*****************************************\n";
+constexpr const char* kBanner =
+    "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid "
+    "your system being overloaded, please further tune the variable for optimal performance in "
+    "your application as needed. \n";
+
+std::string restarts_text(const control::World& world) {
+  if (world.restart_count >= world.max_restarts) {
+    return world.max_restarts == 0
+               ? "no restarts were allowed (--max-restarts)"
+               : "all " + std::to_string(world.max_restarts) + " restarts are used";
+  }
+  return "restart " + std::to_string(world.restart_count + 1) + " of " +
+         std::to_string(world.max_restarts);
+}
+
+}  // namespace
+
+Report::Report(const AgentConfig& config, std::string host_name, const std::string& run_folder)
+    : config_(config), host_name_(std::move(host_name)) {
+  if (!run_folder.empty()) events_ = std::fopen((run_folder + "/events.jsonl").c_str(), "ae");
+}
+
+Report::~Report() {
+  if (events_ != nullptr) std::fclose(events_);
+}
+
+void Report::event(const std::string& line) const {
+  if (events_ != nullptr) {
+    std::fputs(line.c_str(), events_);
+    std::fflush(events_);
+  }
+  if (config_.event_log_handler == "console") log::plain(line);
+}
+
+void Report::omp_banner() const {
+  log::plain(std::string("\n") + kStars + kBanner + kStars);
+}
+
+void Report::round_started(const control::World& world) const {
+  event(json_lines::round_started(wall_time(), world));
+}
+
+void Report::worker_ended(const WorkerEnd& end) const {
+  event(json_lines::worker_ended(end));
+}
+
+void Report::first_failure(const agent::FirstFailure& failure) const {
+  std::string text =
+      cpprun::first_failure(failure.end, host_name_, local_clock(failure.end.ended_at_wall));
+  size_t others = static_cast<size_t>(config_.workers.nproc) - 1;
+  if (others > 0) text += "; stopping " + text::count(others, "other worker");
+  log::warning(text + "; " + restarts_text(failure.world));
+}
+
+int Report::finish(const agent::Finish& finish) const {
+  event(json_lines::finished(wall_time(), finish));
+  switch (finish.how) {
+    case agent::Finish::How::Success:
+      return 0;
+    case agent::Finish::How::Signal:
+      log::warning("ended by " + signal_name(finish.signal) + "; the workers are stopped");
+      return 128 + finish.signal;
+    case agent::Finish::How::Error:
+      log::error(finish.text);
+      return 1;
+    case agent::Finish::How::Failure:
+      failure_summary(finish);
+      return 1;
+  }
+  return 1;
+}
+
+void Report::failure_summary(const agent::Finish& finish) const {
+  auto is_own = [](const WorkerEnd& end) { return !end.is_success() && !end.is_stopped_by_us; };
+  if (std::none_of(finish.ends.begin(), finish.ends.end(), is_own)) {
+    log::error("the job failed: " + finish.text);  // elsewhere, or no worker could be started
+    return;
+  }
+  Failure failure{config_.workers.title, host_name_,  finish.ends, finish.restarts_used,
+                  config_.max_restarts,  local_stamp, local_clock};
+  log::error(verdict(failure));
+  log::plain("cpprun: ChildFailedError: " + cpprun::failure_summary(failure));
+  const WorkerEnd& root = finish.ends[root_cause(finish.ends)];
+  if (!config_.own_error_file.empty() && root.error) {
+    json_lines::copy_error_file(root, config_.own_error_file);
+  }
+}
+
+}  // namespace cpprun

@@ -1,0 +1,21 @@
+// Where each stream of each worker goes, from --redirects, --tee and the filters. torchrun's rules:
+// docs/supervision.md.
+#pragma once
+
+#include <string>
+
+#include "agent/core/config.hpp"
+#include "agent/process/log_folder.hpp"
+#include "agent/process/process_host.hpp"
+
+namespace cpprun {
+
+struct StreamPlans {
+  StreamPlan out;
+  StreamPlan err;
+};
+
+StreamPlans plan_streams(const LogConfig& config, const LogFolder& folder, int local_rank,
+                         const std::string& prefix);
+
+}  // namespace cpprun

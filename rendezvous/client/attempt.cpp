@@ -1,0 +1,100 @@
+#include "rendezvous/client/attempt.hpp"
+
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <utility>
+
+namespace cpprun {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+// A host that drops packets answers nothing; the kernel alone would try for two minutes.
+constexpr std::chrono::seconds kConnectLimit{5};
+}  // namespace
+
+Attempt::Attempt(asio::io_context& loop, Callback callback)
+    : loop_(loop), callback_(std::move(callback)), resolver_(loop), limit_(loop) {}
+
+std::shared_ptr<Attempt> Attempt::start(asio::io_context& loop, const Endpoint& endpoint,
+                                        Callback callback) {
+  auto attempt = std::make_shared<Attempt>(loop, std::move(callback));
+  error_code error;
+  asio::ip::address numeric = asio::ip::make_address(endpoint.host, error);
+  if (error) {
+    attempt->resolve(endpoint);
+  } else {
+    attempt->try_all({tcp::endpoint(numeric, endpoint.port)});
+  }
+  return attempt;
+}
+
+void Attempt::cancel() {
+  callback_ = nullptr;
+  error_code ignored;
+  resolver_.cancel();
+  limit_.cancel();
+  for (auto& socket : sockets_) {
+    if (socket) socket->close(ignored);
+  }
+}
+
+void Attempt::resolve(const Endpoint& endpoint) {
+  resolver_.async_resolve(endpoint.host, std::to_string(endpoint.port),
+                          tcp::resolver::numeric_service,
+                          [self = shared_from_this(), host = endpoint.host](
+                              error_code error, const tcp::resolver::results_type& found) {
+                            if (error) {
+                              self->tell({nullptr, "the name '" + host + "' can't be resolved (" +
+                                                       error.message() + ")"});
+                              return;
+                            }
+                            std::vector<tcp::endpoint> addresses;
+                            for (const auto& entry : found) addresses.push_back(entry.endpoint());
+                            self->try_all(std::move(addresses));
+                          });
+}
+
+void Attempt::try_all(std::vector<tcp::endpoint> addresses) {
+  open_ = addresses.size();
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    sockets_.push_back(std::make_unique<Socket>(loop_));
+    std::string address = addresses[i].address().to_string();
+    sockets_[i]->async_connect(addresses[i],
+                               [self = shared_from_this(), i, address](error_code error) {
+                                 self->on_connected(i, address, error);
+                               });
+  }
+  limit_.expires_after(kConnectLimit);
+  limit_.async_wait([self = shared_from_this()](error_code error) {
+    if (error) return;
+    error_code ignored;
+    for (auto& socket : self->sockets_) {
+      if (socket) socket->close(ignored);
+    }
+  });
+}
+
+void Attempt::on_connected(size_t index, const std::string& address, const error_code& error) {
+  --open_;
+  if (!callback_) return;
+  if (!error) {
+    error_code ignored;
+    sockets_[index]->set_option(tcp::no_delay(true), ignored);
+    tell({std::move(sockets_[index]), ""});
+    return;
+  }
+  std::string reason = error == asio::error::operation_aborted ? "no answer" : error.message();
+  why_ += (why_.empty() ? "" : ", ") + address + ": " + reason;
+  if (open_ == 0) tell({nullptr, why_});
+}
+
+void Attempt::tell(Outcome outcome) {
+  Callback callback = std::exchange(callback_, nullptr);
+  cancel();
+  if (callback) callback(std::move(outcome));
+}
+
+}  // namespace cpprun

@@ -1,0 +1,268 @@
+#include "rendezvous/client/connection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <span>
+
+#include "common/limits.hpp"
+#include "common/text.hpp"
+#include "rendezvous/client/attempt.hpp"
+#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/frame.hpp"
+
+namespace cpprun {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+class Connection::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(asio::io_context& loop, Endpoint endpoint, Events events)
+      : loop_(loop), endpoint_(std::move(endpoint)), events_(std::move(events)), timer_(loop) {}
+
+  void connect() {
+    attempt_ =
+        Attempt::start(loop_, endpoint_, [self = shared_from_this()](Attempt::Outcome outcome) {
+          self->on_attempt(std::move(outcome));
+        });
+  }
+
+  void send(const control::AgentMessage& message) {
+    if (!socket_ || is_closing_) return;
+    control::append_frame(pending_, control::encode(message));
+    flush();
+  }
+
+  void close(bool is_reset, std::function<void()> on_gone) {
+    is_closing_ = true;
+    is_reset_ = is_reset;
+    on_gone_ = std::move(on_gone);
+    timer_.cancel();
+    if (attempt_) attempt_->cancel();
+    if (!socket_ || is_reset || (!is_writing_ && pending_.empty())) {
+      asio::post(loop_, [self = shared_from_this()] { self->shut(); });
+    }
+  }
+
+  // The owner is gone: nothing is called any more.
+  void abandon() {
+    events_ = Events{};
+    on_gone_ = nullptr;
+    is_closing_ = true;
+    timer_.cancel();
+    if (attempt_) attempt_->cancel();
+    drop_socket(true);
+  }
+
+  std::string peer_address() const {
+    if (!socket_) return "";
+    error_code ignored;
+    return unmapped(socket_->remote_endpoint(ignored).address());
+  }
+
+ private:
+  static std::string unmapped(const asio::ip::address& address) {
+    if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+      return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
+    }
+    return address.to_string();
+  }
+
+  void on_attempt(Attempt::Outcome outcome) {
+    attempt_.reset();
+    if (is_closing_) return;
+    if (!outcome.socket) {
+      say_trouble(outcome.why);
+      retry();
+      return;
+    }
+    socket_ = std::move(outcome.socket);
+    back_off_ = limits::kReconnectFirst;
+    pending_.assign(std::begin(control::kMagic), std::end(control::kMagic));
+    input_.clear();
+    is_welcomed_ = false;
+    watch_for_welcome();
+    read();
+    error_code ignored;
+    std::vector<std::string> own{unmapped(socket_->local_endpoint(ignored).address())};
+    if (events_.on_connected) events_.on_connected(std::move(own));
+  }
+
+  void retry() {
+    timer_.expires_after(back_off_);
+    back_off_ = std::min(back_off_ * 2, limits::kReconnectMax);
+    timer_.async_wait([self = shared_from_this()](error_code error) {
+      if (!error && !self->is_closing_) self->connect();
+    });
+  }
+
+  // Whoever does not answer like a coordinator is none: a torch store, an ssh server, a proxy.
+  void watch_for_welcome() {
+    timer_.expires_after(limits::kHelloTimeout);
+    timer_.async_wait([self = shared_from_this()](error_code error) {
+      if (error || self->is_welcomed_ || !self->socket_) return;
+      self->say_trouble(
+          "what listens there does not speak cpprun's protocol (a torchrun agent, or torch's "
+          "TCPStore?)");
+      self->broken();
+    });
+  }
+
+  void say_trouble(const std::string& why) {
+    auto now = std::chrono::steady_clock::now();
+    if (!trouble_since_) trouble_since_ = now;
+    // At most one line a minute, but a new reason is said once a short trouble has turned into a
+    // lasting one.
+    bool is_due = !said_at_ || now - *said_at_ >= limits::kSayWaiting;
+    bool is_news = why != last_trouble_;
+    bool is_lasting = now - *trouble_since_ >= limits::kHelloTimeout;
+    if (!is_lasting || !(is_due || is_news)) return;
+    said_at_ = now;
+    last_trouble_ = why;
+    auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - *trouble_since_).count();
+    if (events_.on_trouble) {
+      events_.on_trouble("can't reach the coordinator at " + to_string(endpoint_) + " for " +
+                         std::to_string(waited) + " s: " + why);
+    }
+  }
+
+  void read() {
+    socket_->async_read_some(
+        asio::buffer(chunk_),
+        [self = shared_from_this(), current = socket_.get()](error_code error, size_t size) {
+          if (self->socket_.get() != current) return;
+          if (error) {
+            self->broken();
+            return;
+          }
+          self->input_.insert(self->input_.end(), self->chunk_.begin(),
+                              self->chunk_.begin() + static_cast<ptrdiff_t>(size));
+          if (self->take_frames() && self->socket_.get() == current) self->read();
+        });
+  }
+
+  // False: the connection is no more.
+  bool take_frames() {
+    size_t taken = 0;
+    tcp::socket* current = socket_.get();
+    for (;;) {
+      control::FrameView frame = control::next_frame(std::span(input_).subspan(taken));
+      if (frame.state == control::FrameView::State::NeedMore) break;
+      Result<control::CoordinatorMessage> message =
+          frame.state == control::FrameView::State::Whole
+              ? control::decode_coordinator(frame.body)
+              : Result<control::CoordinatorMessage>(Error{
+                    ErrorKind::Protocol, "what listens there does not speak cpprun's protocol"});
+      if (!message) {
+        say_trouble(message.error().text);
+        broken();
+        return false;
+      }
+      taken += frame.consumed;
+      is_welcomed_ = true;
+      trouble_since_.reset();
+      if (events_.on_message) events_.on_message(*message);
+      if (socket_.get() != current) return false;
+    }
+    input_.erase(input_.begin(), input_.begin() + static_cast<ptrdiff_t>(taken));
+    return true;
+  }
+
+  void flush() {
+    if (is_writing_ || pending_.empty() || !socket_) return;
+    is_writing_ = true;
+    writing_.swap(pending_);
+    asio::async_write(*socket_, asio::buffer(writing_),
+                      [self = shared_from_this(), current = socket_.get()](
+                          error_code error, size_t) { self->on_written(error, current); });
+  }
+
+  void on_written(error_code error, const tcp::socket* on) {
+    if (socket_.get() != on) return;
+    is_writing_ = false;
+    writing_.clear();
+    if (error) {
+      broken();
+    } else if (!pending_.empty()) {
+      flush();
+    } else if (is_closing_) {
+      shut();
+    }
+  }
+
+  void broken() {
+    drop_socket(true);
+    if (is_closing_) {
+      shut();
+      return;
+    }
+    if (events_.on_disconnected) events_.on_disconnected();
+    if (!is_closing_) retry();
+  }
+
+  void shut() {
+    drop_socket(is_reset_);
+    if (auto on_gone = std::exchange(on_gone_, nullptr)) on_gone();
+  }
+
+  // FIN is a farewell, so in every other case the connection is reset (docs/protocol.md, R4).
+  void drop_socket(bool is_reset) {
+    if (!socket_) return;
+    error_code ignored;
+    if (is_reset) socket_->set_option(asio::socket_base::linger(true, 0), ignored);
+    if (!is_reset) socket_->shutdown(tcp::socket::shutdown_send, ignored);
+    socket_->close(ignored);
+    socket_.reset();
+    is_writing_ = false;
+    pending_.clear();
+    writing_.clear();
+  }
+
+  asio::io_context& loop_;
+  const Endpoint endpoint_;
+  Events events_;
+  asio::steady_timer timer_;  // back-off, or the wait for the first answer
+  std::shared_ptr<Attempt> attempt_;
+  std::unique_ptr<tcp::socket> socket_;
+  Duration back_off_ = limits::kReconnectFirst;
+
+  std::array<uint8_t, 4096> chunk_{};
+  std::vector<uint8_t> input_;
+  std::vector<uint8_t> pending_;  // next to write
+  std::vector<uint8_t> writing_;  // being written
+  bool is_writing_ = false;
+  bool is_welcomed_ = false;
+  bool is_closing_ = false;
+  bool is_reset_ = false;
+  std::function<void()> on_gone_;
+
+  std::optional<std::chrono::steady_clock::time_point> trouble_since_;
+  std::optional<std::chrono::steady_clock::time_point> said_at_;
+  std::string last_trouble_;
+};
+
+Connection::Connection(asio::io_context& loop, Endpoint endpoint, Events events)
+    : impl_(std::make_shared<Impl>(loop, std::move(endpoint), std::move(events))) {
+  impl_->connect();
+}
+Connection::~Connection() {
+  impl_->abandon();
+}
+void Connection::send(const control::AgentMessage& message) {
+  impl_->send(message);
+}
+void Connection::close(bool is_reset, std::function<void()> on_gone) {
+  impl_->close(is_reset, std::move(on_gone));
+}
+std::string Connection::peer_address() const {
+  return impl_->peer_address();
+}
+
+}  // namespace cpprun

@@ -1,0 +1,53 @@
+// Connection: an agent's line to its coordinator. Resolves, tries all addresses at once, speaks
+// frames, connects again when the line breaks. Knows nothing of what the messages mean.
+//
+// Thread: the loop's. Owner: the agent's daemon. Callbacks are never called from inside a member
+// function.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/endpoint.hpp"
+#include "common/result.hpp"
+#include "rendezvous/protocol/control.hpp"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace cpprun {
+
+class Connection {
+ public:
+  struct Events {
+    // Connected; our own numeric addresses on the line, the one towards the coordinator first.
+    std::function<void(std::vector<std::string>)> on_connected;
+    std::function<void(const control::CoordinatorMessage&)> on_message;
+    std::function<void()> on_disconnected;  // after on_connected; a new attempt is already planned
+    // Worth a line for people, at most once a minute: which addresses were tried, how, since when.
+    std::function<void(const std::string&)> on_trouble;
+  };
+
+  // Starts to connect at once.
+  Connection(boost::asio::io_context& loop, Endpoint endpoint, Events events);
+  ~Connection();
+  Connection(const Connection&) = delete;
+
+  // Dropped when there is no connection.
+  void send(const control::AgentMessage& message);
+
+  // Ends it for good after what was sent: FIN, or reset. `on_gone` follows when the bytes are out
+  // or can't be.
+  void close(bool is_reset, std::function<void()> on_gone);
+
+  std::string peer_address() const;  // numeric; "" while not connected
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;  // shared with its own pending operations
+};
+
+}  // namespace cpprun
