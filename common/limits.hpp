@@ -69,6 +69,9 @@ inline constexpr size_t kLineBytes = 64 * 1024;  // longer lines are shown in pi
 inline constexpr size_t kOutputBufferBytes =
     256 * 1024;  // per stream; a slow console slows its writer from then on
 inline constexpr size_t kLastLines = 20;            // kept of each worker's stderr for the verdict
+inline constexpr Duration kLastLinesTake = 200ms;   // a blocked output thread must not hold up a worker's end for longer
+inline constexpr Duration kEndingTakes = 1s;        // the host's destructor waits this long for what it has killed
+inline constexpr Duration kGuardianTakes = 1s;      // the guardian looks this long for processes of a dead agent
 inline constexpr size_t kErrorFileBytes = 1 << 20;  // a larger error file is cut in the summary
 inline constexpr size_t kSummaryTextBytes = 16 * 1024;  // per worker on the wire and in the summary
 

@@ -1,8 +1,10 @@
-// The guardian: a small process in a session of its own that outlives the agent by the time it needs to clear up.
+// The guardian: a small process in a session of its own that outlives the agent by the time it
+// needs to clear up.
 //
-// When the agent ends in any way, kill -9 included, it kills everything that carries the agent's token (by cgroup.kill
-// where a cgroup is in force, else by pidfd after reading /proc/*/environ). It also kills the workers, and only them,
-// when the agent has let its deadline pass: a frozen agent must not leave a second world behind.
+// When the agent ends in any way, kill -9 included, it kills everything that carries the agent's
+// token (by cgroup.kill where a cgroup is in force, else by pidfd after reading /proc/*/environ).
+// It also kills the workers, and only them, when the agent has let its deadline pass: a frozen
+// agent must not leave a second world behind.
 #pragma once
 
 #include <memory>
@@ -15,12 +17,14 @@ namespace cpprun {
 
 class Guardian {
  public:
-  // Forks the guardian. Requires: called before the first thread is made. `cgroup` is the folder of the agent's own
-  // cgroup or empty; it is removed at the end.
-  static Result<std::unique_ptr<Guardian>> start(const std::string& token, const std::string& cgroup);
+  // Forks the guardian. Requires: called before the first thread is made. `cgroup` is the folder of
+  // the agent's own cgroup or empty; it is removed at the end.
+  static Result<std::unique_ptr<Guardian>> start(const std::string& token,
+                                                 const std::string& cgroup);
   ~Guardian();  // tells it that the agent ends well, and reaps it
 
-  // Workers may live until then; Instant::never() when nobody fences this agent. Any thread may call it.
+  // Workers may live until then; Instant::never() when nobody fences this agent. Any thread may
+  // call it.
   void set_deadline(Instant deadline);
 
   // Readable when the guardian itself has died; then call renew(), which forks another one.

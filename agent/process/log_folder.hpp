@@ -1,7 +1,9 @@
-// LogFolder: the run folder of torchrun's layout, <log_dir>/<run id>_<8 characters>/attempt_<n>/<local rank>/.
+// LogFolder: the run folder of torchrun's layout, <log_dir>/<run id>_<8
+// characters>/attempt_<n>/<local rank>/.
 //
-// Inside the run folder also `latest` -> newest attempt; nothing else is written into <log_dir>. Without a log_dir a
-// temporary folder "torchelastic_..." that is removed after success and kept, and named, after failure.
+// Inside the run folder also `latest` -> newest attempt; nothing else is written into <log_dir>.
+// Without a log_dir a temporary folder "torchelastic_..." that is removed after success and kept,
+// and named, after failure.
 #pragma once
 
 #include <string>
@@ -16,13 +18,15 @@ class LogFolder {
   static Result<LogFolder> make(const std::string& dir, const std::string& run_id,
                                 const std::string& temporary_dir);
 
-  // Makes attempt_<attempt> with a folder for each local rank. One of the same number that is there already (the
-  // round re-formed without a restart) is renamed to attempt_<n>.round_<previous_round> first.
+  // Makes attempt_<attempt> with a folder for each local rank. One of the same number that is there
+  // already (the round re-formed without a restart) is renamed to
+  // attempt_<n>.round_<previous_round> first.
   Status begin_attempt(int attempt, int64_t round, int nproc);
 
-  std::string stream_file(int local_rank, const char* name) const;  // name: "stdout.log", "error.json", ...
-  std::string attempt_file(const char* name) const;                 // "filtered_stdout.log", ...
-  const std::string& run_folder() const { return run_; }            // "" with /dev/null
+  std::string stream_file(int local_rank,
+                          const char* name) const;        // name: "stdout.log", "error.json", ...
+  std::string attempt_file(const char* name) const;       // "filtered_stdout.log", ...
+  const std::string& run_folder() const { return run_; }  // "" with /dev/null
 
   // Removes a temporary folder; leaves a --log-dir alone.
   void remove_if_temporary();

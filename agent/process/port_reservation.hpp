@@ -1,8 +1,9 @@
 // PortReservation: keeps a TCP port for worker 0, without listening, until the agent drops it.
 //
-// A socket on [::] (0.0.0.0 where there is no IPv6), bound with SO_REUSEADDR: torch's server may bind and serve the same
-// port, the kernel never hands it out, a bind without the option is refused. Two such binds do not exclude each other, so the abstract unix
-// socket "cpprun/port/<port>" beside it does, per network namespace, and names the holder.
+// A socket on [::] (0.0.0.0 where there is no IPv6), bound with SO_REUSEADDR: torch's server may
+// bind and serve the same port, the kernel never hands it out, a bind without the option is
+// refused. Two such binds do not exclude each other, so the abstract unix socket
+// "cpprun/port/<port>" beside it does, per network namespace, and names the holder.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace cpprun {
 
 class PortReservation {
  public:
-  // Any free port, or `port`. Taken: an Error that names the port and, where visible, who holds it (program and pid).
+  // Any free port, or `port`. Taken: an Error that names the port and, where visible, who holds it
+  // (program and pid).
   static Result<PortReservation> make(std::optional<uint16_t> port);
 
   PortReservation(PortReservation&& other) noexcept;
@@ -25,7 +27,8 @@ class PortReservation {
   uint16_t port() const { return port_; }
 
  private:
-  PortReservation(uint16_t port, int socket, int name) : port_(port), socket_(socket), name_(name) {}
+  PortReservation(uint16_t port, int socket, int name)
+      : port_(port), socket_(socket), name_(name) {}
   void drop();
 
   uint16_t port_ = 0;
@@ -33,7 +36,8 @@ class PortReservation {
   int name_ = -1;    // abstract unix socket
 };
 
-// "pid 4711 (python3)" for the process that listens on `port`, as far as /proc shows it; "" if it does not.
+// "pid 4711 (python3)" for the process that listens on `port`, as far as /proc shows it; "" if it
+// does not.
 std::string port_holder(uint16_t port);
 
 }  // namespace cpprun

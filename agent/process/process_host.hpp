@@ -1,9 +1,9 @@
-// ProcessHost: the seam between the agent and Linux processes. Starts the workers of a round, tells how each ended,
-// stops them, and sees to it that nothing they started stays behind.
+// ProcessHost: the seam between the agent and Linux processes. Starts the workers of a round, tells
+// how each ended, stops them, and sees to it that nothing they started stays behind.
 //
-// Not a policy: who is restarted, and when, is decided above. Everything happens on the loop's thread, which must live
-// as long as the host (parent-death signals are tied to the thread that spawns). Only this class ever waits for
-// children of the agent.
+// Not a policy: who is restarted, and when, is decided above. Everything happens on the loop's
+// thread, which must live as long as the host (parent-death signals are tied to the thread that
+// spawns). Only this class ever waits for children of the agent.
 #pragma once
 
 #include <functional>
@@ -22,19 +22,22 @@ class io_context;
 
 namespace cpprun {
 
-// Where one stream of a worker goes. File only: the worker writes it itself. Console: whole lines through the agent.
+// Where one stream of a worker goes. File only: the worker writes it itself. Console: whole lines
+// through the agent.
 struct StreamPlan {
-  std::string file;                    // empty: no file
-  bool to_console = true;              // neither file nor console: /dev/null
-  std::string prefix;                  // before each console line
-  std::vector<std::string> duplicate_filters;  // lines that contain one of these are also written, with prefix, to ...
-  std::string duplicate_file;          // ... this file, shared by all workers of the round
+  std::string file;        // empty: no file
+  bool to_console = true;  // neither file nor console: /dev/null
+  std::string prefix;      // before each console line
+  std::vector<std::string>
+      duplicate_filters;  // lines that contain one of these are also written, with prefix, to ...
+  std::string duplicate_file;  // ... this file, shared by all workers of the round
 };
 
 struct WorkerSpec {
   LocalRank local_rank;
   Rank rank;
-  std::vector<std::string> argv;         // argv[0] is looked up on PATH of `environment` unless it has a slash
+  std::vector<std::string>
+      argv;  // argv[0] is looked up on PATH of `environment` unless it has a slash
   std::vector<std::string> environment;  // complete, "NAME=value"
   StreamPlan out;
   StreamPlan err;
@@ -45,15 +48,18 @@ struct WorkerSpec {
 class ProcessHost {
  public:
   struct Options {
-    std::string token;    // random, in every worker's environment (CPPRUN_TOKEN); marks what is ours in /proc
+    std::string
+        token;  // random, in every worker's environment (CPPRUN_TOKEN); marks what is ours in /proc
     bool use_cgroup = true;  // join a cgroup of our own where one can be made
   };
   struct Events {
     // A worker's end, once for each started worker, in the order in which the kernel told us.
     std::function<void(const WorkerEnd&)> on_end;
-    // After the last worker's end: nothing it started lives, all its output is written. Once per start().
+    // After the last worker's end: nothing it started lives, all its output is written. Once per
+    // start().
     std::function<void()> on_quiet;
-    // Our own stdout was closed by its reader; the workers' stdout is closed too (they get EPIPE or SIGPIPE).
+    // Our own stdout was closed by its reader; the workers' stdout is closed too (they get EPIPE or
+    // SIGPIPE).
     std::function<void()> on_stdout_closed;
   };
 
@@ -61,12 +67,13 @@ class ProcessHost {
   ~ProcessHost();  // kills what is left, without waiting for grace
   ProcessHost(const ProcessHost&) = delete;
 
-  // Starts all workers of a round, in order. Requires: is_quiet(). On an error the ones already started are killed and
-  // their ends are not reported; the text names the program and the reason.
+  // Starts all workers of a round, in order. Requires: is_quiet(). On an error the ones already
+  // started are killed and their ends are not reported; the text names the program and the reason.
   Status start(const std::vector<WorkerSpec>& workers);
 
-  // Sends `signal` (and CONT, so that stopped ones see it) to every live worker's group, and KILL to all after `grace`. A later call with a shorter grace
-  // shortens it. Ends are marked is_stopped_by_us.
+  // Sends `signal` (and CONT, so that stopped ones see it) to every live worker's group, and KILL
+  // to all after `grace`. A later call with a shorter grace shortens it. Ends are marked
+  // is_stopped_by_us.
   void stop(int signal, Duration grace);
 
   // Forwards a signal without any further plan.

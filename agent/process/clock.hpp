@@ -1,0 +1,23 @@
+// The two clocks of agent/process: the house's monotonic time (it counts a suspended machine's
+// sleep too) and the wall.
+#pragma once
+
+#include <time.h>
+
+#include "common/time.hpp"
+
+namespace cpprun {
+
+inline Instant boot_now() {
+  timespec t{};
+  ::clock_gettime(CLOCK_BOOTTIME, &t);
+  return Instant::from_nanoseconds(int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec);
+}
+
+inline WallTime wall_now() {
+  timespec t{};
+  ::clock_gettime(CLOCK_REALTIME, &t);
+  return WallTime{int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000};
+}
+
+}  // namespace cpprun

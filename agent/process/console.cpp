@@ -1,0 +1,147 @@
+#include "agent/process/console.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/kcmp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/limits.hpp"
+
+namespace cpprun {
+namespace {
+
+// Stands for a writer that is gone and left its last line without an end.
+const char kNobody = 0;
+
+UniqueFd open_anew(int fd) {
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  return UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+}  // namespace
+
+Console::Console(int fd) : fd_(fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) < 0 || S_ISREG(info.st_mode) || S_ISBLK(info.st_mode)) return;
+  if (S_ISSOCK(info.st_mode)) {
+    way_ = Way::Socket;
+    return;
+  }
+  own_ = open_anew(fd);
+  way_ = own_.is_open() ? Way::OwnDescription : Way::SmallSteps;
+}
+
+void Console::begin(const void* writer) {
+  if (at_ == text_.size()) {
+    text_.clear();
+    at_ = 0;
+  }
+  if (open_line_ == nullptr || open_line_ == writer) return;
+  text_ += '\n';
+  open_line_ = nullptr;
+}
+
+void Console::add_lines(const void* writer, const std::string& prefix, std::string_view lines) {
+  if (is_closed_) return;
+  begin(writer);
+  bool has_prefix = open_line_ == writer;
+  open_line_ = nullptr;
+  if (prefix.empty()) {
+    text_.append(lines);
+    return;
+  }
+  while (!lines.empty()) {
+    const size_t end = lines.find('\n') + 1;
+    if (!has_prefix) text_ += prefix;
+    has_prefix = false;
+    text_.append(lines.substr(0, end));
+    lines.remove_prefix(end);
+  }
+}
+
+void Console::add_part(const void* writer, const std::string& prefix, std::string_view part) {
+  if (is_closed_) return;
+  begin(writer);
+  if (open_line_ != writer) text_ += prefix;
+  text_.append(part);
+  open_line_ = writer;
+}
+
+void Console::forget(const void* writer) {
+  if (open_line_ == writer) open_line_ = &kNobody;
+}
+
+bool Console::is_full() const {
+  return text_.size() - at_ >= limits::kOutputBufferBytes;
+}
+
+ssize_t Console::write_some(std::string_view text) {
+  switch (way_) {
+    case Way::Socket:
+      return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    case Way::OwnDescription:
+      return ::write(own_.get(), text.data(), text.size());
+    case Way::SmallSteps: {
+      // A pipe that polls writable takes PIPE_BUF bytes without blocking.
+      pollfd ready{fd_, POLLOUT, 0};
+      if (::poll(&ready, 1, 0) == 0) {
+        errno = EAGAIN;
+        return -1;
+      }
+      return ::write(fd_, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
+    }
+    case Way::Plain:
+      break;
+  }
+  return ::write(fd_, text.data(), text.size());
+}
+
+Console::Outcome Console::fail(int error) {
+  text_.clear();
+  at_ = 0;
+  if (error == EPIPE || error == ECONNRESET || error == EIO || error == EBADF) {
+    is_closed_ = true;
+    return Outcome::Closed;
+  }
+  error_ = error;  // a full disk: later text may fit again
+  return Outcome::Done;
+}
+
+void Console::drop_written() {
+  if (at_ < text_.size() / 2) return;  // rarely, since the rest is moved
+  text_.erase(0, at_);
+  at_ = 0;
+}
+
+Console::Outcome Console::flush() {
+  while (!is_empty()) {
+    const ssize_t size = write_some(std::string_view(text_).substr(at_));
+    if (size >= 0) {
+      at_ += static_cast<size_t>(size);
+    } else if (errno == EAGAIN) {
+      drop_written();
+      return Outcome::Blocked;
+    } else if (errno != EINTR) {
+      return fail(errno);
+    }
+  }
+  return Outcome::Done;
+}
+
+bool is_same_place(int a, int b) {
+  const long order = ::syscall(SYS_kcmp, ::getpid(), ::getpid(), KCMP_FILE, a, b);
+  if (order == 0) return true;
+  struct stat one {
+  }, two{};
+  if (::fstat(a, &one) < 0 || ::fstat(b, &two) < 0) return false;
+  // Two openings of one regular file have positions of their own, so they are two places.
+  return one.st_dev == two.st_dev && one.st_ino == two.st_ino && !S_ISREG(one.st_mode);
+}
+
+}  // namespace cpprun

@@ -1,0 +1,87 @@
+// The inside of ProcessHost: the state of one round and what each event does to it. Thread: the
+// loop's.
+#pragma once
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/process/cgroup.hpp"
+#include "agent/process/end_queue.hpp"
+#include "agent/process/oom.hpp"
+#include "agent/process/output.hpp"
+#include "agent/process/process_host.hpp"
+#include "agent/process/stream_ends.hpp"
+#include "agent/process/sweep.hpp"
+#include "agent/process/timer.hpp"
+#include "agent/process/worker_process.hpp"
+
+namespace cpprun {
+
+class ProcessHost::Impl {
+ public:
+  Impl(boost::asio::io_context& loop, Options options, Events events);
+  ~Impl();
+
+  Status start(const std::vector<WorkerSpec>& specs);
+  void stop(int signal, Duration grace);
+  void forward(int signal);
+  bool is_quiet() const { return !is_running_; }
+  std::vector<int> pids() const;
+
+ private:
+  using Guard = boost::asio::executor_work_guard<boost::asio::io_context::executor_type>;
+
+  // start.cpp: a round's beginning, whole or not at all
+  Status start_all(const std::vector<WorkerSpec>& specs, std::vector<OutputStream>& streams);
+  Status start_one(const WorkerSpec& spec, bool is_alone, SpawnGround& ground,
+                   SharedLogFiles& shared, std::vector<OutputStream>& streams);
+  Result<std::string> program_of(const WorkerSpec& spec);
+  std::vector<std::string> marked(const std::vector<std::string>& environment) const;
+  void carry(std::vector<OutputStream> streams);
+  void kill_everything();
+  void reap_killed(Instant until);
+
+  // process_host.cpp: events
+  void watch(WorkerProcess& worker);
+  void watch_children();
+  void on_dead(int pid);
+  void on_grace_over();
+  void on_lines(int local_rank, std::vector<std::string> lines);
+  void on_drained();
+  void look_soon();
+  void look();
+  void deliver();
+  void settle();
+  template <class Call>
+  void post(Call call);  // onto the loop, from any thread; not carried out when we are gone
+
+  boost::asio::io_context& loop_;
+  Options options_;
+  Events events_;
+  std::shared_ptr<int> life_ =
+      std::make_shared<int>();  // shared: handlers ask whether we still are
+  std::optional<Cgroup> cgroup_;
+  Sweep sweep_;
+  OomCounter oom_;
+  std::map<int, WorkerProcess> workers_;  // by pid; those that have not been reaped
+  std::map<int, bool> has_lines_;         // by local rank: its stderr passes the agent
+  EndQueue ends_;
+  Timer kill_timer_;
+  Timer sweep_timer_;
+  Timer lines_timer_;
+  boost::asio::signal_set child_signals_;
+  std::optional<Guard> guard_;  // while a round runs the loop has work
+  bool is_running_ = false;
+  bool is_drained_ = true;
+  bool is_look_posted_ = false;
+  std::string found_name_, found_path_, found_program_;  // the last look-up on PATH
+  std::unique_ptr<Output> output_;  // last: its thread posts to what stands above
+};
+
+}  // namespace cpprun

@@ -1,0 +1,96 @@
+#include "agent/process/output.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <thread>
+
+#include "agent/process/output_loop.hpp"
+#include "common/check.hpp"
+
+namespace cpprun {
+
+// The thread and the way into it: commands under a lock, and a descriptor that wakes it.
+class Output::Thread {
+ public:
+  explicit Thread(Events events)
+      : events_(std::move(events)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    CPPRUN_CHECK(wake_.is_open());
+    // Signals are the loop's affair, and a broken pipe must come as an error; a thread inherits its
+    // maker's mask.
+    sigset_t all, old;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &old);
+    thread_ = std::thread([this] { run(); });
+    ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  }
+
+  ~Thread() {
+    post(nullptr);
+    thread_.join();
+  }
+
+  using Command = std::function<void(OutputLoop&)>;
+
+  void post(Command command) {  // nullptr: end
+    {
+      const std::lock_guard lock(mutex_);
+      commands_.push_back(std::move(command));
+    }
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &one, sizeof one);
+  }
+
+ private:
+  void run() {
+    ::pthread_setname_np(::pthread_self(), "cpprun-output");
+    OutputLoop loop(events_);
+    for (;;) {
+      if (!loop.wait_and_work(wake_.get())) continue;
+      uint64_t count = 0;
+      [[maybe_unused]] const ssize_t done = ::read(wake_.get(), &count, sizeof count);
+      for (Command& command : take()) {
+        if (!command) return;
+        command(loop);
+      }
+      loop.settle();
+    }
+  }
+
+  std::vector<Command> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(commands_, {});
+  }
+
+  Events events_;
+  UniqueFd wake_;
+  std::mutex mutex_;
+  std::vector<Command> commands_;
+  std::thread thread_;
+};
+
+Output::Output(Events events) : thread_(std::make_unique<Thread>(std::move(events))) {}
+Output::~Output() = default;
+
+void Output::add(std::vector<OutputStream> streams) {
+  // std::function wants to be copied, streams cannot be.
+  auto held = std::make_shared<std::vector<OutputStream>>(std::move(streams));
+  thread_->post([held](OutputLoop& loop) { loop.add(std::move(*held)); });
+}
+
+void Output::on_worker_end(int local_rank) {
+  thread_->post([local_rank](OutputLoop& loop) { loop.on_worker_end(local_rank); });
+}
+
+void Output::ask_tail(int local_rank) {
+  thread_->post([local_rank](OutputLoop& loop) { loop.send_tail(local_rank); });
+}
+
+void Output::finish() {
+  thread_->post([](OutputLoop& loop) { loop.finish(); });
+}
+
+}  // namespace cpprun

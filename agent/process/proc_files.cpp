@@ -1,0 +1,150 @@
+#include "agent/process/proc_files.hpp"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <charconv>
+
+#include "agent/process/unique_fd.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+struct KernelEntry {  // linux_dirent64
+  uint64_t inode;
+  int64_t offset;
+  uint16_t length;
+  uint8_t type;
+  char name[1];
+};
+
+std::string proc_path(int pid, const char* file) {
+  return "/proc/" + std::to_string(pid) + "/" + file;
+}
+
+std::optional<int> to_int(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+void append_pids(std::string_view text, std::vector<int>& pids) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    if (const auto pid = to_int(text.substr(0, end))) pids.push_back(*pid);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+// For kernels without CONFIG_PROC_CHILDREN.
+std::vector<int> children_by_scan() {
+  std::vector<int> pids;
+  UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!proc.is_open()) return pids;
+  for_each_entry(proc.get(), [&](const char* name, bool) {
+    const std::optional<int> pid = to_int(name);
+    if (!pid) return;
+    const std::optional<ProcessStat> stat = read_stat(*pid);
+    if (stat && stat->parent == ::getpid()) pids.push_back(*pid);
+  });
+  return pids;
+}
+
+}  // namespace
+
+std::string read_small_file(const std::string& path) {
+  std::string result;
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  char buffer[4096];
+  while (file.is_open()) {
+    const ssize_t size = ::read(file.get(), buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) break;
+    result.append(buffer, static_cast<size_t>(size));
+  }
+  return result;
+}
+
+std::string read_environment(int pid) {
+  return read_small_file(proc_path(pid, "environ"));
+}
+
+int64_t read_entries(int folder, char* buffer, size_t size) {
+  return ::syscall(SYS_getdents64, folder, buffer, size);
+}
+
+Entry entry_at(const char* record) {
+  const auto* entry = reinterpret_cast<const KernelEntry*>(record);
+  return Entry{entry->name, entry->type == DT_DIR, entry->length};
+}
+
+std::optional<ProcessStat> parse_stat(std::string_view text) {
+  const size_t name_end = text.rfind(") ");  // the name itself may hold anything
+  if (name_end == std::string_view::npos) return std::nullopt;
+  const std::vector<std::string> words = text::split(text.substr(name_end + 2), ' ');
+  if (words.size() < 4 || words[0].size() != 1) return std::nullopt;
+  const auto parent = to_int(words[1]), group = to_int(words[2]), session = to_int(words[3]);
+  if (!parent || !group || !session) return std::nullopt;
+  return ProcessStat{words[0][0], *parent, *group, *session};
+}
+
+std::optional<ProcessStat> read_stat(int pid) {
+  return parse_stat(read_small_file(proc_path(pid, "stat")));
+}
+
+std::vector<int> own_children() {
+  // Orphans are handed to the first living thread, which is the leader; spawned ones belong to
+  // their thread.
+  std::vector<int> pids;
+  const int leader = ::getpid();
+  const int caller = static_cast<int>(::syscall(SYS_gettid));
+  const std::string tasks = "/proc/self/task/";
+  const std::string of_leader = tasks + std::to_string(leader) + "/children";
+  if (::access(of_leader.c_str(), R_OK) != 0) return children_by_scan();
+  append_pids(read_small_file(of_leader), pids);
+  if (caller != leader) {
+    append_pids(read_small_file(tasks + std::to_string(caller) + "/children"), pids);
+  }
+  return pids;
+}
+
+std::optional<std::string_view> find_variable(std::string_view environment, std::string_view name) {
+  while (!environment.empty()) {
+    const size_t end = std::min(environment.find('\0'), environment.size());
+    const std::string_view entry = environment.substr(0, end);
+    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
+      return entry.substr(name.size() + 1);
+    }
+    environment.remove_prefix(std::min(end + 1, environment.size()));
+  }
+  return std::nullopt;
+}
+
+bool carries_token(std::string_view environment, std::string_view token) {
+  std::string_view chain = find_variable(environment, "CPPRUN_TOKEN").value_or("");
+  while (!chain.empty()) {
+    const size_t end = std::min(chain.find('.'), chain.size());
+    if (chain.substr(0, end) == token) return true;
+    chain.remove_prefix(std::min(end + 1, chain.size()));
+  }
+  return false;
+}
+
+Origin parse_origin(std::string_view environment, std::string_view token) {
+  Origin origin;
+  origin.is_ours = carries_token(environment, token);
+  const std::string_view chain = find_variable(environment, "CPPRUN_TOKEN").value_or("");
+  const size_t last = chain.rfind('.');
+  origin.is_nested =
+      origin.is_ours && chain.substr(last == std::string_view::npos ? 0 : last + 1) != token;
+  if (const auto rank = find_variable(environment, "LOCAL_RANK")) origin.local_rank = to_int(*rank);
+  return origin;
+}
+
+}  // namespace cpprun

@@ -1,0 +1,184 @@
+#include "agent/process/process_host.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+
+#include "agent/process/host_impl.hpp"
+#include "common/check.hpp"
+#include "common/limits.hpp"
+
+namespace cpprun {
+
+namespace asio = boost::asio;
+
+ProcessHost::ProcessHost(asio::io_context& loop, Options options, Events events)
+    : impl_(std::make_unique<Impl>(loop, std::move(options), std::move(events))) {}
+ProcessHost::~ProcessHost() = default;
+
+Status ProcessHost::start(const std::vector<WorkerSpec>& workers) {
+  return impl_->start(workers);
+}
+void ProcessHost::stop(int signal, Duration grace) {
+  impl_->stop(signal, grace);
+}
+void ProcessHost::forward(int signal) {
+  impl_->forward(signal);
+}
+bool ProcessHost::is_quiet() const {
+  return impl_->is_quiet();
+}
+std::vector<int> ProcessHost::pids() const {
+  return impl_->pids();
+}
+
+template <class Call>
+void ProcessHost::Impl::post(Call call) {
+  asio::post(loop_, [alive = std::weak_ptr<int>(life_), call = std::move(call)]() mutable {
+    if (!alive.expired()) call();
+  });
+}
+
+void ProcessHost::Impl::carry(std::vector<OutputStream> streams) {
+  if (streams.empty()) return;
+  is_drained_ = false;
+  if (!output_) {
+    Output::Events events;
+    events.on_drained = [this] { post([this] { on_drained(); }); };
+    events.on_stdout_closed = [this] {
+      post([this] {
+        if (events_.on_stdout_closed) events_.on_stdout_closed();
+      });
+    };
+    events.on_tail = [this](int rank, std::vector<std::string> lines) {
+      post([this, rank, lines = std::move(lines)]() mutable { on_lines(rank, std::move(lines)); });
+    };
+    output_ = std::make_unique<Output>(std::move(events));
+  }
+  output_->add(std::move(streams));
+}
+
+void ProcessHost::Impl::watch(WorkerProcess& worker) {
+  const int pid = worker.pid();
+  worker.async_wait(
+      [this, pid, alive = std::weak_ptr<int>(life_)](boost::system::error_code error) {
+        if (!error && !alive.expired() && workers_.contains(pid)) on_dead(pid);
+      });
+}
+
+void ProcessHost::Impl::watch_children() {
+  const auto on_signal = [this, alive = std::weak_ptr<int>(life_)](boost::system::error_code error,
+                                                                   int) {
+    if (error || alive.expired() || !is_running_) return;
+    look_soon();
+    watch_children();
+  };
+  child_signals_.async_wait(on_signal);
+}
+
+void ProcessHost::Impl::on_dead(int pid) {
+  WorkerProcess& worker = workers_.at(pid);
+  const WorkerEnd& noted = worker.note_end(oom_);
+  const bool is_failure = !noted.is_success();
+  if (is_failure) sweep_.set_hard();
+  const Instant now = noted.ended_at;
+  sweep_.on_worker_ended(pid, now);
+
+  WorkerEnd end = worker.take_end();
+  workers_.erase(pid);
+  const int rank = static_cast<int>(end.local_rank.value);
+  if (!is_drained_) output_->on_worker_end(rank);
+  // The root cause is never one that we stopped, so only others are worth the moment.
+  const bool wants_lines = is_failure && !end.is_stopped_by_us && has_lines_[rank];
+  if (wants_lines) output_->ask_tail(rank);
+  ends_.push(std::move(end), wants_lines ? now + limits::kLastLinesTake : Instant::never());
+  if (workers_.empty()) {
+    kill_timer_.set(Instant::never());
+    if (!is_drained_) output_->finish();
+  }
+  look_soon();
+  deliver();
+}
+
+void ProcessHost::Impl::on_lines(int local_rank, std::vector<std::string> lines) {
+  ends_.on_lines(local_rank, std::move(lines));
+  deliver();
+  settle();
+}
+
+void ProcessHost::Impl::deliver() {
+  while (ends_.is_ready(boot_now())) {
+    const WorkerEnd end = ends_.pop();
+    events_.on_end(end);
+  }
+  lines_timer_.set(ends_.next_deadline());
+}
+
+void ProcessHost::Impl::on_drained() {
+  is_drained_ = true;
+  settle();
+}
+
+void ProcessHost::Impl::look_soon() {
+  if (is_look_posted_) return;  // many ends at once need one look
+  is_look_posted_ = true;
+  post([this] { look(); });
+}
+
+void ProcessHost::Impl::look() {
+  is_look_posted_ = false;
+  if (!is_running_) return;
+  sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
+  sweep_timer_.set(sweep_.next_deadline());
+  settle();
+}
+
+void ProcessHost::Impl::settle() {
+  if (!is_running_ || is_look_posted_ || !workers_.empty() || !ends_.is_empty()) return;
+  if (!is_drained_ || !sweep_.is_clean()) return;
+  is_running_ = false;
+  child_signals_.cancel();
+  sweep_timer_.set(Instant::never());
+  guard_.reset();
+  if (events_.on_quiet) events_.on_quiet();
+}
+
+void ProcessHost::Impl::stop(int signal, Duration grace) {
+  if (!is_running_) return;
+  sweep_.set_hard();
+  for (auto& [pid, worker] : workers_) {
+    if (worker.is_dead()) continue;  // it was quicker; its end is its own
+    worker.mark_stopped();
+    worker.signal_group(signal);
+    worker.signal_group(SIGCONT);
+  }
+  look_soon();
+  const Instant deadline = boot_now() + grace;
+  if (grace <= Duration::zero()) {
+    on_grace_over();
+  } else if (!workers_.empty() && deadline < kill_timer_.at()) {
+    kill_timer_.set(deadline);
+  }
+}
+
+void ProcessHost::Impl::on_grace_over() {
+  kill_timer_.set(Instant::never());
+  for (auto& [pid, worker] : workers_) worker.signal_group(SIGKILL);
+  if (cgroup_) cgroup_->kill();
+}
+
+void ProcessHost::Impl::forward(int signal) {
+  for (auto& [pid, worker] : workers_) worker.signal_group(signal);
+}
+
+std::vector<int> ProcessHost::Impl::pids() const {
+  std::vector<std::pair<int64_t, int>> ranked;
+  for (const auto& [pid, worker] : workers_) ranked.emplace_back(worker.local_rank().value, pid);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<int> pids;
+  for (const auto& [rank, pid] : ranked) pids.push_back(pid);
+  return pids;
+}
+
+}  // namespace cpprun

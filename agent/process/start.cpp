@@ -1,0 +1,163 @@
+// The first half of ProcessHost's inside: a round's beginning, and the hard end of everything.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "agent/process/host_impl.hpp"
+#include "common/check.hpp"
+#include "common/limits.hpp"
+
+namespace cpprun {
+namespace {
+
+// A descriptor of ours must never get a number that means stdin, stdout or stderr.
+void fill_standard_streams() {
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) CPPRUN_CHECK(::open("/dev/null", O_RDWR) == fd);
+  }
+}
+
+bool is_out_of_descriptors(const Error& error) {
+  return error.text.find(system_error("", EMFILE).text.substr(2)) != std::string::npos;
+}
+
+}  // namespace
+
+ProcessHost::Impl::Impl(boost::asio::io_context& loop, Options options, Events events)
+    : loop_(loop),
+      options_(std::move(options)),
+      events_(std::move(events)),
+      sweep_(options_.token),
+      kill_timer_(loop, [this] { on_grace_over(); }),
+      sweep_timer_(loop, [this] { look(); }),
+      lines_timer_(loop,
+                   [this] {
+                     deliver();
+                     settle();
+                   }),
+      child_signals_(loop, SIGCHLD) {
+  CPPRUN_CHECK(!options_.token.empty() && events_.on_end);
+  fill_standard_streams();
+  if (options_.use_cgroup) cgroup_ = Cgroup::make(options_.token);
+}
+
+ProcessHost::Impl::~Impl() {
+  kill_everything();
+}
+
+Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
+  CPPRUN_CHECK(is_quiet() && !specs.empty());
+  sweep_.begin_round();
+  oom_.begin_round();
+  has_lines_.clear();
+  std::vector<OutputStream> streams;
+  if (Status started = start_all(specs, streams); !started) {
+    kill_everything();
+    return started;
+  }
+  for (const OutputStream& stream : streams) {
+    if (stream.is_stderr) has_lines_[stream.local_rank] = true;
+  }
+  carry(std::move(streams));
+  is_running_ = true;
+  guard_.emplace(loop_.get_executor());
+  watch_children();
+  for (auto& [pid, worker] : workers_) watch(worker);
+  return {};
+}
+
+Status ProcessHost::Impl::start_all(const std::vector<WorkerSpec>& specs,
+                                    std::vector<OutputStream>& streams) {
+  SharedLogFiles shared;
+  SpawnGround ground;
+  for (const WorkerSpec& spec : specs) {
+    Status started = start_one(spec, specs.size() == 1, ground, shared, streams);
+    if (!started && is_out_of_descriptors(started.error())) return descriptor_error(specs.size());
+    if (!started) return started;
+  }
+  return {};
+}
+
+Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, SpawnGround& ground,
+                                    SharedLogFiles& shared, std::vector<OutputStream>& streams) {
+  CPPRUN_CHECK(!spec.argv.empty());
+  Result<std::string> program = program_of(spec);
+  if (!program) return program.error();
+  Result<StreamEnds> out = open_stream(spec, false, is_alone, shared);
+  if (!out) return out.error();
+  Result<StreamEnds> err = open_stream(spec, true, is_alone, shared);
+  if (!err) return err.error();
+
+  const std::vector<std::string> environment = marked(spec.environment);
+  SpawnPlan plan{.program = *program, .argv = spec.argv, .environment = environment};
+  plan.out = out->child;
+  plan.err = err->child;
+  if (cgroup_) plan.cgroup = cgroup_->folder();
+  Result<Spawned> spawned = ground.spawn(plan);
+  if (!spawned) return spawned.error();
+  const int pid = spawned->pid;
+  workers_.try_emplace(pid, loop_, std::move(*spawned), spec);
+  sweep_.on_worker_started(pid, spec.local_rank);
+  for (StreamEnds* ends : {&*out, &*err}) {
+    if (ends->ours) streams.push_back(std::move(*ends->ours));
+  }
+  return {};
+}
+
+// All workers of a round usually run one program: it is looked up once.
+Result<std::string> ProcessHost::Impl::program_of(const WorkerSpec& spec) {
+  const auto path =
+      std::find_if(spec.environment.begin(), spec.environment.end(),
+                   [](const std::string& entry) { return entry.starts_with("PATH="); });
+  const std::string path_text = path == spec.environment.end() ? "" : *path;
+  if (found_name_ == spec.argv[0] && found_path_ == path_text) return found_program_;
+  Result<std::string> program = find_program(spec.argv[0], spec.environment);
+  if (!program) return program;
+  found_name_ = spec.argv[0];
+  found_path_ = path_text;
+  found_program_ = *program;
+  return program;
+}
+
+// Every worker carries the token: the sweep and the guardian know it by that.
+std::vector<std::string> ProcessHost::Impl::marked(
+    const std::vector<std::string>& environment) const {
+  std::vector<std::string> result = environment;
+  const bool has_token = std::any_of(result.begin(), result.end(), [](const std::string& entry) {
+    return entry.starts_with("CPPRUN_TOKEN=");
+  });
+  if (!has_token) result.push_back("CPPRUN_TOKEN=" + options_.token);
+  return result;
+}
+
+void ProcessHost::Impl::kill_everything() {
+  if (workers_.empty() && !is_running_) return;
+  sweep_.set_hard();
+  on_grace_over();
+  reap_killed(boot_now() + limits::kEndingTakes);
+}
+
+void ProcessHost::Impl::reap_killed(Instant until) {
+  while (!workers_.empty() && boot_now() < until) {
+    WorkerProcess& worker = workers_.begin()->second;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - boot_now());
+    if (!worker.wait_dead(static_cast<int>(left.count()))) break;
+    worker.note_end(oom_);
+    sweep_.on_worker_ended(worker.pid(), boot_now());
+    worker.take_end();
+    workers_.erase(workers_.begin());
+  }
+  // Killed processes need a moment to end; only here, where nobody can wait for an event, it is
+  // asked for.
+  for (;;) {
+    sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
+    if (sweep_.is_clean() || boot_now() >= until) return;
+    ::poll(nullptr, 0, 1);
+  }
+}
+
+}  // namespace cpprun

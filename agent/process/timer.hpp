@@ -1,0 +1,45 @@
+// Timer: one deadline on the loop, as an Instant. Setting it again replaces it. Its call never
+// comes after its end.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+
+#include "agent/process/clock.hpp"
+
+namespace cpprun {
+
+class Timer {
+ public:
+  Timer(boost::asio::io_context& loop, std::function<void()> on_time)
+      : timer_(loop), on_time_(std::move(on_time)) {}
+
+  Instant at() const { return at_; }
+
+  void set(Instant at) {  // never: off
+    if (at == at_) return;
+    at_ = at;
+    timer_.cancel();
+    if (at.is_never()) return;
+    timer_.expires_after(at - boot_now());
+    // A wait that had already ended when it was cancelled still calls; then the time or the owner
+    // is another one.
+    timer_.async_wait(
+        [this, alive = std::weak_ptr<int>(life_), at](boost::system::error_code error) {
+          if (error || alive.expired() || at != at_) return;
+          at_ = Instant::never();
+          on_time_();
+        });
+  }
+
+ private:
+  boost::asio::steady_timer timer_;
+  std::function<void()> on_time_;
+  Instant at_ = Instant::never();
+  std::shared_ptr<int> life_ =
+      std::make_shared<int>();  // shared: handlers ask whether we still are
+};
+
+}  // namespace cpprun

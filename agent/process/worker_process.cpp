@@ -1,0 +1,98 @@
+#include "agent/process/worker_process.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/process/clock.hpp"
+#include "agent/process/error_file.hpp"
+#include "common/check.hpp"
+#include "common/limits.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr auto kPidfdType = static_cast<idtype_t>(P_PIDFD);
+
+// Nothing where there is no such file. One byte more than allowed is read, so that the parser sees
+// an overlong one.
+std::optional<ErrorReport> read_error_file(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info {};
+  if (!file.is_open() || ::fstat(file.get(), &info) < 0 || !S_ISREG(info.st_mode))
+    return std::nullopt;
+  std::string bytes(
+      std::min<size_t>(static_cast<size_t>(info.st_size), limits::kErrorFileBytes + 1), '\0');
+  size_t size = 0;
+  while (size < bytes.size()) {
+    const ssize_t got = ::read(file.get(), bytes.data() + size, bytes.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    size += static_cast<size_t>(got);
+  }
+  bytes.resize(size);
+  ErrorReport report = parse_error_file(path, bytes);
+  report.file_time =
+      WallTime{int64_t{info.st_mtim.tv_sec} * 1'000'000 + info.st_mtim.tv_nsec / 1000};
+  return report;
+}
+
+}  // namespace
+
+WorkerProcess::WorkerProcess(boost::asio::io_context& loop, Spawned spawned, const WorkerSpec& spec)
+    : pid_(spawned.pid), pidfd_(loop), error_file_(spec.error_file) {
+  pidfd_.assign(spawned.pidfd.release());
+  end_.local_rank = spec.local_rank;
+  end_.rank = spec.rank;
+  end_.pid = pid_;
+}
+
+void WorkerProcess::async_wait(std::function<void(boost::system::error_code)> on_dead) {
+  pidfd_.async_wait(boost::asio::posix::stream_descriptor::wait_read, std::move(on_dead));
+}
+
+bool WorkerProcess::is_dead() const {
+  return wait_dead(0);
+}
+
+bool WorkerProcess::wait_dead(int milliseconds) const {
+  auto& pidfd =
+      const_cast<boost::asio::posix::stream_descriptor&>(pidfd_);  // asks for a number only
+  pollfd end{pidfd.native_handle(), POLLIN, 0};
+  return ::poll(&end, 1, milliseconds) == 1;
+}
+
+void WorkerProcess::signal_group(int signal) const {
+  ::kill(-pid_, signal);
+}
+
+const WorkerEnd& WorkerProcess::note_end(OomCounter& oom) {
+  siginfo_t info{};
+  const int flags = WEXITED | WNOHANG | WNOWAIT;
+  const int done = ::waitid(kPidfdType, static_cast<id_t>(pidfd_.native_handle()), &info, flags);
+  CPPRUN_CHECK(done == 0 && info.si_pid == pid_);  // else somebody else waited for our child
+  end_.ended_at = boot_now();
+  end_.ended_at_wall = wall_now();
+  const bool is_exit = info.si_code == CLD_EXITED;
+  end_.exit_code = is_exit ? info.si_status : -info.si_status;
+  end_.has_core = info.si_code == CLD_DUMPED;
+  // A stop that ended in KILL is ours, whatever the counters say.
+  if (end_.exit_code == -SIGKILL && !end_.is_stopped_by_us) end_.is_oom_kill = oom.take_kill();
+  return end_;
+}
+
+WorkerEnd WorkerProcess::take_end() {
+  siginfo_t info{};
+  ::waitid(kPidfdType, static_cast<id_t>(pidfd_.native_handle()), &info, WEXITED | WNOHANG);
+  boost::system::error_code ignored;
+  pidfd_.close(ignored);
+  if (!end_.is_success()) end_.error = read_error_file(error_file_);
+  return std::move(end_);
+}
+
+}  // namespace cpprun

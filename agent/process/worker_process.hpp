@@ -1,0 +1,44 @@
+// WorkerProcess: one started worker, from its spawn to its reaped end. Only the wait and the facts;
+// what is done with them is decided above. Thread: the loop's.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <functional>
+#include <string>
+
+#include "agent/process/oom.hpp"
+#include "agent/process/process_host.hpp"
+#include "agent/process/spawn.hpp"
+#include "common/worker_end.hpp"
+
+namespace cpprun {
+
+class WorkerProcess {
+ public:
+  WorkerProcess(boost::asio::io_context& loop, Spawned spawned, const WorkerSpec& spec);
+
+  int pid() const { return pid_; }
+  LocalRank local_rank() const { return end_.local_rank; }
+
+  // Calls `on_dead` once when the process has ended; never if this object is gone by then.
+  void async_wait(std::function<void(boost::system::error_code)> on_dead);
+
+  bool is_dead() const;  // ended, perhaps not yet reaped; asks the kernel
+  bool wait_dead(int milliseconds) const;
+  void signal_group(int signal) const;
+  void mark_stopped() { end_.is_stopped_by_us = true; }
+
+  // How it ended. Requires: is_dead(). Leaves it unreaped, so its number still is its group's name.
+  const WorkerEnd& note_end(OomCounter& oom);
+  // Reaps it, reads its error file, and gives the whole account. Once, after note_end().
+  WorkerEnd take_end();
+
+ private:
+  int pid_;
+  boost::asio::posix::stream_descriptor pidfd_;
+  std::string error_file_;
+  WorkerEnd end_;
+};
+
+}  // namespace cpprun
