@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Proves that a bare Debian 12 is enough: makes one in a folder, clones this repository into it (what
+# is committed), runs the demo or the tests there, and removes it all.
+#
+#   sudo tools/fresh.sh --demo
+#   sudo tools/fresh.sh --test
+#   sudo tools/fresh.sh --run 'COMMAND'    # anything else, in the clone
+#
+# The new system uses this machine's package sources and pip configuration as they are. A contract
+# suite named by CPPRUN_CONFORMANCE_DIR goes in with it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+usage() { sed -n 's/^#   sudo /  /p' "${BASH_SOURCE[0]}"; }
+
+limit=5400  # seconds for everything inside
+commands=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --demo) commands+=(tools/demo.sh) ;;
+    --test) commands+=(tools/test.sh) ;;
+    --run) commands+=("${2:?--run needs a command}"); shift ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  shift
+done
+if [ ${#commands[@]} = 0 ]; then usage >&2; exit 2; fi
+if [ "$(id -u)" != 0 ]; then echo "fresh: needs root (a chroot): sudo tools/fresh.sh" >&2; exit 1; fi
+
+make_system() {
+  command -v mmdebstrap >/dev/null || {
+    apt-get -q update
+    DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends mmdebstrap
+  }
+  local sources=()
+  mapfile -t sources < <(grep -lsE '^[^#]*bookworm' /etc/apt/sources.list \
+    /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/debian.sources || true)
+  apt-config dump | grep '^Acquire::' >"$work/apt.conf" || true
+  mmdebstrap -q --variant=apt --include=git,ca-certificates --aptopt="$work/apt.conf" \
+    bookworm "$system" ${sources[@]+"${sources[@]}"}
+}
+
+# What lets a network client of this machine work: names, certificates, pip's configuration.
+copy_configuration() {
+  local file
+  for file in /etc/resolv.conf /etc/hosts /etc/pip.conf "$HOME/.config/pip/pip.conf" \
+    /etc/ssl/certs/ca-certificates.crt; do
+    if [ -f "$file" ]; then
+      mkdir -p "$system/$(dirname "${file/#$HOME//root}")"
+      cp -L "$file" "$system/${file/#$HOME//root}"
+    fi
+  done
+}
+
+clone() {
+  git clone -q "file://$PWD" "$system/root/cpprun"
+  git -C "$system/root/cpprun" checkout -q --detach "$(git rev-parse HEAD)"
+  if [ -d "${CPPRUN_CONFORMANCE_DIR:-}" ]; then
+    cp -rL "$CPPRUN_CONFORMANCE_DIR" "$system/root/contract"
+  fi
+}
+
+# The mounts live in a namespace of their own and go with it, so that removing the folder is safe.
+run_inside() {
+  local variables=(HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
+  local name
+  for name in $(compgen -e); do
+    case ${name,,} in *_proxy | pip_* | ssl_cert_*) variables+=("$name=${!name}") ;; esac
+  done
+  if [ -d "$system/root/contract" ]; then
+    variables+=(CPPRUN_CONFORMANCE_DIR=/root/contract)
+  fi
+  # shellcheck disable=SC2016  # the words are for the shell inside
+  timeout --kill-after=10 "$limit" unshare --mount --propagation private --pid --fork --kill-child \
+    bash -euo pipefail -c '
+      system=$1
+      shift
+      mount -t proc proc "$system/proc"
+      mount --rbind /dev "$system/dev"
+      mount --rbind /sys "$system/sys"
+      mount -t tmpfs tmpfs "$system/run"
+      exec chroot "$system" env -i "$@"
+    ' fresh "$system" "${variables[@]}" bash -euo pipefail -c "cd /root/cpprun && $1"
+}
+
+clean_up() {
+  local status=$?
+  rm -rf --one-file-system "$work"
+  exit "$status"
+}
+
+work=$(mktemp -d "${TMPDIR:-/var/tmp}/cpprun-fresh.XXXXXX")
+system=$work/system
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+SECONDS=0
+make_system
+copy_configuration
+clone
+echo "fresh: a bare Debian 12 with this repository, after $SECONDS s"
+for command in "${commands[@]}"; do
+  echo "fresh: $command"
+  status=0
+  run_inside "$command" || status=$?
+  echo "fresh: $command ended with $status, at $SECONDS s"
+  if [ "$status" != 0 ]; then exit "$status"; fi
+done
