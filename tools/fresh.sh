@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Proves that a bare Debian 12 is enough: makes one in a folder, clones this repository into it (what
-# is committed), runs the demo or the tests there, and removes it all.
+# Proves that a bare Debian 12 is enough: makes one in a folder, clones this repository into it
+# (what is committed), runs the demo or the tests there, and removes it all.
 #
 #   sudo tools/fresh.sh --demo
 #   sudo tools/fresh.sh --test
@@ -26,7 +26,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 if [ ${#commands[@]} = 0 ]; then usage >&2; exit 2; fi
-if [ "$(id -u)" != 0 ]; then echo "fresh: needs root (a chroot): sudo tools/fresh.sh" >&2; exit 1; fi
+if [ "$(id -u)" != 0 ]; then echo "fresh: a chroot needs root; use sudo" >&2; exit 1; fi
 
 make_system() {
   command -v mmdebstrap >/dev/null || {
@@ -63,8 +63,7 @@ clone() {
 
 # The mounts live in a namespace of their own and go with it, so that removing the folder is safe.
 run_inside() {
-  local variables=(HOME=/root LANG=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
-  local name
+  local name variables=(HOME=/root LANG=C.UTF-8 PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
   for name in $(compgen -e); do
     case ${name,,} in *_proxy | pip_* | ssl_cert_*) variables+=("$name=${!name}") ;; esac
   done
