@@ -1,0 +1,91 @@
+// A made-up machine for tests of the command line: two CPUs, no GPU, python3 and a few files.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "launcher/options/options.hpp"
+
+namespace cpprun::test {
+
+using Strings = std::vector<std::string>;
+
+struct Machine {
+  Strings variables = {"PATH=/bin:/opt/bin", "HOME=/root"};
+  int cpus = 2;
+  GpuProbe gpus{0, "no NVIDIA driver on this machine"};
+  std::map<std::string, FileFacts> files = {
+      {"/opt/bin/python3", {FileKind::Program, true}}, {"/bin/sh", {FileKind::Program, true}},
+      {"train.py", {FileKind::Other, false}},          {"/tmp", {FileKind::Directory, true}},
+      {"/scratch", {FileKind::Directory, true}},
+  };
+
+  Environment environment() const {
+    Environment made;
+    made.variables = variables;
+    made.count_cpus = [n = cpus] { return n; };
+    made.probe_gpus = [g = gpus] { return g; };
+    made.look_at = [f = files](const std::string& path) {
+      auto found = f.find(path);
+      return found == f.end() ? FileFacts{} : found->second;
+    };
+    made.make_uuid = [] { return std::string("a-fresh-id"); };
+    return made;
+  }
+
+  Machine with(const Strings& more) const {
+    Machine other = *this;
+    other.variables.insert(other.variables.end(), more.begin(), more.end());
+    return other;
+  }
+};
+
+inline Result<Asked> ask(const Strings& args, const Machine& machine = {}) {
+  return read_options(args, machine.environment());
+}
+
+// The launch that `args` mean; a failed test if they mean none.
+inline Launch launch_of(const Strings& args, const Machine& machine = {}) {
+  Result<Asked> asked = ask(args, machine);
+  if (!asked.ok()) {
+    ADD_FAILURE() << asked.error().text;
+    return {};
+  }
+  if (const Launch* launch = std::get_if<Launch>(&*asked)) return *launch;
+  ADD_FAILURE() << "a text was shown";
+  return {};
+}
+
+inline AgentConfig config_of(const Strings& args, const Machine& machine = {}) {
+  return launch_of(args, machine).config;
+}
+
+// Options before the script train.py.
+inline Strings line(Strings options) {
+  options.push_back("train.py");
+  return options;
+}
+
+// The error that `args` give; kind and text empty-ish if they give none, with a failed test.
+inline Error error_of(const Strings& args, const Machine& machine = {}) {
+  Result<Asked> asked = ask(args, machine);
+  if (!asked.ok()) return asked.error();
+  ADD_FAILURE() << "accepted";
+  return {ErrorKind::System, ""};
+}
+
+inline std::string shown_by(const Strings& args, const Machine& machine = {}) {
+  Result<Asked> asked = ask(args, machine);
+  if (asked.ok() && std::holds_alternative<Shown>(*asked)) return std::get<Shown>(*asked).text;
+  ADD_FAILURE() << "nothing was shown";
+  return "";
+}
+
+inline bool holds(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace cpprun::test
