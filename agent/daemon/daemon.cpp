@@ -12,6 +12,7 @@
 #include <csignal>
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include "agent/core/agent.hpp"
 #include "agent/core/worker_plan.hpp"
@@ -24,7 +25,7 @@
 #include "agent/process/process_host.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
-#include "rendezvous/client/connection.hpp"
+#include "rendezvous/client/control_client.hpp"
 
 namespace cpprun {
 
@@ -145,11 +146,13 @@ class AgentDaemon::Impl {
   std::vector<WorkerSpec> worker_specs(const control::World& world) const;
   void start_host();
   void connect(const Endpoint& coordinator);
-  void wait_for_signals();
+  void catch_signals();
+  void wait_for_signal();
   void watch_guardian();
   void arm_timer();
   void on_timer();
-  void end_if_ready();
+  void close(bool is_reset);
+  void end_loop();
 
   const AgentConfig config_;
   const std::string host_name_;
@@ -168,12 +171,12 @@ class AgentDaemon::Impl {
   std::optional<Report> report_;
   std::optional<PortReservation> port_;
   std::unique_ptr<ProcessHost> host_;
-  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<ControlClient> connection_;
   std::optional<agent::Agent> core_;
 
   std::deque<agent::Effect> queue_;
   bool is_carrying_out_ = false;
-  bool is_disconnected_ = false;
+  bool is_closing_ = false;
   std::optional<agent::Finish> finish_;
 };
 
@@ -191,10 +194,10 @@ Status AgentDaemon::Impl::prepare() {
       LogFolder::make(config_.logs.dir, config_.rendezvous.run_id, config_.temporary_dir);
   if (!folder) return folder.error();
   folder_ = std::move(*folder);
-  start_host();
-  Result<std::unique_ptr<Guardian>> guardian = Guardian::start(token_, "");
+  Result<std::unique_ptr<Guardian>> guardian = Guardian::start(token_, "");  // before any thread
   if (!guardian) return guardian.error();
   guardian_ = std::move(*guardian);
+  start_host();
   report_.emplace(config_, host_name_, folder_.run_folder());
   return {};
 }
@@ -218,7 +221,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator) {
   coordinator_ = coordinator;
   if (config_.workers.set_omp_num_threads) report_->omp_banner();
   core_.emplace(core_options(config_, host_name_, incarnation_));
-  wait_for_signals();
+  catch_signals();
   watch_guardian();
   connect(coordinator);
   tell_core([&](agent::Effects& e) { core_->start(boot_time(), e); });
@@ -234,7 +237,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator) {
 }
 
 void AgentDaemon::Impl::connect(const Endpoint& coordinator) {
-  Connection::Events events;
+  ControlClient::Events events;
   events.on_connected = [this](std::vector<std::string> addresses) {
     tell_core([&](agent::Effects& e) { core_->on_connected(boot_time(), addresses, e); });
   };
@@ -245,19 +248,19 @@ void AgentDaemon::Impl::connect(const Endpoint& coordinator) {
     tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_time(), e); });
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
-  connection_ = std::make_unique<Connection>(loop_, coordinator, events);
+  connection_ = std::make_unique<ControlClient>(loop_, coordinator, events);
 }
 
-void AgentDaemon::Impl::wait_for_signals() {
-  if (signals_.cancel(), !finish_) {
-    error_code ignored;
-    signals_.clear(ignored);
-    for (int number : config_.signals) signals_.add(number, ignored);
-  }
+void AgentDaemon::Impl::catch_signals() {
+  error_code ignored;
+  for (int number : config_.signals) signals_.add(number, ignored);
+  wait_for_signal();
+}
+
+void AgentDaemon::Impl::wait_for_signal() {
   signals_.async_wait([this](error_code error, int number) {
     if (error) return;
-    log::info("got " + std::to_string(number));
-    wait_for_signals();
+    wait_for_signal();
     tell_core([&](agent::Effects& e) { core_->on_signal(boot_time(), number, e); });
   });
 }
@@ -300,11 +303,11 @@ void AgentDaemon::Impl::on_timer() {
 
 // ---------------------------------------------------------------- effects
 
-void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) {
-  connection_->close(effect.is_reset, [this] {
-    is_disconnected_ = true;
-    end_if_ready();
-  });
+void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) { close(effect.is_reset); }
+
+void AgentDaemon::Impl::close(bool is_reset) {
+  if (std::exchange(is_closing_, true)) return;
+  connection_->close(is_reset, [this] { end_loop(); });
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
@@ -377,21 +380,12 @@ void AgentDaemon::Impl::carry_out(const agent::Note& effect) {
 
 void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
   finish_ = effect;
-  if (!is_disconnected_)
-    connection_->close(true, [this] {
-      is_disconnected_ = true;
-      end_if_ready();
-    });
+  close(true);  // unless a farewell is already on its way
 }
 
-// The loop ends by itself when nothing is left to wait for.
-void AgentDaemon::Impl::end_if_ready() {
-  if (!finish_ || !is_disconnected_) return;
-  timer_.cancel();
-  error_code ignored;
-  signals_.cancel(ignored);
-  guardian_fd_.close(ignored);
-  asio::post(loop_, [this] { loop_.stop(); });
+void AgentDaemon::Impl::end_loop() {
+  CPPRUN_CHECK(finish_.has_value());
+  loop_.stop();
 }
 
 // ---------------------------------------------------------------- the door

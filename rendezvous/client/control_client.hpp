@@ -1,4 +1,4 @@
-// Connection: an agent's line to its coordinator. Resolves, tries all addresses at once, speaks
+// ControlClient: an agent's line to its coordinator. Resolves, tries all addresses at once, speaks
 // frames, connects again when the line breaks. Knows nothing of what the messages mean.
 //
 // Thread: the loop's. Owner: the agent's daemon. Callbacks are never called from inside a member
@@ -20,7 +20,7 @@ class io_context;
 
 namespace cpprun {
 
-class Connection {
+class ControlClient {
  public:
   struct Events {
     // Connected; our own numeric addresses on the line, the one towards the coordinator first.
@@ -32,9 +32,9 @@ class Connection {
   };
 
   // Starts to connect at once.
-  Connection(boost::asio::io_context& loop, Endpoint endpoint, Events events);
-  ~Connection();
-  Connection(const Connection&) = delete;
+  ControlClient(boost::asio::io_context& loop, Endpoint endpoint, Events events);
+  ~ControlClient();
+  ControlClient(const ControlClient&) = delete;
 
   // Dropped when there is no connection.
   void send(const control::AgentMessage& message);

@@ -1,4 +1,4 @@
-#include "rendezvous/client/connection.hpp"
+#include "rendezvous/client/control_client.hpp"
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-class Connection::Impl : public std::enable_shared_from_this<Impl> {
+class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& loop, Endpoint endpoint, Events events)
       : loop_(loop), endpoint_(std::move(endpoint)), events_(std::move(events)), timer_(loop) {}
@@ -248,20 +248,20 @@ class Connection::Impl : public std::enable_shared_from_this<Impl> {
   std::string last_trouble_;
 };
 
-Connection::Connection(asio::io_context& loop, Endpoint endpoint, Events events)
+ControlClient::ControlClient(asio::io_context& loop, Endpoint endpoint, Events events)
     : impl_(std::make_shared<Impl>(loop, std::move(endpoint), std::move(events))) {
   impl_->connect();
 }
-Connection::~Connection() {
+ControlClient::~ControlClient() {
   impl_->abandon();
 }
-void Connection::send(const control::AgentMessage& message) {
+void ControlClient::send(const control::AgentMessage& message) {
   impl_->send(message);
 }
-void Connection::close(bool is_reset, std::function<void()> on_gone) {
+void ControlClient::close(bool is_reset, std::function<void()> on_gone) {
   impl_->close(is_reset, std::move(on_gone));
 }
-std::string Connection::peer_address() const {
+std::string ControlClient::peer_address() const {
   return impl_->peer_address();
 }
 

@@ -1,0 +1,161 @@
+#include "launcher/rendezvous_host.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <csignal>
+#include <future>
+#include <thread>
+
+#include "common/log/log.hpp"
+#include "launcher/own_addresses.hpp"
+#include "rendezvous/server/control_service.hpp"
+#include "rendezvous/server/server.hpp"
+
+namespace cpprun {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr auto kSayStaying = std::chrono::seconds(1);
+
+std::string own_host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+// Greater than that of every coordinator that stood at this endpoint before, as long as the clock
+// does not go back.
+Epoch epoch_now() {
+  auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  return Epoch(std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count());
+}
+
+// Where to listen, and where our own agent then reaches us.
+struct Place {
+  std::string listen_host;  // "" is every interface
+  std::string own_address;
+  uint16_t port = 0;
+  bool must_host = false;  // a taken port is an error, not a hint that another agent hosts
+};
+
+// Nothing: another node hosts.
+Result<std::optional<Place>> find_place(const RendezvousConfig& config) {
+  if (config.is_standalone) return std::optional(Place{"127.0.0.1", "127.0.0.1", 0, true});
+  bool is_static = config.backend == Backend::Static;
+  bool must_host = config.conf.is_host.value_or(is_static && config.node_rank.value_or(0) == 0);
+  bool must_not = config.conf.is_host == false || (is_static && !must_host);
+  if (must_not) return std::optional<Place>();
+  Result<ResolvedHost> host = resolve_host(config.endpoint.host);
+  if (!host) {
+    if (must_host) return host.error();
+    return std::optional<Place>();  // it may become resolvable; the agent keeps trying
+  }
+  std::string own = first_own_address(host->addresses);
+  if (own.empty() && !must_host) return std::optional<Place>();
+  Place place{host->is_numeric && !own.empty() ? config.endpoint.host : "",
+              own.empty() ? "127.0.0.1" : own, config.endpoint.port, must_host};
+  // Other nodes see a name's other addresses (Debian maps the host name to 127.0.1.1), so a name
+  // means all interfaces.
+  return std::optional(place);
+}
+
+}  // namespace
+
+class RendezvousHost::Impl {
+ public:
+  Impl(const RendezvousConfig& config, Incarnation embedded)
+      : loop_(1),
+        work_(loop_.get_executor()),
+        service_(loop_, CoordinatorOptions{own_host_name(), epoch_now(), embedded}) {
+    ServerHooks hooks;
+    service_.fill(hooks);
+    ServerOptions options;
+    options.store.value_bytes = config.conf.store_value_bytes;
+    server_ = std::make_unique<Server>(loop_, options, std::move(hooks));
+  }
+
+  ~Impl() {
+    if (!thread_.joinable()) return;
+    asio::post(loop_, [this] { end(); });
+    thread_.join();
+  }
+
+  Status listen(const Place& place) {
+    Result<uint16_t> port = server_->listen(Endpoint{place.listen_host, place.port});
+    if (!port) return port.error();
+    service_.attach(*server_, place.listen_host);
+    endpoint_ = Endpoint{place.own_address, *port};
+    return {};
+  }
+
+  // Signals are the agent's business: they must not land on this thread.
+  void start_thread() {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { loop_.run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  void wait_until_idle() {
+    std::promise<void> idle;
+    asio::post(loop_, [&] { service_.when_idle([&] { idle.set_value(); }); });
+    auto done = idle.get_future();
+    if (done.wait_for(kSayStaying) == std::future_status::timeout) {
+      log::warning("other agents still need the rendezvous at " + to_string(endpoint_) +
+                   "; staying until they end");
+      done.wait();
+    }
+  }
+
+  const Endpoint& endpoint() const { return endpoint_; }
+
+ private:
+  void end() {
+    server_->stop();
+    loop_.stop();
+  }
+
+  asio::io_context loop_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  ControlService service_;
+  std::unique_ptr<Server> server_;
+  Endpoint endpoint_;
+  std::thread thread_;
+};
+
+RendezvousHost::RendezvousHost(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RendezvousHost::~RendezvousHost() = default;
+
+Result<std::unique_ptr<RendezvousHost>> RendezvousHost::start(const RendezvousConfig& config,
+                                                              Incarnation embedded) {
+  Result<std::optional<Place>> place = find_place(config);
+  if (!place) return place.error();
+  if (!*place) return std::unique_ptr<RendezvousHost>();
+  auto impl = std::make_unique<Impl>(config, embedded);
+  if (Status ok = impl->listen(**place); !ok) {
+    if ((*place)->must_host) return ok.error();
+    log::info(ok.error().text + "; taking it that another agent hosts the rendezvous there");
+    return std::unique_ptr<RendezvousHost>();
+  }
+  impl->start_thread();
+  return std::unique_ptr<RendezvousHost>(new RendezvousHost(std::move(impl)));
+}
+
+const Endpoint& RendezvousHost::endpoint() const {
+  return impl_->endpoint();
+}
+void RendezvousHost::wait_until_idle() {
+  impl_->wait_until_idle();
+}
+
+}  // namespace cpprun

@@ -1,0 +1,37 @@
+// RendezvousHost: the rendezvous server inside a launcher, on a thread and a loop of its own. The
+// agent of the same process talks to it over a socket like any other.
+//
+// Whether this node hosts is decided here: standalone always; `is_host` where given; static by node
+// rank 0; otherwise when one of the endpoint's addresses is an address of this machine (never by
+// names) and the port is free.
+#pragma once
+
+#include <memory>
+
+#include "agent/core/config.hpp"
+#include "common/endpoint.hpp"
+#include "common/ids.hpp"
+#include "common/result.hpp"
+
+namespace cpprun {
+
+class RendezvousHost {
+ public:
+  // Null: this node does not host. `embedded` is the agent of this process.
+  static Result<std::unique_ptr<RendezvousHost>> start(const RendezvousConfig& config,
+                                                       Incarnation embedded);
+  ~RendezvousHost();  // stops at once
+
+  // Where the agent of this process reaches it.
+  const Endpoint& endpoint() const;
+
+  // Returns when no agent is connected any more; says so on stderr if that takes a while.
+  void wait_until_idle();
+
+ private:
+  class Impl;
+  explicit RendezvousHost(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cpprun

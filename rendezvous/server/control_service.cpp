@@ -1,0 +1,256 @@
+#include "rendezvous/server/control_service.hpp"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "common/check.hpp"
+#include "common/log/log.hpp"
+#include "rendezvous/core/status.hpp"
+#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/frame.hpp"
+#include "rendezvous/server/clock.hpp"
+
+namespace cpprun {
+
+namespace asio = boost::asio;
+
+namespace {
+
+// A timer that is this late was slept through; what agents sent meanwhile is read first (R11).
+constexpr Duration kSleptThrough = std::chrono::milliseconds(200);
+constexpr Duration kReadMailFirst = std::chrono::milliseconds(50);
+
+}  // namespace
+
+class ControlService::Impl {
+ public:
+  Impl(asio::io_context& loop, CoordinatorOptions options)
+      : core_(std::move(options)), timer_(loop) {}
+
+  void fill(ServerHooks& hooks) {
+    hooks.make_control_session = [this](Connection& c) { return make_session(c); };
+    hooks.store_for_main_port = [this] { return main_store_; };
+    hooks.status_json = [this] { return status_json(core_); };
+  }
+
+  void attach(Server& server, std::string address) {
+    server_ = &server;
+    address_ = std::move(address);
+  }
+
+  void when_idle(std::function<void()> then) {
+    on_idle_ = std::move(then);
+    check_idle();
+  }
+
+  size_t session_count() const { return connections_.size(); }
+
+  void on_message(SessionId session, const control::AgentMessage& message) {
+    tell_core([&](Effects& e) { core_.on_message(server_time(), session, message, e); });
+  }
+
+  void on_closed(SessionId session, CloseKind kind) {
+    connections_.erase(session);
+    auto how = kind == CloseKind::Fin ? Membership::Ending::Fin : Membership::Ending::Reset;
+    tell_core([&](Effects& e) { core_.on_closed(server_time(), session, how, e); });
+    check_idle();
+  }
+
+ private:
+  // The store of a job's running round, and the one that waits for the next.
+  struct Stores {
+    uint16_t current = 0;
+    uint16_t next = 0;
+    bool is_on_main_port = false;
+  };
+
+  std::unique_ptr<Session> make_session(Connection& connection);
+
+  template <class Call>
+  void tell_core(Call call) {
+    Effects effects;
+    call(effects);
+    for (Effect& effect : effects) queue_.push_back(std::move(effect));
+    if (std::exchange(is_carrying_out_, true)) return;
+    while (!queue_.empty()) {
+      Effect effect = std::move(queue_.front());
+      queue_.pop_front();
+      std::visit([this](const auto& e) { carry_out(e); }, effect);
+    }
+    is_carrying_out_ = false;
+    arm_timer();
+  }
+
+  void carry_out(const Send& effect) {
+    auto it = connections_.find(effect.session);
+    if (it == connections_.end()) return;
+    std::vector<uint8_t> frame;
+    control::append_frame(frame, control::encode(effect.message));
+    it->second->send(std::string_view(reinterpret_cast<const char*>(frame.data()), frame.size()));
+  }
+
+  void carry_out(const Close& effect) {
+    auto it = connections_.find(effect.session);
+    if (it == connections_.end()) return;
+    if (effect.is_reset) {
+      it->second->reset();
+    } else {
+      it->second->close();
+    }
+  }
+
+  void carry_out(const WantStorePort& effect) {
+    CPPRUN_CHECK(server_ != nullptr);
+    Result<uint16_t> port = server_->open_store_listener(address_, 0, std::make_shared<Store>());
+    if (!port) log::warning(port.error().text);
+    int64_t number = port ? *port : 0;
+    if (port) stores_[effect.run_id].next = *port;
+    tell_core([&](Effects& e) { core_.on_store_port(server_time(), effect.run_id, number, e); });
+  }
+
+  void carry_out(const ServeStore& effect) {
+    Stores& stores = stores_[effect.run_id];
+    if (effect.port == 0) {
+      main_store_ = std::make_shared<Store>();
+      stores.is_on_main_port = true;
+      return;
+    }
+    if (stores.current != 0) server_->close_store_listener(stores.current);
+    stores.current = std::exchange(stores.next, uint16_t{0});
+  }
+
+  void carry_out(const DropStores& effect) {
+    auto it = stores_.find(effect.run_id);
+    if (it == stores_.end()) return;
+    Stores stores = it->second;
+    stores_.erase(it);
+    if (stores.is_on_main_port) main_store_.reset();
+    for (uint16_t port : {stores.current, stores.next}) {
+      if (port != 0) server_->close_store_listener(port);
+    }
+  }
+
+  void carry_out(const Note& effect) {
+    switch (effect.level) {
+      case Note::Level::Debug: log::debug(effect.text); return;
+      case Note::Level::Info: log::info(effect.text); return;
+      case Note::Level::Warning: log::warning(effect.text); return;
+    }
+  }
+
+  void arm_timer() {
+    Instant next = core_.next_deadline();
+    if (next == armed_for_) return;
+    armed_for_ = next;
+    timer_.cancel();
+    if (!next.is_never()) wait_until(next);
+  }
+
+  void wait_until(Instant at) {
+    timer_.expires_after(std::max(Duration{}, at - server_time()));
+    timer_.async_wait([this](boost::system::error_code error) {
+      if (!error) on_timer();
+    });
+  }
+
+  void on_timer() {
+    Instant now = server_time();
+    if (now - armed_for_ > kSleptThrough) {
+      armed_for_ = now + kReadMailFirst;
+      wait_until(armed_for_);
+      return;
+    }
+    armed_for_ = Instant::never();
+    tell_core([&](Effects& e) { core_.on_time(now, e); });
+  }
+
+  void check_idle() {
+    if (connections_.empty() && on_idle_) std::exchange(on_idle_, nullptr)();
+  }
+
+  Coordinator core_;
+  asio::steady_timer timer_;
+  Instant armed_for_ = Instant::never();
+  Server* server_ = nullptr;
+  std::string address_;
+  std::shared_ptr<Store> main_store_;
+  std::map<std::string, Stores> stores_;  // by run id
+  std::map<SessionId, Connection*> connections_;
+  std::deque<Effect> queue_;
+  bool is_carrying_out_ = false;
+  std::function<void()> on_idle_;
+};
+
+namespace {
+
+// One agent's connection: magic, then frames.
+template <class Service>
+class ControlSession final : public Session {
+ public:
+  ControlSession(Service& service, Connection& connection)
+      : service_(service), connection_(connection), id_(connection.id()) {}
+
+  size_t on_bytes(std::span<const uint8_t> bytes) override {
+    size_t used = 0;
+    if (!has_magic_) {
+      if (bytes.size() < sizeof(control::kMagic)) return 0;
+      if (!std::equal(std::begin(control::kMagic), std::end(control::kMagic), bytes.begin())) {
+        return broken("its first bytes are wrong", bytes.size());
+      }
+      has_magic_ = true;
+      used = sizeof(control::kMagic);
+    }
+    while (connection_.is_open()) {
+      control::FrameView frame = control::next_frame(bytes.subspan(used));
+      if (frame.state == control::FrameView::State::NeedMore) return used;
+      if (frame.state == control::FrameView::State::Broken) {
+        return broken("a frame has an impossible length", bytes.size());
+      }
+      Result<control::AgentMessage> message = control::decode_agent(frame.body);
+      if (!message) return broken(message.error().text, bytes.size());
+      used += frame.consumed;
+      service_.on_message(id_, *message);
+    }
+    return bytes.size();
+  }
+
+  void on_closed(CloseKind kind) override { service_.on_closed(id_, kind); }
+
+ private:
+  // A bad peer loses its own connection and nothing else.
+  size_t broken(const std::string& why, size_t all) {
+    log::info("closing the control connection from " + connection_.peer_address() + ": " + why);
+    connection_.reset();
+    return all;
+  }
+
+  Service& service_;
+  Connection& connection_;
+  const SessionId id_;
+  bool has_magic_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Session> ControlService::Impl::make_session(Connection& connection) {
+  connections_[connection.id()] = &connection;
+  core_.on_connected(connection.id(),
+                     SessionFacts{connection.peer_address(), connection.local_address()});
+  return std::make_unique<ControlSession<Impl>>(*this, connection);
+}
+
+ControlService::ControlService(asio::io_context& loop, CoordinatorOptions options)
+    : impl_(std::make_unique<Impl>(loop, std::move(options))) {}
+ControlService::~ControlService() = default;
+void ControlService::fill(ServerHooks& hooks) { impl_->fill(hooks); }
+void ControlService::attach(Server& server, std::string address) {
+  impl_->attach(server, std::move(address));
+}
+void ControlService::when_idle(std::function<void()> then) { impl_->when_idle(std::move(then)); }
+size_t ControlService::session_count() const { return impl_->session_count(); }
+
+}  // namespace cpprun

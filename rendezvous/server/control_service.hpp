@@ -1,0 +1,41 @@
+// ControlService: the coordinator on a rendezvous server. Decodes what agents say, lets the core think, carries its effects
+// out: messages, closings, the rounds' stores.
+//
+// Thread: the loop's. Owner: whoever owns the server; it must outlive the server's loop run.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "rendezvous/core/coordinator.hpp"
+#include "rendezvous/server/server.hpp"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace cpprun {
+
+class ControlService {
+ public:
+  ControlService(boost::asio::io_context& loop, CoordinatorOptions options);
+  ~ControlService();
+  ControlService(const ControlService&) = delete;
+
+  // Gives the server its control sessions, the main port's store and /status.
+  void fill(ServerHooks& hooks);
+
+  // The rounds' stores listen on `address` ("" is every interface) of this server. Before the loop runs.
+  void attach(Server& server, std::string address);
+
+  // Calls `then` once as soon as no agent is connected, maybe at once.
+  void when_idle(std::function<void()> then);
+  size_t session_count() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cpprun
