@@ -33,6 +33,9 @@ class LogFolder {
   bool is_temporary() const { return is_temporary_; }
 
  private:
+  void point_latest_at(const std::string& name) const;
+
+  std::string temporary_;  // the folder around run_ when it is temporary
   std::string run_;
   std::string attempt_;
   int64_t attempt_round_ = 0;

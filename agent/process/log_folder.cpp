@@ -1,0 +1,161 @@
+#include "agent/process/log_folder.hpp"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <string_view>
+
+#include "common/check.hpp"
+
+namespace cpprun {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kSuffix = 8;
+constexpr size_t kLongestBelow =
+    sizeof "/attempt_2147483647.round_9223372036854775807/4096/stdout.log";
+constexpr int kTries = 100;     // names that others have taken
+constexpr mode_t kMode = 0700;  // as torchrun: what a job prints may be secret
+
+std::string random_suffix() {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz012345";
+  static_assert(kLetters.size() == 32);
+  std::array<unsigned char, kSuffix> bytes{};
+  CPPRUN_CHECK(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  std::string suffix;
+  for (unsigned char byte : bytes) suffix += kLetters[byte % kLetters.size()];
+  return suffix;
+}
+
+// The run id as part of a file name: no slashes, and short enough with what follows; never cut
+// inside a character.
+std::string file_name_of(std::string run_id) {
+  for (char& c : run_id) {
+    if (c == '/') c = '_';
+  }
+  size_t size = std::min<size_t>(run_id.size(), NAME_MAX - kSuffix - 1);
+  const auto is_inside = [&](size_t at) {
+    return (static_cast<unsigned char>(run_id[at]) & 0xC0U) == 0x80U;
+  };
+  if (size < run_id.size()) {
+    while (size > 0 && is_inside(size)) --size;
+  }
+  run_id.resize(size);
+  return run_id;
+}
+
+Error folder_error(const std::string& path, int error) {
+  if (error == ENAMETOOLONG) {
+    return Error{ErrorKind::BadValue,
+                 "the log folder's path is too long (" + std::to_string(path.size()) +
+                     " characters, the system allows " + std::to_string(PATH_MAX) +
+                     "): choose a shorter --log-dir"};
+  }
+  if (error == ENOTDIR || error == EEXIST) {
+    return Error{ErrorKind::BadValue,
+                 "cannot make the log folder " + path + ": a file is in its place"};
+  }
+  return system_error("cannot make the log folder " + path, error);
+}
+
+// `start` and a random end, as a folder that was not there before.
+Result<std::string> make_unique_folder(const std::string& start) {
+  for (int i = 0; i < kTries; ++i) {
+    const std::string path = start + random_suffix();
+    if (::mkdir(path.c_str(), kMode) == 0) return path;
+    if (errno != EEXIST) return folder_error(path, errno);
+  }
+  return folder_error(start, EEXIST);
+}
+
+Result<std::string> prepare_base(const std::string& dir) {
+  std::error_code error;
+  const std::string base = fs::absolute(dir, error).lexically_normal().string();
+  if (error) return folder_error(dir, error.value());
+  // Longer than this, and a worker's files could not be opened later.
+  if (base.size() + NAME_MAX + kLongestBelow >= PATH_MAX) return folder_error(base, ENAMETOOLONG);
+  fs::create_directories(base, error);
+  if (error) return folder_error(base, error.value());
+  if (!fs::is_directory(base, error)) return folder_error(base, ENOTDIR);
+  return base;
+}
+
+Status make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), kMode) == 0) return {};
+  return folder_error(path, errno);
+}
+
+}  // namespace
+
+Result<LogFolder> LogFolder::make(const std::string& dir, const std::string& run_id,
+                                  const std::string& temporary_dir) {
+  LogFolder folder;
+  if (dir == "/dev/null") return folder;
+  folder.is_temporary_ = dir.empty();
+  Result<std::string> base = prepare_base(dir.empty() ? temporary_dir : dir);
+  if (!base) return base.error();
+  if (folder.is_temporary_) {
+    base = make_unique_folder(*base + "/torchelastic_");
+    if (!base) return base.error();
+    folder.temporary_ = *base;
+  }
+  Result<std::string> run = make_unique_folder(*base + "/" + file_name_of(run_id) + "_");
+  if (!run) return run.error();
+  folder.run_ = *run;
+  return folder;
+}
+
+Status LogFolder::begin_attempt(int attempt, int64_t round, int nproc) {
+  if (run_.empty()) return {};
+  const std::string name = "attempt_" + std::to_string(attempt);
+  attempt_ = run_ + "/" + name;
+  if (::access(attempt_.c_str(), F_OK) == 0) {
+    const std::string old = attempt_ + ".round_" + std::to_string(attempt_round_);
+    if (::rename(attempt_.c_str(), old.c_str()) < 0) {
+      return system_error("cannot rename " + attempt_ + " to " + old, errno);
+    }
+  }
+  attempt_round_ = round;
+  if (Status made = make_folder(attempt_); !made) return made;
+  for (int rank = 0; rank < nproc; ++rank) {
+    if (Status made = make_folder(attempt_ + "/" + std::to_string(rank)); !made) return made;
+  }
+  point_latest_at(name);
+  return {};
+}
+
+// Renamed into place, so that there is always one. A convenience: without it everything still
+// works.
+void LogFolder::point_latest_at(const std::string& name) const {
+  const std::string link = run_ + "/latest";
+  const std::string fresh = run_ + "/.latest.new";
+  ::unlink(fresh.c_str());
+  if (::symlink(name.c_str(), fresh.c_str()) < 0) return;
+  if (::rename(fresh.c_str(), link.c_str()) < 0) ::unlink(fresh.c_str());
+}
+
+std::string LogFolder::stream_file(int local_rank, const char* name) const {
+  return run_.empty() ? "" : attempt_ + "/" + std::to_string(local_rank) + "/" + name;
+}
+
+std::string LogFolder::attempt_file(const char* name) const {
+  return run_.empty() ? "" : attempt_ + "/" + name;
+}
+
+void LogFolder::remove_if_temporary() {
+  if (!is_temporary_ || temporary_.empty()) return;
+  std::error_code ignored;
+  fs::remove_all(temporary_, ignored);
+  run_.clear();
+  attempt_.clear();
+  temporary_.clear();
+}
+
+}  // namespace cpprun
