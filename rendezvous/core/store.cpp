@@ -172,8 +172,8 @@ void Store::compare_set(Call& call) {
     return call.sink.reply_bytes(call.session, command.value);
   }
   if (found->second.view() != command.expected) {
-    call.sink.reply_value(call.session, found->second);
-    return wake(call.sink, command.key);
+    wake(call.sink, command.key);
+    return call.sink.reply_value(call.session, found->second);
   }
   put(call, command.key, command.value);
   call.sink.reply_bytes(call.session, command.value);

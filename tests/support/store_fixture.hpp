@@ -1,0 +1,100 @@
+// What the tests of the store share: a store, a sink that writes replies as words, and short forms
+// of commands.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "rendezvous/core/store.hpp"
+#include "rendezvous/protocol/tcpstore_encode.hpp"
+
+namespace cpprun {
+using tcpstore::Command;
+using tcpstore::Op;
+
+// Replies as readable words, by session: "0" for a byte, "5" for a number, "'text'" for bytes.
+class Words : public ReplySink {
+ public:
+  void reply_byte(SessionId to, uint8_t value) override { add(to, "b" + std::to_string(value)); }
+  void reply_number(SessionId to, int64_t value) override { add(to, std::to_string(value)); }
+  void reply_nonce(SessionId to, uint32_t value) override { add(to, "n" + std::to_string(value)); }
+  void reply_bytes(SessionId to, std::string_view value) override {
+    add(to, "'" + std::string(value) + "'");
+  }
+  void reply_value(SessionId to, const Value& value) override { reply_bytes(to, value.view()); }
+  void refuse(SessionId to, std::string_view) override { add(to, "refused"); }
+
+  std::map<uint64_t, std::string> said;
+
+ private:
+  void add(SessionId to, const std::string& word) {
+    std::string& all = said[to.value];
+    all += (all.empty() ? "" : " ") + word;
+  }
+};
+
+class StoreTest : public testing::Test {
+ protected:
+  // Everything said to `to` since the last look.
+  std::string heard(uint64_t to) {
+    std::string said = std::move(sink_.said[to]);
+    sink_.said.erase(to);
+    return said;
+  }
+  std::string run(uint64_t from, const Command& command) {
+    store_.apply(SessionId(from), command, sink_);
+    return heard(from);
+  }
+  std::string key(uint64_t from, Op op, std::string_view name) {
+    Command c;
+    c.op = op;
+    c.key = name;
+    return run(from, c);
+  }
+  std::string write(uint64_t from, Op op, std::string_view name, std::string_view value) {
+    Command c;
+    c.op = op;
+    c.key = name;
+    c.value = value;
+    return run(from, c);
+  }
+  std::string set(uint64_t from, std::string_view name, std::string_view value) {
+    return write(from, Op::Set, name, value);
+  }
+  std::string get(std::string_view name) { return key(99, Op::Get, name); }
+  std::string number(uint64_t from, Op op, std::string_view name, int64_t n) {
+    Command c;
+    c.op = op;
+    c.key = name;
+    c.number = n;
+    return run(from, c);
+  }
+  std::string compare_set(std::string_view name, std::string_view old, std::string_view desired) {
+    Command c;
+    c.op = Op::CompareSet;
+    c.key = name;
+    c.expected = old;
+    c.value = desired;
+    return run(98, c);
+  }
+  std::string list(uint64_t from, Op op, const std::vector<std::string>& names) {
+    std::string raw;
+    for (const std::string& name : names) tcpstore::reply_bytes(raw, name);
+    Command c;
+    c.op = op;
+    c.items = tcpstore::Strings(raw.data(), names.size());
+    return run(from, c);
+  }
+  std::string bare(uint64_t from, Op op) {
+    Command c;
+    c.op = op;
+    return run(from, c);
+  }
+  void closed(uint64_t session) { store_.session_closed(SessionId(session), sink_); }
+
+  Store store_;
+  Words sink_;
+};
+
+}  // namespace cpprun
