@@ -78,7 +78,7 @@ std::string zsh_script() {
     if (row.letter != '\0') script += std::string("  '-") + row.letter + help;
     script += "  '--" + std::string(row.name) + (row.takes_value() ? "=" : "") + help;
   }
-  return script + "  '1:script:_files' '*::argument:_files'\n";
+  return script + "  '(-)1:script:_files' '(-)*::argument:_files'\n";
 }
 
 std::string tcsh_script() {

@@ -2,7 +2,7 @@
 // and the cure.
 #include <algorithm>
 
-#include "options_support.hpp"
+#include "tests/unit/options_support.hpp"
 
 namespace cpprun::test {
 namespace {

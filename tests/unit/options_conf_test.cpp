@@ -1,7 +1,7 @@
 // --rdzv-conf: form, values, and what is said about keys that nobody knows.
 #include "common/limits.hpp"
 #include "launcher/options/rdzv_conf.hpp"
-#include "options_support.hpp"
+#include "tests/unit/options_support.hpp"
 
 namespace cpprun::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "launcher/options/option_table.hpp"
 #include "launcher/options/parse.hpp"
-#include "options_support.hpp"
+#include "tests/unit/options_support.hpp"
 
 namespace cpprun::test {
 namespace {
@@ -15,8 +15,8 @@ struct FlagCase {
   Strings more = {};  // other options that it needs
 };
 
-const std::vector<FlagCase>& flag_cases() {
-  static const std::vector<FlagCase> kCases = {
+std::vector<FlagCase> meeting_cases() {
+  return {
       {"nnodes",
        "2:3",
        [](auto& c) { return c.rendezvous.min_nodes == 2 && c.rendezvous.max_nodes == 3; },
@@ -51,6 +51,11 @@ const std::vector<FlagCase>& flag_cases() {
        [](auto& c) { return c.rendezvous.master_addr == "n7"; },
        {"--master-port=5"}},
       {"master-port", "1234", [](auto& c) { return c.rendezvous.master_port == 1234; }},
+  };
+}
+
+std::vector<FlagCase> worker_cases() {
+  return {
       {"module", "",
        [](auto& c) {
          return c.workers.program == Strings{"/opt/bin/python3", "-u", "-m", "train.py"};
@@ -89,7 +94,12 @@ const std::vector<FlagCase>& flag_cases() {
       {"pass-local-rank", "dash",
        [](auto& c) { return c.workers.pass_local_rank == PassLocalRank::Dash; }},
   };
-  return kCases;
+}
+
+std::vector<FlagCase> flag_cases() {
+  std::vector<FlagCase> all = meeting_cases();
+  for (const FlagCase& c : worker_cases()) all.push_back(c);
+  return all;
 }
 
 TEST(OptionsFlags, EachWorksInBothSpellingsAndByVariable) {

@@ -5,7 +5,7 @@
 
 #include "common/text.hpp"
 #include "launcher/options/option_table.hpp"
-#include "options_support.hpp"
+#include "tests/unit/options_support.hpp"
 
 namespace cpprun::test {
 namespace {

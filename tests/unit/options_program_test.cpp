@@ -1,6 +1,6 @@
 // What is executed: Python with a script or module, or a program by itself; and what is said when
 // it is not there.
-#include "options_support.hpp"
+#include "tests/unit/options_support.hpp"
 
 namespace cpprun::test {
 namespace {

@@ -1,6 +1,6 @@
 // Which rendezvous a command line means: standalone, implicit standalone, static on one and several
 // nodes, c10d.
-#include "options_support.hpp"
+#include "tests/unit/options_support.hpp"
 
 namespace cpprun::test {
 namespace {

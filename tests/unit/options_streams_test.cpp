@@ -1,7 +1,7 @@
 // Specs of --redirects and --tee, line filters, and the counting of GPUs.
 #include "launcher/options/gpus.hpp"
 #include "launcher/options/streams.hpp"
-#include "options_support.hpp"
+#include "tests/unit/options_support.hpp"
 
 namespace cpprun::test {
 namespace {

@@ -1,6 +1,6 @@
 // The grammar: what is an option, what is its value, where the script begins.
 #include "launcher/options/tokenizer.hpp"
-#include "options_support.hpp"
+#include "tests/unit/options_support.hpp"
 
 namespace cpprun::test {
 namespace {
