@@ -33,7 +33,6 @@ std::string indent_lines(const std::string& text) {
 }
 
 std::string block(const Failure& failure, const WorkerEnd& end, size_t index) {
-  std::string signal = end.signal() == 0 ? "" : "  (" + signal_name(end.signal()) + ")";
   std::string file = end.error && end.error->is_readable ? end.error->path : "<N/A>";
   return "[" + std::to_string(index) + "]:\n" +
          "  time      : " + failure.stamp(end.ended_at_wall) + "\n" +
@@ -41,7 +40,7 @@ std::string block(const Failure& failure, const WorkerEnd& end, size_t index) {
          "  rank      : " + std::to_string(end.rank.value) +
          " (local_rank: " + std::to_string(end.local_rank.value) + ")\n" +
          "  exitcode  : " + std::to_string(end.exit_code) + " (pid: " + std::to_string(end.pid) +
-         ")" + signal + "\n" + "  error_file: " + file + "\n" +
+         ")\n" + "  error_file: " + file + "\n" +
          "  traceback : " + indent_lines(traceback_of(end)) + "\n";
 }
 

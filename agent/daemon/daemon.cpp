@@ -81,6 +81,7 @@ agent::AgentOptions core_options(const AgentConfig& config, const std::string& h
   terms.is_store_on_main_port = terms.is_agent_store && rendezvous.backend == Backend::Static;
   terms.master_addr = rendezvous.master_addr.value_or("");
   terms.master_port = rendezvous.master_port.value_or(uint16_t{0});
+  if (terms.is_store_on_main_port) terms.master_port = rendezvous.endpoint.port;
   terms.last_call = rendezvous.conf.last_call.value_or(Duration{-1});
   terms.scale_up_interval = rendezvous.conf.scale_up_interval;
   terms.heartbeat = rendezvous.conf.heartbeat;

@@ -257,9 +257,11 @@ void Membership::on_done(Node& node, RoundNumber round, Effects& effects) {
 }
 
 void Membership::on_stopped(Node& node, const control::Stopped& message, Effects& effects) {
+  bool is_part = is_member(node.id.incarnation);
+  if (is_part && message.round != round_) return;  // said twice of an older round
   node.work = Node::Work::Stopped;
   node.facts.reserved_port = message.reserved_port;
-  if (message.round != round_ || !is_member(node.id.incarnation)) return;
+  if (!is_part) return;
   pending_.erase(node.id.incarnation);
   if (phase_ == Phase::Running) {  // nobody asked: its grant had ended
     request_stop(StopCause::NodeLost, node.id.name + " stopped its workers on its own", effects);
