@@ -64,7 +64,11 @@ bool WorkerProcess::wait_dead(int milliseconds) const {
   auto& pidfd =
       const_cast<boost::asio::posix::stream_descriptor&>(pidfd_);  // asks for a number only
   pollfd end{pidfd.native_handle(), POLLIN, 0};
-  return ::poll(&end, 1, milliseconds) == 1;
+  int ready = 0;
+  do {
+    ready = ::poll(&end, 1, milliseconds);
+  } while (ready < 0 && errno == EINTR);  // a SIGCHLD, perhaps of this very end
+  return ready == 1;
 }
 
 void WorkerProcess::signal_group(int signal) const {

@@ -1,0 +1,125 @@
+// How a worker ended, told whole and in order.
+#include <signal.h>
+
+#include <fstream>
+
+#include "tests/support/process_fixture.hpp"
+
+namespace cpprun::testing {
+namespace {
+
+using ProcessEnd = ProcessTest;
+
+TEST_F(ProcessEnd, EveryExitCodeComesAsItIs) {
+  std::vector<WorkerSpec> workers;
+  for (int code = 0; code < 256; ++code)
+    workers.push_back(worker(code, {"exit " + std::to_string(code)}));
+  start(workers);
+  run_until_quiet();
+  ASSERT_EQ(ends_.size(), 256U);
+  for (int code = 0; code < 256; ++code) {
+    EXPECT_EQ(end_of(code).exit_code, code);
+    EXPECT_EQ(end_of(code).rank, Rank(100 + code));
+    EXPECT_FALSE(end_of(code).is_stopped_by_us);
+  }
+}
+
+TEST_F(ProcessEnd, EverySignalComesAsANegativeNumber) {
+  const std::vector<int> signals{SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,
+                                 SIGBUS,  SIGFPE,  SIGKILL, SIGUSR1, SIGSEGV, SIGUSR2,
+                                 SIGPIPE, SIGALRM, SIGTERM, 40};
+  std::vector<WorkerSpec> workers;
+  for (int signal : signals)
+    workers.push_back(worker(signal, {"kill " + std::to_string(signal) + "; pause"}));
+  start(workers);
+  run_until_quiet();
+  for (int signal : signals) {
+    EXPECT_EQ(end_of(signal).exit_code, -signal);
+    EXPECT_EQ(end_of(signal).signal(), signal);
+    EXPECT_FALSE(end_of(signal).is_oom_kill);
+  }
+}
+
+TEST_F(ProcessEnd, EndsComeInTheOrderInWhichWorkersDied) {
+  start({worker(0, {"report a; pause"}), worker(1, {"report b; pause"}),
+         worker(2, {"report c; pause"})});
+  const int a = wait_reported("a"), b = wait_reported("b"), c = wait_reported("c");
+  for (int pid : {c, a, b}) {
+    ::kill(pid, SIGKILL);
+    const size_t before = ends_.size();
+    run_until([&] { return ends_.size() > before; });
+  }
+  run_until_quiet();
+  EXPECT_EQ(ends_[0].local_rank, LocalRank(2));
+  EXPECT_EQ(ends_[1].local_rank, LocalRank(0));
+  EXPECT_EQ(ends_[2].local_rank, LocalRank(1));
+  EXPECT_LE(ends_[0].ended_at, ends_[1].ended_at);
+}
+
+TEST_F(ProcessEnd, QuietComesOnceAndAfterTheEnds) {
+  size_t ends_at_quiet = 0;
+  start({worker(0, {"exit 0"}), worker(1, {"sleep_ms 50; exit 1"})});
+  also_on_end_ = [&](const WorkerEnd&) { ends_at_quiet += quiet_count_ == 0 ? 1 : 0; };
+  run_until_quiet();
+  EXPECT_EQ(ends_at_quiet, 2U);
+  EXPECT_EQ(quiet_count_, 1);
+}
+
+TEST_F(ProcessEnd, RoundAfterRoundOnOneHost) {
+  for (int round = 1; round <= 20; ++round) {
+    start({worker(0, {"exit 3"}), worker(1, {"exit 0"})});
+    run_until([&] { return quiet_count_ == round; });
+    EXPECT_EQ(ends_.size(), 2U);
+  }
+}
+
+TEST_F(ProcessEnd, NextRoundMayStartInsideOnQuiet) {
+  ProcessHost::Events events;
+  std::unique_ptr<ProcessHost> own;
+  int rounds = 0;
+  events.on_end = [](const WorkerEnd&) {};
+  events.on_quiet = [&] {
+    const bool goes_on = ++rounds < 3;
+    EXPECT_TRUE(!goes_on || own->start({worker(0, {"exit 0"})}).ok());
+  };
+  own = std::make_unique<ProcessHost>(loop_, options_, events);
+  ASSERT_TRUE(own->start({worker(0, {"exit 0"})}).ok());
+  run_until([&] { return rounds == 3; });
+}
+
+TEST_F(ProcessEnd, ErrorFileOfAFailedWorkerIsRead) {
+  const TemporaryFolder folder;
+  WorkerSpec failing =
+      worker(0, {R"(errfile {"message": "short and plain", "timestamp": "1700000000"}; exit 6)"});
+  failing.error_file = folder / "error.json";
+  failing.environment.push_back("TORCHELASTIC_ERROR_FILE=" + failing.error_file);
+  WorkerSpec silent = worker(1, {"exit 5"});
+  silent.error_file = folder / "none.json";
+  start({failing, silent});
+  run_until_quiet();
+  ASSERT_TRUE(end_of(0).error.has_value());
+  EXPECT_EQ(end_of(0).error->message, "short and plain");
+  EXPECT_EQ(end_of(0).error->path, folder / "error.json");
+  EXPECT_EQ(end_of(0).error->stamp, WallTime{1'700'000'000'000'000});
+  EXPECT_LE(end_of(0).error->file_time, end_of(0).ended_at_wall);
+  EXPECT_FALSE(end_of(1).error.has_value());
+}
+
+TEST_F(ProcessEnd, LastLinesOfStderrComeWithAFailure) {
+  CaughtStream err(2);
+  std::string script;
+  for (int i = 0; i < 30; ++i) script += "eprint line" + std::to_string(i) + ";";
+  WorkerSpec failing = worker(0, {script + "exit 1"});
+  failing.err.to_console = true;
+  WorkerSpec other = worker(1, {"eprint fine; exit 0"});
+  other.err.to_console = true;
+  start({failing, other});
+  run_until_quiet();
+  err.restore();
+  ASSERT_EQ(end_of(0).last_lines.size(), 20U);
+  EXPECT_EQ(end_of(0).last_lines.front(), "line10");
+  EXPECT_EQ(end_of(0).last_lines.back(), "line29");
+}
+
+}  // namespace
+}  // namespace cpprun::testing
