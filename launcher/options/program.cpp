@@ -30,6 +30,13 @@ Error missing_script(const ParsedOptions& options, const Environment& environmen
   return bad_value(text + "; check the path, or use -m for a module");
 }
 
+// An ELF file that would go to Python.
+Error no_script(const ParsedOptions& options, const FileFacts& facts) {
+  std::string what = options.script + " is a program, not a Python script";
+  if (!facts.is_executable) return bad_value(what + ", and not executable; chmod +x it");
+  return bad_value(what + (options.run_path ? "; leave out --run-path" : "; add --no-python"));
+}
+
 // An executable that Python could make nothing of starts without --no-python.
 bool starts_by_itself(const ParsedOptions& options, const FileFacts& facts) {
   if (options.module || options.run_path || !facts.is_executable || options.script.ends_with(".py"))
@@ -62,9 +69,7 @@ Status use_python(const ParsedOptions& options, const Environment& environment,
       workers.program = {has_slash ? options.script : "./" + options.script};
       return {};
     }
-    if (facts.kind == FileKind::Program) {
-      return bad_value(options.script + " is a program, but not executable; chmod +x it");
-    }
+    if (facts.kind == FileKind::Program) return no_script(options, facts);
   }
   Result<std::string> python = find_python(options, environment);
   if (!python) return python.error();

@@ -10,6 +10,7 @@ Machine machine() {
   m.files["prog"] = {FileKind::Program, true};
   m.files["bin/prog"] = {FileKind::Program, true};
   m.files["plain-elf"] = {FileKind::Program, false};
+  m.files["elf.py"] = {FileKind::Program, true};
   m.files["tool"] = {FileKind::Script, true};
   m.files["not-executable-tool"] = {FileKind::Script, false};
   m.files["script.py"] = {FileKind::Script, true};
@@ -81,6 +82,9 @@ TEST(OptionsProgram, WhatIsMissingIsNamedOnce) {
   EXPECT_TRUE(holds(error_of({"--no-python", "./gone"}).text,
                     "./gone: no such program, or not executable"));
   EXPECT_EQ(exit_code(error_of({"--no-python", "no-such-program"})), 1);
+  EXPECT_TRUE(holds(error_of({"--run-path", "prog"}, machine()).text, "leave out --run-path"));
+  EXPECT_TRUE(
+      holds(error_of({"elf.py"}, machine()).text, "elf.py is a program, not a Python script"));
 }
 
 TEST(OptionsProgram, OmpIsSetForSeveralWorkersOnly) {
