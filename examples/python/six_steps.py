@@ -3,6 +3,9 @@
 cpprun --standalone --nproc_per_node=3 examples/python/six_steps.py
 """
 
+import os
+import sys
+
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -66,6 +69,9 @@ gathered = [None] * world
 dist.all_gather_object(gathered, {"rank": rank, "accuracy": round(result, 4)})
 say(5, f"gathered from ranks {[item['rank'] for item in gathered]}")
 
-# 6. Clean up.
+# 6. Clean up, and end at once: DDP never lets go of its group, and torch 2.11 now and then aborts a
+#    Python that tears itself down while gloo's threads still run.
 say(6, "leaves the group")
 dist.destroy_process_group()
+sys.stdout.flush()
+os._exit(0)

@@ -1,0 +1,89 @@
+"""The main job: training on real data with two workers survives what kills one, or all, of them."""
+
+import os
+import re
+import signal
+
+import pytest
+from conftest import EXAMPLES
+
+DIGITS = EXAMPLES / 'digits_ddp.py'
+EPOCHS = 12
+
+
+def job(*options):
+    return [
+        *('cpprun', '--standalone', '--nproc_per_node=2', '--max_restarts=3'),
+        *(DIGITS, '--epochs', EPOCHS, *options),
+    ]
+
+
+def accuracy(output):
+    return float(re.search(r'test accuracy ([0-9.]+) %', output)[1])
+
+
+def parameters(output):
+    return re.search(r'\] parameters (\w+)', output)[1]
+
+
+def test_undisturbed_killed_and_resumed_runs_end_alike(cpprun):
+    code, undisturbed = cpprun.run(*job('--snapshot', 'a.pt'))
+    assert code == 0, undisturbed
+    assert accuracy(undisturbed) >= 95
+
+    for rank in (1, 0):
+        running = cpprun.start(*job('--snapshot', f'killed-{rank}.pt', '--sleep', 0.2))
+        running.wait_for(rf'training epoch 4 of {EPOCHS} done')
+        os.kill(running.worker(rank), signal.SIGKILL)
+        resumed = running.wait_for(r'resuming from snapshot \S+: (\d+) of')
+        assert running.done() == 0, running.output
+        assert int(resumed[1]) >= 4
+        assert running.output.count('resuming from snapshot') == 1
+        assert accuracy(running.output) >= 95
+        assert parameters(running.output) == parameters(undisturbed)
+    assert cpprun.wait_until_gone() == []
+
+
+def test_a_killed_launcher_takes_its_workers_along_and_the_same_command_goes_on(cpprun):
+    running = cpprun.start(*job('--sleep', 0.3))
+    running.wait_for(rf'training epoch 3 of {EPOCHS} done')
+    running.process.kill()
+    running.process.wait()
+    assert cpprun.wait_until_gone(1.0) == []
+
+    code, output = cpprun.run(*job())
+    assert code == 0, output
+    assert re.search(r'resuming from snapshot digits.pt: [34] of', output)
+    assert accuracy(output) >= 95
+
+
+def test_ctrl_c_ends_everything(cpprun):
+    running = cpprun.start(*job('--sleep', 0.3))
+    running.wait_for(rf'training epoch 2 of {EPOCHS} done')
+    running.process.send_signal(signal.SIGINT)
+    assert running.done(15) != 0
+    assert cpprun.wait_until_gone() == []
+
+
+def test_a_used_up_budget_is_told(cpprun):
+    command = job('--sleep', 0.3)
+    command[command.index('--max_restarts=3')] = '--max_restarts=0'
+    running = cpprun.start(*command)
+    running.wait_for(rf'training epoch 1 of {EPOCHS} done')
+    victim = running.worker(1)
+    os.kill(victim, signal.SIGKILL)
+    assert running.done(30) == 1
+    for text in ('FAILED', 'Root Cause (first observed failure)', str(victim), 'SIGKILL'):
+        assert text in running.output
+    assert cpprun.wait_until_gone() == []
+
+
+@pytest.mark.parametrize(
+    'command',
+    [['python3', DIGITS], ['torchrun', '--standalone', '--nproc_per_node=2', DIGITS]],
+    ids=['alone', 'torchrun'],
+)
+def test_the_example_needs_no_cpprun(launches, command):
+    code, output = launches.run(*command, '--epochs', EPOCHS)
+    assert code == 0, output
+    assert accuracy(output) >= 95

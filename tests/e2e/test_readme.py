@@ -1,0 +1,61 @@
+"""Runs the commands of README.md.
+
+Every ```console and ```sh block has a comment above it: `<!-- test -->` (run in a folder of its own
+that looks like the project), `<!-- test: root -->` (run in the project itself) or
+`<!-- no test: why -->`. Commands must end with 0; each line of output that a console block shows
+must appear, with any digits where it shows digits and anything where it shows an ellipsis.
+"""
+
+import re
+
+import pytest
+from conftest import BIN, ROOT
+
+README = (ROOT / 'README.md').read_text() if (ROOT / 'README.md').is_file() else ''
+BLOCK = re.compile(
+    r'^(?:<!-- (?P<mark>.*?) -->\n)?```(?:console|sh|bash)\n(?P<body>.*?)^```$', re.M | re.S
+)
+BLOCKS = [
+    (README.count('\n', 0, m.start()) + 1, m['mark'], m['body']) for m in BLOCK.finditer(README)
+]
+
+
+def commands_and_output(body):
+    """A shell script, and the lines that its output must have."""
+    script, shown = [], []
+    for line in body.splitlines():
+        is_more = script and script[-1].endswith('\\')
+        if line.startswith('$ ') or is_more:
+            script.append(line.removeprefix('$ ').removeprefix('> '))
+        elif line.strip() not in ('', '…'):
+            shown.append(line)
+    return '\n'.join(script), shown
+
+
+def pattern(line):
+    parts = [re.escape(part) for part in line.split('…')]
+    return re.sub(r'\d+', r'\\d+', '.*'.join(parts))
+
+
+@pytest.mark.parametrize('line, mark, body', BLOCKS, ids=[f'line-{line}' for line, _, _ in BLOCKS])
+def test_block(cpprun, tmp_path, line, mark, body):
+    assert mark, f'README.md:{line}: say above the block whether it is tested'
+    if mark.startswith('no test: '):
+        pytest.skip(mark.removeprefix('no test: '))
+    assert mark in ('test', 'test: root'), mark
+    script, shown = commands_and_output(body) if body.startswith('$ ') else (body, [])
+    if mark == 'test: root':
+        cpprun.folder = ROOT
+    else:
+        (tmp_path / 'build' / 'release').mkdir(parents=True)
+        (tmp_path / 'build' / 'release' / 'bin').symlink_to(BIN)
+        for name in ('examples', 'tools', '.venv'):
+            (tmp_path / name).symlink_to(ROOT / name)
+    code, output = cpprun.run('bash', '-euo', 'pipefail', '-c', script, seconds=170)
+    assert code == 0, output
+    for text in shown:
+        assert re.search(f'^{pattern(text)}$', output, re.M), f'no {text!r} in:\n{output}'
+
+
+def test_the_readme_has_commands():
+    assert len(BLOCKS) >= 3
