@@ -55,9 +55,15 @@ class Guardian::Impl {
     task.token = token_;
     task.cgroup = cgroup_.c_str();
     page_->wakes_at.store(0);
+    // A signal that comes before the guardian has set itself up (Ctrl-C) must not end it.
+    sigset_t all, old;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &old);
     const int pid = ::fork();
     if (pid == 0) run_guardian(task);
-    if (pid < 0) return system_error("cannot start the guardian", errno);
+    const int error = errno;
+    ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+    if (pid < 0) return system_error("cannot start the guardian", error);
     pid_ = pid;
     spare_child(pid);
     pidfd_ = open_pidfd(pid);

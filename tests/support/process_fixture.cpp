@@ -34,7 +34,7 @@ CaughtStream::CaughtStream(int fd) : fd_(fd), quit_(::eventfd(0, EFD_CLOEXEC)) {
     std::vector<char> buffer(1 << 20);
     for (;;) {
       pollfd ready[] = {{read_end_, POLLIN, 0}, {quit_, POLLIN, 0}};
-      ::poll(ready, 2, -1);
+      if (::poll(ready, 2, -1) < 0) continue;  // a SIGCHLD
       if (ready[0].revents == 0) return;  // told to end, and nothing is left
       const ssize_t size = ::read(read_end_, buffer.data(), buffer.size());
       if (size <= 0) return;
