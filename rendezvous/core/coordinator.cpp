@@ -36,9 +36,10 @@ void Coordinator::on_message(Instant now, SessionId id, const control::AgentMess
     on_register(now, id, session, *facts, effects);
   } else if (!session.is_registered) {
     refuse(id, "an agent must register before it says anything else", effects);
-  } else if (auto job = jobs_.find(session.hello->run_id); job != jobs_.end()) {
+  } else if (auto job = jobs_.find(session.hello->run_id);
+             job != jobs_.end() && job->second->has_session(id)) {
     job->second->on_message(now, id, message, effects);
-  }
+  }  // else an older connection, or one of a node that left or was lost: changes nothing (R4)
   if (auto still = sessions_.find(id); still != sessions_.end() && still->second.hello) {
     forget_if_over(std::string(still->second.hello->run_id), effects);
   }

@@ -116,16 +116,18 @@ Node& Membership::take_in(Instant now, SessionId session, const control::Hello& 
   node.life = Node::Life::Present;
   node.heard_at = now;
   node.is_embedded = options_.embedded == hello.node.incarnation;
-  // The world that it may have missed is judged by what it says now, not by what we last believed.
-  bool missed_world = node.work == Node::Work::Starting && message.standing == Standing::Idle;
   node.facts = message;
-  if (!missed_world) node.work = to_work(message.standing);
+  if (terms_.has_fixed_ranks) node.facts.node_rank = message.node_rank.value_or(0);
+  node.work = to_work(message.standing);
+  if (has_missed_world(node)) {  // it was stopped when the round formed (R2), whatever else it says
+    node.work = phase_ == Phase::Running ? Node::Work::Starting : Node::Work::Stopped;
+  }
   sessions_[session] = hello.node.incarnation;
   if (!node.is_embedded) next_lease_end_ = std::min(next_lease_end_, now + terms_.lease);
   control::Welcome welcome{options_.epoch, options_.coordinator, CPPRUN_VERSION, Duration{},
                            Duration{}};
   if (!node.is_embedded) {
-    welcome.heartbeat = terms_.heartbeat;
+    welcome.heartbeat = heartbeat();
     welcome.lease = terms_.lease;
   }
   send(node, welcome, effects);
@@ -157,19 +159,26 @@ void Membership::place(Instant now, Node& node, Effects& effects) {
   if (!is_member(node.id.incarnation)) say_wait(node, false, effects);
 }
 
+// A member that registers again and has not seen the world of its round.
+bool Membership::has_missed_world(const Node& node) const {
+  return is_member(node.id.incarnation) && node.facts.round < round_;
+}
+
 // A member of the current round is back (R1).
 void Membership::resume(Node& node, Effects& effects) {
+  if (has_missed_world(node)) {
+    pending_.erase(node.id.incarnation);  // a stop of that round would mean nothing to it
+    if (phase_ == Phase::Running) send(node, worlds_.at(node.id.incarnation), effects);
+    return;
+  }
   if (phase_ == Phase::Gathering) {  // the round is over; it waits for the next
     if (!node.has_workers() && node.work != Node::Work::Done) return;
     send(node, control::Stop{round_, StopCause::NodeLost, "the round is over"}, effects);
     return;
   }
-  if (node.work == Node::Work::Starting || node.work == Node::Work::Running) {
-    if (phase_ == Phase::Stopping) {
-      send(node, control::Stop{round_, StopCause::NodeLost, "the round is over"}, effects);
-    } else if (node.facts.round < round_) {
-      send(node, worlds_.at(node.id.incarnation), effects);
-    }
+  if (node.work == Node::Work::Running) {
+    if (phase_ != Phase::Stopping) return;
+    send(node, control::Stop{round_, StopCause::NodeLost, "the round is over"}, effects);
     return;
   }
   if (node.work == Node::Work::Done) {
@@ -201,8 +210,7 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
   node->heard_at = now;
   Incarnation incarnation = node->id.incarnation;
   if (const auto* ping = std::get_if<control::Ping>(&message)) {
-    Duration grant = terms_.lease * 4 / 5;  // F = 0.8 L; inequality I1 is checked by the launcher
-    send(*node, control::Pong{ping->seq, grant}, effects);
+    send(*node, control::Pong{ping->seq, grant()}, effects);
     return;
   }
   if (const auto* started = std::get_if<control::Started>(&message)) {
@@ -233,7 +241,7 @@ void Membership::on_failed(Node& node, const control::Failed& message, Effects& 
                      std::to_string(message.end.pid) + ", on " + node.id.name + ") " +
                      describe_end(message.end);
   if (message.is_fatal) what = "a worker could not be started on " + node.id.name;
-  if (!budget_.charge(round_) || message.is_fatal) {  // R7
+  if (message.is_fatal || !budget_.charge(round_)) {  // R7; what no restart heals costs none
     if (!failing_) {
       failing_ = what + "; restarts used: " + std::to_string(budget_.used()) + " of " +
                  std::to_string(budget_.max());
@@ -353,6 +361,21 @@ void Membership::end_leases(Instant now, Effects& effects) {
 }
 
 // ---------------------------------------------------------------- time
+
+// F (R6): 0.8 of the lease, lowered where inequality I1 demands it: KILL is done on the node before
+// the lease ends here, however the two clocks drift.
+Duration Membership::grant() const {
+  constexpr int kDrift = limits::kClockDriftPercent;
+  Duration most = (terms_.lease / 100 * (100 - kDrift) - limits::kKillTakes) / (100 + kDrift) * 100;
+  return std::min(terms_.lease / 5 * 4, most - std::chrono::milliseconds(1));
+}
+
+// A ping and its answer must fit twice into the time before a granted worker gets TERM.
+Duration Membership::heartbeat() const {
+  constexpr Duration kNotice = std::chrono::seconds(1);
+  Duration safe = grant() < 2 * kNotice ? grant() / 2 : grant() - kNotice;
+  return std::min(terms_.heartbeat, safe / 2);
+}
 
 void Membership::on_time(Instant now, Effects& effects) {
   if (now >= next_burial_) bury_the_dead(now, effects);

@@ -69,6 +69,7 @@ class Membership {
   Node& take_in(Instant now, SessionId session, const control::Hello& hello,
                 const control::Register& message, const SessionFacts& facts, Effects& effects);
   void place(Instant now, Node& node, Effects& effects);
+  bool has_missed_world(const Node& node) const;
   void resume(Node& node, Effects& effects);
   void say_wait(const Node& node, bool is_reminder, Effects& effects) const;
 
@@ -99,6 +100,9 @@ class Membership {
 
   bool is_member(Incarnation incarnation) const { return worlds_.contains(incarnation); }
   bool may_grow() const;
+  bool has_store_port() const { return terms_.is_store_on_main_port || store_port_.has_value(); }
+  Duration grant() const;
+  Duration heartbeat() const;
   Node* find(SessionId session);
   Instant last_call_deadline() const;
   Instant growth_deadline() const;

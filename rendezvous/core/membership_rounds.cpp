@@ -79,7 +79,7 @@ void Membership::grow_if_due(Instant now, Effects& effects) {
 
 Instant Membership::last_call_deadline() const {
   bool is_waiting = phase_ == Phase::Gathering && min_reached_at_ && worlds_.empty();
-  if (!is_waiting) return Instant::never();
+  if (!is_waiting || !has_store_port()) return Instant::never();
   if (terms_.last_call >= Duration{}) return *min_reached_at_ + terms_.last_call;
   return std::min(arrived_at_ + limits::kLastCall, *min_reached_at_ + limits::kLastCallMax);
 }
@@ -92,7 +92,7 @@ void Membership::try_form(Instant now, Effects& effects) {
     return;
   }
   if (!min_reached_at_) min_reached_at_ = now;
-  if (!terms_.is_store_on_main_port && !store_port_) return;  // on_store_port() comes
+  if (!has_store_port()) return;  // on_store_port() comes
   bool is_first = worlds_.empty();
   if (ready < terms_.max_nodes && is_first && now < last_call_deadline()) return;
   form(effects);
@@ -173,6 +173,7 @@ void Membership::on_store_port(Instant now, int64_t port, Effects& effects) {
     if (phase_ == Phase::Gathering) {
       decision_ = control::Decided{false, *failing_};
       decide(effects);
+      settle(now, effects);
     }
     return;
   }
