@@ -21,8 +21,9 @@ struct SharedBytes {
 
 class Value {
  public:
-  // From this size on a value is shared instead of copied.
-  static constexpr size_t kSharedFrom = 64 * 1024;
+  // From this size on a value is shared instead of copied into each reply. It also bounds what one short MULTI_GET that
+  // names the same key again and again can make us allocate.
+  static constexpr size_t kSharedFrom = 8 * 1024;
 
   Value() = default;
   explicit Value(std::string_view bytes) { assign(bytes); }

@@ -64,6 +64,11 @@ std::shared_ptr<const void> TcpConnection::input_owner(size_t& size) const {
 
 // --- what sessions ask for
 
+bool TcpConnection::is_choked() {
+  was_choked_ = was_choked_ || out_.size() > host_.outbox_limit();
+  return was_choked_;
+}
+
 void TcpConnection::mark() {
   if (is_dirty_ || state_ == State::Dead) return;
   is_dirty_ = true;
@@ -95,6 +100,8 @@ void TcpConnection::reset() {
 // --- reading
 
 void TcpConnection::read() {
+  if (is_reading_) return;
+  is_reading_ = true;
   std::span<uint8_t> space = in_.space(session_ ? session_->wants() : 1);
   io_->socket.async_read_some(asio::buffer(space.data(), space.size()),
                               [self = shared_from_this()](error_code error, size_t size) {
@@ -103,6 +110,7 @@ void TcpConnection::read() {
 }
 
 void TcpConnection::on_read(bool is_end, bool is_error, size_t size) {
+  is_reading_ = false;
   if (state_ == State::Dead) return;
   host_.wake_up_begins();
   if (is_end) {
@@ -119,7 +127,7 @@ void TcpConnection::on_read(bool is_end, bool is_error, size_t size) {
     }
   }
   host_.wake_up_ends();
-  if (state_ != State::Dead && !has_peer_ended_) read();
+  if (state_ != State::Dead && !has_peer_ended_ && !was_choked_) read();
 }
 
 void TcpConnection::process() {
@@ -152,9 +160,24 @@ void TcpConnection::settle() {
   if (!is_waiting_writable_) flush();
   if (state_ == State::Dead) return;
   // One reply may be larger than the limit; what comes on top of that may not.
-  if (backlog_ > host_.outbox_limit() && out_.size() > backlog_) return drop_deaf_peer();
+  bool is_over = out_.size() > host_.outbox_limit();
+  bool has_grown = backlog_ > host_.outbox_limit() && out_.size() > backlog_;
+  if (is_over && (was_choked_ || has_grown)) return drop_deaf_peer();
   backlog_ = out_.size();
-  if (!wants_close_) return;
+  if (was_choked_ && is_open()) resume();
+  if (wants_close_) finish();
+}
+
+// The peer has read: on with what it asked for while it did not.
+void TcpConnection::resume() {
+  was_choked_ = false;
+  process();
+  mark();
+  if (!was_choked_) read();
+}
+
+// Everything out, then FIN, then gone when the peer's FIN is here.
+void TcpConnection::finish() {
   tell_closed(CloseKind::ByUs);
   if (state_ == State::Open) {
     state_ = State::Closing;

@@ -55,6 +55,7 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
 
   SessionId id() const override { return id_; }
   bool is_open() const override { return state_ == State::Open && !wants_close_ && !wants_reset_; }
+  bool is_choked() override;
   void send(std::string_view bytes) override;
   void send_shared(const SharedBytes& bytes) override;
   void close() override;
@@ -87,6 +88,8 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   void flush();
   void wait_writable();
   void end_of_input();
+  void resume();
+  void finish();
   void drop_deaf_peer();
   void kill_with_reset();
   void tell_closed(CloseKind kind);
@@ -100,6 +103,8 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   std::unique_ptr<Session> session_;
   State state_ = State::Open;
   bool is_dirty_ = false;
+  bool is_reading_ = false;  // then in_ must stay where it is
+  bool was_choked_ = false;  // a session stopped early because of is_choked()
   bool wants_close_ = false;
   bool wants_reset_ = false;
   bool is_fin_sent_ = false;

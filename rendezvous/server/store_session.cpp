@@ -37,7 +37,7 @@ size_t StoreSession::on_bytes(std::span<const uint8_t> bytes) {
   size_t used = 0;
   Command command;
   wants_ = 1;
-  while (used < bytes.size() && connection_.is_open()) {
+  while (used < bytes.size() && connection_.is_open() && !connection_.is_choked()) {
     Parsed parsed = parser_.parse(bytes.subspan(used), command);
     if (parsed.kind == Parsed::Kind::NeedMore) {
       wants_ = parsed.size;

@@ -1,0 +1,127 @@
+// Arbitrary bytes from arbitrary sessions through parser and store.
+//
+// First byte of the input: dialect and how the rest is cut. What must hold: no crash, no answer
+// without a question, the parser's promises about sizes, and the same commands and answers however
+// the bytes are cut.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rendezvous/core/store.hpp"
+#include "rendezvous/protocol/sniff.hpp"
+#include "rendezvous/protocol/tcpstore_encode.hpp"
+
+namespace cpprun {
+namespace {
+
+using tcpstore::Command;
+using tcpstore::Dialect;
+using tcpstore::Parsed;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+class Answers : public ReplySink {
+ public:
+  void reply_byte(SessionId to, uint8_t v) override { tcpstore::reply_byte(said[to.value], v); }
+  void reply_number(SessionId to, int64_t v) override { tcpstore::reply_number(said[to.value], v); }
+  void reply_nonce(SessionId to, uint32_t v) override { tcpstore::reply_nonce(said[to.value], v); }
+  void reply_bytes(SessionId to, std::string_view v) override {
+    tcpstore::reply_bytes(said[to.value], v);
+  }
+  void reply_value(SessionId to, const Value& v) override { reply_bytes(to, v.view()); }
+  void refuse(SessionId to, std::string_view) override { refused = to.value + 1; }
+  std::map<uint64_t, std::string> said;
+  uint64_t refused = 0;
+};
+
+// Commands of one stream go to four sessions in turn, so that waits meet their ends.
+struct Run {
+  Store store;
+  Answers answers;
+  size_t commands = 0;
+  bool is_broken = false;
+
+  void apply(const Command& command) {
+    store.apply(SessionId(commands++ % 4), command, answers);
+    if (answers.refused != 0) store.session_closed(SessionId(answers.refused - 1), answers);
+    answers.refused = 0;
+  }
+};
+
+// `step` bytes more each time; 0 = all at once.
+void feed(Run& run, Dialect dialect, std::span<const uint8_t> bytes, size_t step) {
+  tcpstore::Limits limits{64, 4096, 512, 16384};
+  tcpstore::Parser parser(dialect, limits);
+  size_t start = 0;
+  size_t end = step == 0 ? bytes.size() : 0;
+  size_t wanted = 0;
+  for (;;) {
+    // A copy of exactly what has come, so that a read beyond it is seen.
+    std::vector<uint8_t> held(bytes.begin() + static_cast<ptrdiff_t>(start),
+                              bytes.begin() + static_cast<ptrdiff_t>(end));
+    Command command;
+    Parsed parsed = parser.parse(held, command);
+    if (parsed.kind == Parsed::Kind::Broken) {
+      run.is_broken = true;
+      return;
+    }
+    if (parsed.kind == Parsed::Kind::Whole) {
+      require(parsed.size > 0 && parsed.size <= held.size() && parsed.size >= wanted);
+      wanted = 0;
+      run.apply(command);
+      start += parsed.size;
+      continue;
+    }
+    require(parsed.size > held.size() && parsed.size <= limits.command_bytes + 16 * 512);
+    wanted = parsed.size;
+    if (end == bytes.size()) return;
+    end = std::min(bytes.size(), end + step);
+  }
+}
+
+void compare(Dialect dialect, std::span<const uint8_t> bytes, size_t step) {
+  Run whole;
+  feed(whole, dialect, bytes, 0);
+  Run pieces;
+  feed(pieces, dialect, bytes, step);
+  // A parser that sees more at once may find a length broken sooner, but never another command.
+  require(whole.is_broken == pieces.is_broken && whole.commands == pieces.commands);
+  require(whole.answers.said == pieces.answers.said);
+  require(whole.store.keys() == pieces.store.keys());
+  for (uint64_t session = 0; session < 4; ++session) {
+    whole.store.session_closed(SessionId(session), whole.answers);
+  }
+  require(whole.store.waits() == 0);
+}
+
+}  // namespace
+}  // namespace cpprun
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using cpprun::Dialect;
+  if (size < 2) return 0;
+  std::span<const uint8_t> rest(data + 1, size - 1);
+  (void)cpprun::sniff(rest);
+  size_t step = static_cast<size_t>(data[0] >> 2) + 1;
+  switch (data[0] & 3) {
+    case 0:
+      cpprun::compare(Dialect::Modern, rest, step);
+      break;
+    case 1:
+      cpprun::compare(Dialect::Legacy21, rest, step);
+      break;
+    case 2:
+      cpprun::compare(Dialect::Legacy20, rest, step);
+      break;
+    default: {
+      // Guessing 2.0 or 2.1 depends on what comes in one piece, so only the whole is tried.
+      cpprun::Run run;
+      cpprun::feed(run, Dialect::Legacy, rest, 0);
+    }
+  }
+  return 0;
+}
