@@ -19,6 +19,7 @@
 #include "agent/daemon/clocks.hpp"
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/stream_plans.hpp"
+#include "agent/process/cgroup.hpp"
 #include "agent/process/guardian.hpp"
 #include "agent/process/log_folder.hpp"
 #include "agent/process/port_reservation.hpp"
@@ -195,7 +196,8 @@ Status AgentDaemon::Impl::prepare() {
       LogFolder::make(config_.logs.dir, config_.rendezvous.run_id, config_.temporary_dir);
   if (!folder) return folder.error();
   folder_ = std::move(*folder);
-  Result<std::unique_ptr<Guardian>> guardian = Guardian::start(token_, "");  // before any thread
+  // Before any thread is made.
+  Result<std::unique_ptr<Guardian>> guardian = Guardian::start(token_, cgroup_folder(token_));
   if (!guardian) return guardian.error();
   guardian_ = std::move(*guardian);
   start_host();
@@ -304,7 +306,9 @@ void AgentDaemon::Impl::on_timer() {
 
 // ---------------------------------------------------------------- effects
 
-void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) { close(effect.is_reset); }
+void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) {
+  close(effect.is_reset);
+}
 
 void AgentDaemon::Impl::close(bool is_reset) {
   if (std::exchange(is_closing_, true)) return;

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/daemon/config.hpp"
+#include "agent/core/config.hpp"
 #include "common/result.hpp"
 
 namespace cpprun {

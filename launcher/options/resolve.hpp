@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/daemon/config.hpp"
+#include "agent/core/config.hpp"
 #include "common/result.hpp"
 #include "launcher/options/environment.hpp"
 #include "launcher/options/parsed_options.hpp"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/daemon/config.hpp"
+#include "agent/core/config.hpp"
 
 namespace cpprun {
 

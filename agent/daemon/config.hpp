@@ -1,3 +1,0 @@
-// Moved: agent/core/config.hpp.
-#pragma once
-#include "agent/core/config.hpp"
