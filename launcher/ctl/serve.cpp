@@ -3,19 +3,16 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <memory>
 
 #include "common/endpoint.hpp"
 #include "common/log/log.hpp"
+#include "rendezvous/server/loop.hpp"
 #include "rendezvous/server/server.hpp"
 
 namespace cpprun {
 namespace {
-
-namespace asio = boost::asio;
 
 constexpr size_t kMiB = 1024 * 1024;
 
@@ -48,7 +45,7 @@ Status serve(const ServeOptions& options) {
   if (!endpoint) return Error{ErrorKind::Usage, endpoint.error().text};
   raise_descriptor_limit();
   keep_large_values_apart();
-  asio::io_context loop(1);
+  ServerLoop loop;
   auto store = std::make_shared<Store>();
   std::unique_ptr<Server> server;
   ServerOptions server_options;
@@ -56,13 +53,10 @@ Status serve(const ServeOptions& options) {
   ServerHooks hooks;
   hooks.store_for_main_port = [store] { return store; };
   hooks.status_json = [&server, store] { return status_json(*server, *store); };
-  server = std::make_unique<Server>(loop, server_options, std::move(hooks));
+  server = std::make_unique<Server>(loop.context(), server_options, std::move(hooks));
   Result<uint16_t> port = server->listen(*endpoint);
   if (!port) return port.error();
-  asio::signal_set signals(loop, SIGTERM, SIGINT);
-  signals.async_wait([&server](const boost::system::error_code& error, int) {
-    if (!error) server->stop();
-  });
+  loop.on_signal({SIGTERM, SIGINT}, [&server](int) { server->stop(); });
   log::plain("cpprun: serving on " + to_string(Endpoint{endpoint->host, *port}) + "\n");
   loop.run();
   return {};

@@ -21,8 +21,8 @@ struct SharedBytes {
 
 class Value {
  public:
-  // From this size on a value is shared instead of copied into each reply. It also bounds what one short MULTI_GET that
-  // names the same key again and again can make us allocate.
+  // From this size on a value is shared instead of copied into each reply. It also bounds what one
+  // short MULTI_GET that names the same key again and again can make us allocate.
   static constexpr size_t kSharedFrom = 8 * 1024;
 
   Value() = default;
