@@ -32,8 +32,15 @@ ARROWS = {
         'agent/core',
         'agent/process',
     },
-    'launcher': {'common', 'common/log', 'rendezvous/server', 'agent/daemon', 'launcher/options'},
-    'launcher/options': {'common', 'agent/daemon'},
+    'launcher': {
+        'common',
+        'common/log',
+        'rendezvous/server',
+        'agent/core',  # its configuration
+        'agent/daemon',
+        'launcher/options',
+    },
+    'launcher/options': {'common', 'agent/core'},  # fills the agent's configuration
     'launcher/ctl': {'common', 'common/log', 'rendezvous/server'},
     'worker_sdk': {'common', 'rendezvous/protocol'},
     'examples': {'worker_sdk'},

@@ -23,13 +23,12 @@ BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin'
 class Running:
     """One launcher; its stdout and stderr go to one file that can be read while it runs."""
 
-    def __init__(self, command, folder, tag, env):
-        self.path = folder / f'output-{uuid.uuid4().hex[:8]}'
-        with open(self.path, 'wb') as file:
+    def __init__(self, command, folder, output, env):
+        self.path = output
+        with open(output, 'wb') as file:
             self.process = subprocess.Popen(
                 command, cwd=folder, env=env, stdout=file, stderr=file, stdin=subprocess.DEVNULL
             )
-        self.tag = tag
 
     @property
     def output(self):
@@ -61,6 +60,7 @@ class Launches:
 
     def __init__(self, folder):
         self.folder = folder
+        self.outputs = folder
         self.tag = f'E2E_TAG={uuid.uuid4().hex}'
         self.started = []
 
@@ -73,7 +73,8 @@ class Launches:
 
     def start(self, *command, env=None):
         command = [str(word) for word in command]
-        running = Running(command, self.folder, self.tag, self.env(env))
+        output = self.outputs / f'output-{len(self.started)}'
+        running = Running(command, self.folder, output, self.env(env))
         self.started.append(running)
         return running
 
