@@ -31,7 +31,7 @@ int launch(const Launch& asked) {
   Result<std::unique_ptr<RendezvousHost>> host =
       RendezvousHost::start(rendezvous, (*agent)->incarnation());
   if (!host) return fail(host.error());
-  int code = (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint);
+  int code = (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
   // Others may still need the coordinator in this process; whoever was told to go by a signal goes.
   if (*host && code < kSignalBase) (*host)->wait_until_idle();
   return code;

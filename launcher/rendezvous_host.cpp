@@ -4,9 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <chrono>
 #include <csignal>
 #include <future>
@@ -15,11 +12,10 @@
 #include "common/log/log.hpp"
 #include "launcher/own_addresses.hpp"
 #include "rendezvous/server/control_service.hpp"
+#include "rendezvous/server/loop.hpp"
 #include "rendezvous/server/server.hpp"
 
 namespace cpprun {
-
-namespace asio = boost::asio;
 
 namespace {
 
@@ -72,19 +68,18 @@ Result<std::optional<Place>> find_place(const RendezvousConfig& config) {
 class RendezvousHost::Impl {
  public:
   Impl(const RendezvousConfig& config, Incarnation embedded)
-      : loop_(1),
-        work_(loop_.get_executor()),
-        service_(loop_, CoordinatorOptions{own_host_name(), epoch_now(), embedded}) {
+      : service_(loop_.context(), CoordinatorOptions{own_host_name(), epoch_now(), embedded}) {
+    loop_.hold();
     ServerHooks hooks;
     service_.fill(hooks);
     ServerOptions options;
     options.store.value_bytes = config.conf.store_value_bytes;
-    server_ = std::make_unique<Server>(loop_, options, std::move(hooks));
+    server_ = std::make_unique<Server>(loop_.context(), options, std::move(hooks));
   }
 
   ~Impl() {
     if (!thread_.joinable()) return;
-    asio::post(loop_, [this] { end(); });
+    loop_.post([this] { end(); });
     thread_.join();
   }
 
@@ -108,7 +103,7 @@ class RendezvousHost::Impl {
 
   void wait_until_idle() {
     std::promise<void> idle;
-    asio::post(loop_, [&] { service_.when_idle([&] { idle.set_value(); }); });
+    loop_.post([&] { service_.when_idle([&] { idle.set_value(); }); });
     auto done = idle.get_future();
     if (done.wait_for(kSayStaying) == std::future_status::timeout) {
       log::warning("other agents still need the rendezvous at " + to_string(endpoint_) +
@@ -122,11 +117,10 @@ class RendezvousHost::Impl {
  private:
   void end() {
     server_->stop();
-    loop_.stop();
+    loop_.release();
   }
 
-  asio::io_context loop_;
-  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  ServerLoop loop_;
   ControlService service_;
   std::unique_ptr<Server> server_;
   Endpoint endpoint_;

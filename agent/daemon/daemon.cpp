@@ -17,8 +17,9 @@
 #include "agent/core/agent.hpp"
 #include "agent/core/worker_plan.hpp"
 #include "agent/daemon/clocks.hpp"
+#include "agent/daemon/join_options.hpp"
 #include "agent/daemon/report.hpp"
-#include "agent/daemon/stream_plans.hpp"
+#include "agent/daemon/worker_specs.hpp"
 #include "agent/process/cgroup.hpp"
 #include "agent/process/guardian.hpp"
 #include "agent/process/log_folder.hpp"
@@ -35,10 +36,6 @@ using boost::system::error_code;
 
 namespace {
 
-// A timer that is this late was slept through (suspend, freeze): what has come in meanwhile is read
-// first (R11).
-constexpr Duration kSleptThrough = std::chrono::milliseconds(200);
-
 std::array<uint8_t, 16> random_bytes() {
   std::array<uint8_t, 16> bytes{};
   CPPRUN_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
@@ -49,51 +46,6 @@ std::string own_host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
   return name.data();
-}
-
-// Workers of a cpprun inside a worker of another carry both tokens, so that both can find them.
-std::string chain_token(const AgentConfig& config, const std::string& own) {
-  constexpr std::string_view kName = "CPPRUN_TOKEN=";
-  constexpr size_t kChainMax = 512;
-  for (const std::string& entry : config.environment) {
-    if (entry.starts_with(kName) && entry.size() < kChainMax) {
-      return entry.substr(kName.size()) + "." + own;
-    }
-  }
-  return own;
-}
-
-agent::AgentOptions core_options(const AgentConfig& config, const std::string& host,
-                                 Incarnation incarnation) {
-  const RendezvousConfig& rendezvous = config.rendezvous;
-  agent::AgentOptions options;
-  options.hello = control::Hello{control::kProtocolVersion,
-                                 CPPRUN_VERSION,
-                                 rendezvous.run_id,
-                                 NodeId{host, incarnation},
-                                 1,
-                                 ""};
-  control::Terms& terms = options.facts.terms;
-  terms.min_nodes = rendezvous.min_nodes;
-  terms.max_nodes = rendezvous.max_nodes;
-  terms.max_restarts = config.max_restarts;
-  terms.has_fixed_ranks = rendezvous.backend == Backend::Static;
-  terms.is_agent_store = rendezvous.worker_store == WorkerStore::Agent;
-  terms.is_store_on_main_port = terms.is_agent_store && rendezvous.backend == Backend::Static;
-  terms.master_addr = rendezvous.master_addr.value_or("");
-  terms.master_port = rendezvous.master_port.value_or(uint16_t{0});
-  if (terms.is_store_on_main_port) terms.master_port = rendezvous.endpoint.port;
-  terms.last_call = rendezvous.conf.last_call.value_or(Duration{-1});
-  terms.scale_up_interval = rendezvous.conf.scale_up_interval;
-  terms.heartbeat = rendezvous.conf.heartbeat;
-  terms.lease = rendezvous.conf.lease;
-  options.facts.local_addr = rendezvous.local_addr;
-  options.facts.nproc = config.workers.nproc;
-  options.facts.role = config.workers.role;
-  if (rendezvous.node_rank) options.facts.node_rank = *rendezvous.node_rank;
-  options.join_timeout = rendezvous.conf.join_timeout;
-  options.stop_grace = config.stop_grace;
-  return options;
 }
 
 }  // namespace
@@ -114,7 +66,7 @@ class AgentDaemon::Impl {
 
   Status prepare();
   Incarnation incarnation() const { return incarnation_; }
-  int run(const Endpoint& coordinator);
+  int run(const Endpoint& coordinator, bool is_own);
 
  private:
   // Carries the effects of one call of the core out, and those of the calls that follow from them.
@@ -145,9 +97,8 @@ class AgentDaemon::Impl {
   void carry_out(const agent::Finish& effect);
 
   Status start_workers(const control::World& world);
-  std::vector<WorkerSpec> worker_specs(const control::World& world) const;
   void start_host();
-  void connect(const Endpoint& coordinator);
+  void connect(bool is_own);
   void catch_signals();
   void wait_for_signal();
   void watch_guardian();
@@ -220,13 +171,13 @@ void AgentDaemon::Impl::start_host() {
 
 // ---------------------------------------------------------------- the loop
 
-int AgentDaemon::Impl::run(const Endpoint& coordinator) {
+int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   coordinator_ = coordinator;
   if (config_.workers.set_omp_num_threads) report_->omp_banner();
-  core_.emplace(core_options(config_, host_name_, incarnation_));
+  core_.emplace(join_options(config_, host_name_, incarnation_));
   catch_signals();
   watch_guardian();
-  connect(coordinator);
+  connect(is_own);
   tell_core([&](agent::Effects& e) { core_->start(boot_time(), e); });
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
@@ -239,7 +190,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator) {
   return code;
 }
 
-void AgentDaemon::Impl::connect(const Endpoint& coordinator) {
+void AgentDaemon::Impl::connect(bool is_own) {
   ControlClient::Events events;
   events.on_connected = [this](std::vector<std::string> addresses) {
     tell_core([&](agent::Effects& e) { core_->on_connected(boot_time(), addresses, e); });
@@ -251,7 +202,7 @@ void AgentDaemon::Impl::connect(const Endpoint& coordinator) {
     tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_time(), e); });
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
-  connection_ = std::make_unique<ControlClient>(loop_, coordinator, events);
+  connection_ = std::make_unique<ControlClient>(loop_, coordinator_, is_own, events);
 }
 
 void AgentDaemon::Impl::catch_signals() {
@@ -295,13 +246,11 @@ void AgentDaemon::Impl::arm_timer() {
   });
 }
 
+// A timer that was slept through (suspend, freeze) is acted on first: workers may have to go (R11).
+// Mail comes after.
 void AgentDaemon::Impl::on_timer() {
-  Instant now = boot_time();
-  bool is_late = now - armed_for_ > kSleptThrough;
   armed_for_ = Instant::never();
-  // The core acts on its own deadline in any case; mail that lies unread comes right behind.
-  if (is_late) log::info("this node has slept for a while");
-  tell_core([&](agent::Effects& e) { core_->on_time(now, e); });
+  tell_core([&](agent::Effects& e) { core_->on_time(boot_time(), e); });
 }
 
 // ---------------------------------------------------------------- effects
@@ -326,32 +275,12 @@ Status AgentDaemon::Impl::start_workers(const control::World& world) {
   int attempt = static_cast<int>(world.restart_count);
   Status ok = folder_.begin_attempt(attempt, world.round.value, config_.workers.nproc);
   if (!ok) return ok;
-  return host_->start(worker_specs(world));
-}
-
-std::vector<WorkerSpec> AgentDaemon::Impl::worker_specs(const control::World& world) const {
-  std::string address = connection_->peer_address();
   int64_t port = world.store_port != 0 ? world.store_port : coordinator_.port;
   agent::WorkerPlace place;
-  place.store = to_string(Endpoint{address, static_cast<uint16_t>(port)});
-  place.token = chain_token(config_, token_);
+  place.store = to_string(Endpoint{connection_->peer_address(), static_cast<uint16_t>(port)});
+  place.token = token_;
   place.host_name = host_name_;
-  std::vector<WorkerSpec> specs;
-  for (int local_rank = 0; local_rank < config_.workers.nproc; ++local_rank) {
-    place.error_file = folder_.stream_file(local_rank, "error.json");
-    std::string prefix = agent::line_prefix(config_, world, place, local_rank);
-    StreamPlans streams = plan_streams(config_.logs, folder_, local_rank, prefix);
-    WorkerSpec spec;
-    spec.local_rank = LocalRank(local_rank);
-    spec.rank = Rank(world.base_rank + local_rank);
-    spec.argv = agent::worker_argv(config_.workers, local_rank);
-    spec.environment = agent::worker_environment(config_, world, place, local_rank);
-    spec.out = std::move(streams.out);
-    spec.err = std::move(streams.err);
-    spec.error_file = place.error_file;
-    specs.push_back(std::move(spec));
-  }
-  return specs;
+  return host_->start(worker_specs(config_, world, folder_, std::move(place)));
 }
 
 void AgentDaemon::Impl::carry_out(const agent::WantPort&) {
@@ -407,8 +336,8 @@ Result<std::unique_ptr<AgentDaemon>> AgentDaemon::make(AgentConfig config) {
 Incarnation AgentDaemon::incarnation() const {
   return impl_->incarnation();
 }
-int AgentDaemon::run(const Endpoint& coordinator) {
-  return impl_->run(coordinator);
+int AgentDaemon::run(const Endpoint& coordinator, bool is_own) {
+  return impl_->run(coordinator, is_own);
 }
 
 }  // namespace cpprun

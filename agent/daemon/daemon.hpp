@@ -25,7 +25,8 @@ class AgentDaemon {
   Incarnation incarnation() const;
 
   // Runs the job to its end and returns the exit code. Prints what people must know on stderr.
-  int run(const Endpoint& coordinator);
+  // `is_own`: the coordinator is in this process.
+  int run(const Endpoint& coordinator, bool is_own);
 
  private:
   class Impl;

@@ -24,8 +24,12 @@ using boost::system::error_code;
 
 class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& loop, Endpoint endpoint, Events events)
-      : loop_(loop), endpoint_(std::move(endpoint)), events_(std::move(events)), timer_(loop) {}
+  Impl(asio::io_context& loop, Endpoint endpoint, bool is_own, Events events)
+      : loop_(loop),
+        endpoint_(std::move(endpoint)),
+        is_own_(is_own),
+        events_(std::move(events)),
+        timer_(loop) {}
 
   void connect() {
     attempt_ =
@@ -88,7 +92,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     pending_.assign(std::begin(control::kMagic), std::end(control::kMagic));
     input_.clear();
     is_welcomed_ = false;
-    watch_for_welcome();
+    if (!is_own_) watch_for_welcome();
     read();
     error_code ignored;
     std::vector<std::string> own{unmapped(socket_->local_endpoint(ignored).address())};
@@ -227,6 +231,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
 
   asio::io_context& loop_;
   const Endpoint endpoint_;
+  const bool is_own_;
   Events events_;
   asio::steady_timer timer_;  // back-off, or the wait for the first answer
   std::shared_ptr<Attempt> attempt_;
@@ -248,8 +253,8 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   std::string last_trouble_;
 };
 
-ControlClient::ControlClient(asio::io_context& loop, Endpoint endpoint, Events events)
-    : impl_(std::make_shared<Impl>(loop, std::move(endpoint), std::move(events))) {
+ControlClient::ControlClient(asio::io_context& loop, Endpoint endpoint, bool is_own, Events events)
+    : impl_(std::make_shared<Impl>(loop, std::move(endpoint), is_own, std::move(events))) {
   impl_->connect();
 }
 ControlClient::~ControlClient() {

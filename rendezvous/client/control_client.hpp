@@ -31,8 +31,9 @@ class ControlClient {
     std::function<void(const std::string&)> on_trouble;
   };
 
-  // Starts to connect at once.
-  ControlClient(boost::asio::io_context& loop, Endpoint endpoint, Events events);
+  // Starts to connect at once. `is_own` is a coordinator in our own process: nobody waits for it to
+  // say welcome.
+  ControlClient(boost::asio::io_context& loop, Endpoint endpoint, bool is_own, Events events);
   ~ControlClient();
   ControlClient(const ControlClient&) = delete;
 

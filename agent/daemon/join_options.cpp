@@ -1,0 +1,38 @@
+#include "agent/daemon/join_options.hpp"
+
+namespace cpprun {
+
+agent::AgentOptions join_options(const AgentConfig& config, const std::string& host_name,
+                                 Incarnation incarnation) {
+  const RendezvousConfig& rendezvous = config.rendezvous;
+  agent::AgentOptions options;
+  options.hello = control::Hello{control::kProtocolVersion,
+                                 CPPRUN_VERSION,
+                                 rendezvous.run_id,
+                                 NodeId{host_name, incarnation},
+                                 1,
+                                 ""};
+  control::Terms& terms = options.facts.terms;
+  terms.min_nodes = rendezvous.min_nodes;
+  terms.max_nodes = rendezvous.max_nodes;
+  terms.max_restarts = config.max_restarts;
+  terms.has_fixed_ranks = rendezvous.backend == Backend::Static;
+  terms.is_agent_store = rendezvous.worker_store == WorkerStore::Agent;
+  terms.is_store_on_main_port = terms.is_agent_store && rendezvous.backend == Backend::Static;
+  terms.master_addr = rendezvous.master_addr.value_or("");
+  terms.master_port = rendezvous.master_port.value_or(uint16_t{0});
+  if (terms.is_store_on_main_port) terms.master_port = rendezvous.endpoint.port;
+  terms.last_call = rendezvous.conf.last_call.value_or(Duration{-1});
+  terms.scale_up_interval = rendezvous.conf.scale_up_interval;
+  terms.heartbeat = rendezvous.conf.heartbeat;
+  terms.lease = rendezvous.conf.lease;
+  options.facts.local_addr = rendezvous.local_addr;
+  options.facts.nproc = config.workers.nproc;
+  options.facts.role = config.workers.role;
+  if (rendezvous.node_rank) options.facts.node_rank = *rendezvous.node_rank;
+  options.join_timeout = rendezvous.conf.join_timeout;
+  options.stop_grace = config.stop_grace;
+  return options;
+}
+
+}  // namespace cpprun

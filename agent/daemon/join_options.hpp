@@ -1,0 +1,15 @@
+// What the agent's core says of itself when it joins, from the configuration.
+#pragma once
+
+#include <string>
+
+#include "agent/core/agent.hpp"
+#include "agent/core/config.hpp"
+#include "common/ids.hpp"
+
+namespace cpprun {
+
+agent::AgentOptions join_options(const AgentConfig& config, const std::string& host_name,
+                                 Incarnation incarnation);
+
+}  // namespace cpprun
