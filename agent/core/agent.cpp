@@ -81,20 +81,21 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, Effect
   if (unreported_ && state_ == State::Stopped) {
     effects.push_back(Tell{control::Stopped{world_.round, port_}});
   }
-  unreported_.reset();
 }
 
 void Agent::on_disconnected(Instant now, Effects& effects) {
   is_connected_ = false;
-  is_spare_ = false;
   ping_at_ = Instant::never();
   grant_.on_disconnected();
   if (state_ == State::Ended) return;
   if (decided_) {
-    finish(Finish{}, effects);
+    go(effects);
     return;
   }
-  if (!has_workers()) join_deadline_ = now + options_.join_timeout;
+  // A wait that goes on goes on; else whoever accepts and hangs up would keep us for ever.
+  bool is_new_wait = is_spare_ || (state_ == State::Done && join_deadline_.is_never());
+  if (is_new_wait && !has_workers()) join_deadline_ = now + options_.join_timeout;
+  is_spare_ = false;
   effects.push_back(Note{Note::Level::Info, "the connection to the coordinator broke"});
 }
 
@@ -112,16 +113,19 @@ void Agent::on(Instant now, const control::Welcome& message, Effects& effects) {
   epoch_ = std::max(epoch_, message.epoch);
   bool was_fenced = is_fenced();
   heartbeat_ = message.heartbeat;
+  if (state_ == State::Done) join_deadline_ = Instant::never();  // the others may take their time
   if (is_fenced() && !was_fenced) ping(now, effects);
 }
 
 void Agent::on(Instant, const control::Refused& message, Effects& effects) {
-  effects.push_back(Disconnect{false});
+  effects.push_back(Disconnect{has_workers()});
   finish(Finish{Finish::How::Error, 0, "the coordinator refused this agent: " + message.why, {}, 0},
          effects);
 }
 
-void Agent::on(Instant, const control::Wait& message, Effects& effects) {
+void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
+  bool is_new_wait = is_spare_ && !message.is_spare && !has_workers();
+  if (is_new_wait) join_deadline_ = now + options_.join_timeout;
   is_spare_ = message.is_spare;
   auto level = message.is_reminder ? Note::Level::Warning : Note::Level::Info;
   last_wait_ = message.why;
@@ -148,8 +152,8 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
   if (!may_start || message.round <= world_.round || message.epoch < epoch_) return;  // R1
   world_ = message;
   ends_.clear();
+  unreported_.reset();  // the round that it ended is over
   is_spare_ = false;
-  join_deadline_ = Instant::never();
   state_ = State::Starting;
   start_if_granted(now, effects);
 }
@@ -158,6 +162,7 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
 void Agent::start_if_granted(Instant now, Effects& effects) {
   if (is_fenced() && grant_.term_at() <= now) return;
   state_ = State::Running;
+  join_deadline_ = Instant::never();
   fence_killed_ = false;
   effects.push_back(Fence{is_fenced() ? grant_.deadline() : Instant::never()});
   effects.push_back(StartWorkers{world_});
@@ -167,9 +172,9 @@ void Agent::start_if_granted(Instant now, Effects& effects) {
 void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
   if (state_ != State::Running) return;
   effects.push_back(Note{Note::Level::Warning, error.text});
-  control::Failed failed{world_.round, WorkerEnd{}, true};
-  effects.push_back(Tell{failed});
-  if (!is_connected_) unreported_ = failed;
+  effects.push_back(Fence{Instant::never()});
+  unreported_ = control::Failed{world_.round, WorkerEnd{}, true};
+  effects.push_back(Tell{*unreported_});
   become_stopped(now, effects);
 }
 
@@ -183,9 +188,8 @@ void Agent::on_worker_end(Instant, const WorkerEnd& end, Effects& effects) {
   if (end.is_success() || state_ != State::Running) return;
   stop_workers(options_.stop_grace, effects);  // at once, without waiting for the coordinator
   effects.push_back(FirstFailure{end, world_});
-  control::Failed failed{world_.round, for_the_wire(end), false};
-  effects.push_back(Tell{failed});
-  if (!is_connected_) unreported_ = failed;
+  unreported_ = control::Failed{world_.round, for_the_wire(end), false};
+  effects.push_back(Tell{*unreported_});
 }
 
 void Agent::on_quiet(Instant now, Effects& effects) {
@@ -199,6 +203,11 @@ void Agent::on_quiet(Instant now, Effects& effects) {
       effects.push_back(Tell{control::Done{world_.round}});
       return;
     case State::Stopping:
+      if (is_going_) {
+        state_ = State::Stopped;
+        go(effects);
+        return;
+      }
       become_stopped(now, effects);
       return;
     case State::Leaving:
@@ -227,6 +236,7 @@ void Agent::on_port(Instant, int64_t port, Effects& effects) {
 
 void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   if (message.round != world_.round) return;
+  if (message.cause == control::StopCause::Failure) unreported_.reset();  // it is known
   switch (state_) {
     case State::Starting:
     case State::Done:
@@ -249,10 +259,20 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
 void Agent::on(Instant, const control::Decided& message, Effects& effects) {
   decided_ = message;
   effects.push_back(Tell{control::Ack{message.is_success}});
+  if (state_ == State::Running)
+    stop_workers(options_.stop_grace, effects);  // it went on without us
 }
 
 void Agent::on(Instant, const control::Bye&, Effects& effects) {
-  if (!decided_ || state_ == State::Leaving) return;
+  if (decided_) go(effects);
+}
+
+// The outcome is known. Workers of a round that went on without this node are gone first (R4).
+void Agent::go(Effects& effects) {
+  is_going_ = true;
+  if (state_ == State::Leaving) return;
+  if (state_ == State::Running) stop_workers(options_.stop_grace, effects);
+  if (has_workers()) return;
   effects.push_back(Disconnect{false});
   finish(Finish{}, effects);
 }

@@ -79,6 +79,7 @@ class Agent {
   void stop_workers(Duration grace, Effects& effects);
   void become_stopped(Instant now, Effects& effects);
   void finish(Finish finish, Effects& effects);
+  void go(Effects& effects);
   void give_up_joining(Effects& effects);
 
   AgentOptions options_;
@@ -86,6 +87,7 @@ class Agent {
   bool is_connected_ = false;
   bool is_spare_ = false;
   bool wants_port_for_stopped_ = false;
+  bool is_going_ = false;      // the job is over; we go as soon as the workers have gone
   bool fence_killed_ = false;  // this round's workers got KILL because the grant ended
   int64_t connection_ = 0;
   int64_t port_ = 0;

@@ -1,0 +1,321 @@
+// The agent's core when the line breaks: what it says again, its grant (R6), the join timeout.
+#include "tests/unit/support_agent.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using Agent = AgentTest;
+
+// ---------------------------------------------------------------- connecting again
+
+TEST_F(Agent, R4_EachConnectionHasAGreaterNumber) {
+  connects();
+  disconnects();
+  connects();
+  EXPECT_EQ(said<control::Hello>()->connection, 2);
+}
+
+TEST_F(Agent, SaysWhereItStandsInEveryState) {
+  runs(3);
+  disconnects();
+  connects();
+  EXPECT_EQ(said<control::Register>()->standing, Standing::Running);
+  EXPECT_EQ(said<control::Register>()->round, RoundNumber(3));
+  is_stopped(3);
+  disconnects();
+  connects();
+  EXPECT_EQ(said<control::Register>()->standing, Standing::Running) << "still stopping";
+  all_quiet();
+  disconnects();
+  connects();
+  EXPECT_EQ(said<control::Register>()->standing, Standing::Stopped);
+  is_granted(4s);
+  gets_world(4);
+  all_quiet();
+  disconnects();
+  connects();
+  EXPECT_EQ(said<control::Register>()->standing, Standing::Done);
+  EXPECT_EQ(said<control::Register>()->epoch, Epoch(1));
+}
+
+TEST_F(Agent, AFailureWhileCutOffIsReportedAfterwards) {
+  runs();
+  disconnects();
+  worker_ends(0, 5);
+  all_quiet();
+  forget();
+  connects();
+  EXPECT_EQ(said<control::Register>()->standing, Standing::Running)
+      << "or its failure would be free";
+  EXPECT_EQ(said<control::Failed>()->end.exit_code, 5);
+  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+}
+
+TEST_F(Agent, AFailureThatMayBeLostWithTheConnectionIsReportedAgain) {
+  runs();
+  worker_ends(0, 5);
+  disconnects();  // with the report on its way
+  forget();
+  connects();
+  EXPECT_EQ(times<control::Failed>(), 1);
+  disconnects();
+  connects();
+  EXPECT_EQ(times<control::Failed>(), 2) << "until somebody shows that it is known";
+  is_stopped(1, StopCause::Failure);
+  disconnects();
+  connects();
+  EXPECT_EQ(times<control::Failed>(), 2);
+}
+
+TEST_F(Agent, ANewWorldShowsThatTheFailureIsKnown) {
+  runs();
+  worker_ends(0, 5);
+  all_quiet();
+  gets_world(2);
+  disconnects();
+  forget();
+  connects();
+  EXPECT_EQ(said<control::Failed>(), nullptr);
+}
+
+// ---------------------------------------------------------------- the grant
+
+TEST_F(Agent, R6_NoWorkersBeforeTheFirstPong) {
+  connects();
+  is_welcomed();
+  gets_world(1);
+  expect_state(State::Starting);
+  EXPECT_TRUE(started.empty());
+  is_granted(4s);
+  expect_state(State::Running);
+  EXPECT_EQ(fences.back(), now + 4s);
+}
+
+TEST_F(Agent, R6_PingsEveryHeartbeat) {
+  is_in_touch();
+  passes_answered(10s);
+  EXPECT_EQ(times<control::Ping>(), 11);
+}
+
+TEST_F(Agent, R6_TermASecondBeforeTheDeadlineKillAtIt) {
+  runs();
+  Instant granted = now;
+  passes(2999ms);
+  EXPECT_TRUE(stops.empty());
+  passes(1ms);
+  ASSERT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].signal, 15);
+  EXPECT_EQ(stops[0].grace, 1s);
+  passes(1s);
+  ASSERT_EQ(stops.size(), 2U);
+  EXPECT_EQ(stops[1].signal, 9);
+  EXPECT_EQ(now, granted + 4s);
+  EXPECT_EQ(fences.back(), granted + 4s);
+  passes(10s);
+  EXPECT_EQ(stops.size(), 2U);
+}
+
+TEST_F(Agent, R6_AShortGrantGivesHalfOfItAsNotice) {
+  connects();
+  is_welcomed(100ms);
+  is_granted(1s);
+  gets_world(1);
+  passes(499ms);
+  EXPECT_TRUE(stops.empty());
+  passes(1ms);
+  EXPECT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].grace, 500ms);
+}
+
+TEST_F(Agent, R6_TheDeadlineCountsFromTheSendTimeOfThePing) {
+  connects();
+  is_welcomed();
+  Instant sent = now;
+  now = now + 700ms;
+  is_granted(4s);
+  gets_world(1);
+  EXPECT_EQ(fences.back(), sent + 4s);
+}
+
+TEST_F(Agent, R6_APongTwiceOrOfAnotherConnectionGrantsNothing) {
+  runs();
+  int64_t first = said<control::Ping>()->seq;
+  disconnects();
+  connects();
+  Instant before = fences.back();
+  hears(control::Pong{first, 100s});
+  hears(control::Pong{-1, 100s});
+  EXPECT_EQ(fences.back(), before);
+  is_granted(5s);
+  EXPECT_EQ(fences.back(), now + 5s);
+  is_granted(9s);
+  hears(control::Pong{first + 1000, 100s});
+  EXPECT_EQ(fences.back(), now + 5s) << "answered already, or never sent";
+}
+
+TEST_F(Agent, R6_ASmallerGrantDoesNotTakeBackAGreaterOne) {
+  runs();
+  Instant before = fences.back();
+  passes(1s);
+  is_granted(1s);
+  EXPECT_EQ(fences.back(), before);
+}
+
+TEST_F(Agent, R6_StoppingWorkersToGoAtTheDeadlineToo) {
+  runs();
+  disconnects();
+  worker_ends(0, 1);  // grace: 30 s
+  passes(4s);
+  EXPECT_EQ(stops.back().signal, 9);
+}
+
+TEST_F(Agent, R6_AGrantThatIsAlmostOverStartsNothing) {
+  is_in_touch();
+  disconnects();
+  passes(3s);
+  connects();
+  gets_world(1);
+  expect_state(State::Starting);
+  is_granted(4s);
+  expect_state(State::Running);
+}
+
+TEST_F(Agent, R6_InTheCoordinatorsOwnProcessThereIsNoFence) {
+  connects();
+  is_welcomed(0s);
+  gets_world(1);
+  expect_state(State::Running);
+  EXPECT_TRUE(fences.back().is_never());
+  EXPECT_TRUE(core.next_deadline().is_never());
+  EXPECT_EQ(said<control::Ping>(), nullptr);
+}
+
+TEST_F(Agent, R11_WhoWakesActsFirstOnItsDeadline) {
+  runs();
+  now = now + 60s;
+  forget();
+  call([&](agent::Effects& e) {
+    core.on_time(now, e);
+    ASSERT_GE(e.size(), 3U);
+    EXPECT_TRUE(std::holds_alternative<agent::StopWorkers>(e[1]));
+    EXPECT_TRUE(std::holds_alternative<agent::StopWorkers>(e[2]));
+    EXPECT_EQ(std::get<agent::StopWorkers>(e[2]).signal, 9);
+  });
+}
+
+// ---------------------------------------------------------------- the join timeout
+
+TEST_F(Agent, JoinTimeout_WithoutAConnection) {
+  passes(599s);
+  expect_no_finish();
+  passes(1s);
+  expect_finish(How::Error);
+  EXPECT_NE(finish->text.find("no connection"), std::string::npos) << finish->text;
+}
+
+TEST_F(Agent, JoinTimeout_WhileWaitingSaysWhyAndLeaves) {
+  is_in_touch();
+  waits(false);
+  passes_answered(600s);
+  expect_finish(How::Error);
+  EXPECT_NE(finish->text.find("a reason"), std::string::npos) << finish->text;
+  EXPECT_NE(said<control::Leave>(), nullptr);
+}
+
+TEST_F(Agent, JoinTimeout_IsNotBegunAnewByEveryBrokenConnection) {
+  for (int i = 0; i < 299; ++i) {  // something accepts and hangs up
+    connects();
+    passes(2s);
+    disconnects();
+  }
+  expect_no_finish();
+  passes(2s);
+  expect_finish(How::Error);
+}
+
+TEST_F(Agent, JoinTimeout_InStarting) {
+  connects();
+  is_welcomed();
+  gets_world(1);
+  passes(600s);
+  expect_finish(How::Error);
+}
+
+TEST_F(Agent, JoinTimeout_DoesNotHitARoundThatStartedLate) {
+  connects();
+  is_welcomed();
+  gets_world(1);
+  disconnects();
+  connects();
+  is_granted(4s);
+  expect_state(State::Running);
+  passes_answered(2000s);
+  expect_no_finish();
+}
+
+TEST_F(Agent, JoinTimeout_InStoppedCountsFromThere) {
+  runs();
+  passes_answered(1000s);
+  is_stopped(1);
+  all_quiet();
+  passes_answered(599s);
+  expect_no_finish();
+  passes_answered(1s);
+  expect_finish(How::Error);
+}
+
+TEST_F(Agent, JoinTimeout_NotInDoneWhileConnected) {
+  runs();
+  all_quiet();
+  passes_answered(5000s);
+  disconnects();
+  passes(500s);
+  connects();
+  is_welcomed();
+  is_granted(4s);
+  passes_answered(5000s);
+  expect_no_finish();
+}
+
+TEST_F(Agent, JoinTimeout_InDoneWithoutConnectionTheOutcomeIsUnknown) {
+  runs();
+  all_quiet();
+  disconnects();
+  passes(600s);
+  expect_finish(How::Error);
+  EXPECT_NE(finish->text.find("outcome is unknown"), std::string::npos) << finish->text;
+}
+
+TEST_F(Agent, JoinTimeout_DoneWhileCutOff) {
+  runs();
+  disconnects();
+  all_quiet();
+  passes(600s);
+  expect_finish(How::Error);
+}
+
+TEST_F(Agent, JoinTimeout_ASpareDoesNotCount) {
+  is_in_touch();
+  waits(true);
+  passes_answered(5000s);
+  expect_no_finish();
+  waits(false);  // the round that it was too many for is over
+  passes_answered(599s);
+  expect_no_finish();
+  passes_answered(1s);
+  expect_finish(How::Error);
+}
+
+TEST_F(Agent, JoinTimeout_ASpareThatIsCutOffCountsFromThere) {
+  is_in_touch();
+  waits(true);
+  passes_answered(5000s);
+  disconnects();
+  passes(599s);
+  expect_no_finish();
+  passes(1s);
+  expect_finish(How::Error);
+}
+
+}  // namespace
+}  // namespace cpprun::test
