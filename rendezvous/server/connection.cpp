@@ -127,6 +127,10 @@ void TcpConnection::on_read(bool is_end, bool is_error, size_t size) {
     }
   }
   host_.wake_up_ends();
+  if (state_ != State::Dead && !has_peer_ended_ && !was_choked_) host_.read_later(*this);
+}
+
+void TcpConnection::read_on() {
   if (state_ != State::Dead && !has_peer_ended_ && !was_choked_) read();
 }
 

@@ -33,6 +33,9 @@ class ConnectionHost {
   virtual void wake_up_begins() = 0;
   // Every connection that was given something to send, or to end, is settled here.
   virtual void wake_up_ends() = 0;
+  // Reading again right after an answer finds nothing, since the peer has yet to see it: it can
+  // wait until the other connections that have something had their turn. Calls read_on() then.
+  virtual void read_later(TcpConnection& connection) = 0;
   // Must be settled at the end of this wake-up, or soon if there is none.
   virtual void on_dirty(TcpConnection& connection) = 0;
   // It has said its last word and now waits for the peer's: must not take for ever.
@@ -65,6 +68,8 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   std::shared_ptr<const void> input_owner(size_t& size) const override;
 
   void start() { read(); }
+  // What read_later() promised.
+  void read_on();
   // Where replies are appended without a detour; mark() must follow.
   std::string& reply() { return out_.tail(); }
   void mark();

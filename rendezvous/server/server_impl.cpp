@@ -184,6 +184,16 @@ void Server::Impl::settle() {
   graveyard_.clear();
 }
 
+void Server::Impl::read_later(TcpConnection& connection) {
+  later_.push_back(connection.shared_from_this());
+  if (later_.size() > 1) return;
+  asio::post(loop_, [self = shared_from_this()] {
+    self->later_now_.swap(self->later_);
+    for (std::shared_ptr<TcpConnection>& each : self->later_now_) each->read_on();
+    self->later_now_.clear();
+  });
+}
+
 void Server::Impl::on_dirty(TcpConnection& connection) {
   dirty_.push_back(&connection);
   if (wake_ups_ > 0 || is_settling_posted_) return;

@@ -42,6 +42,7 @@ class Server::Impl final : public ConnectionHost,
                                         bool& needs_more) override;
   void wake_up_begins() override { ++wake_ups_; }
   void wake_up_ends() override;
+  void read_later(TcpConnection& connection) override;
   void on_dirty(TcpConnection& connection) override;
   void on_lingering(TcpConnection& connection) override { watch(connection.id()); }
   void on_dead(TcpConnection& connection) override;
@@ -89,6 +90,9 @@ class Server::Impl final : public ConnectionHost,
   std::unordered_map<uint64_t, std::shared_ptr<TcpConnection>> table_;
   std::vector<std::shared_ptr<TcpConnection>> graveyard_;
   std::vector<TcpConnection*> dirty_;
+  std::vector<std::shared_ptr<TcpConnection>>
+      later_;  // to read from when all others had their turn
+  std::vector<std::shared_ptr<TcpConnection>> later_now_;  // the same, being worked off
   TcpConnection* latest_ = nullptr;  // whom find() found last; most replies go to the one who asked
   uint64_t next_id_ = 1;
   int wake_ups_ = 0;  // nesting depth
