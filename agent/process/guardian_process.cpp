@@ -71,10 +71,8 @@ bool kill_if_ours(int proc, const char* name, std::string_view token) {
   // one that is gone.
   UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!handle.is_open()) return false;
-  char path[32] = {};
-  ::strncat(path, name, 16);
-  ::strcat(path, "/environ");
-  UniqueFd environment(::openat(proc, path, O_RDONLY | O_CLOEXEC));
+  const UniqueFd folder(::openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd environment(::openat(folder.get(), "environ", O_RDONLY | O_CLOEXEC));
   if (!environment.is_open() || !environment_carries(environment.get(), token)) return false;
   return ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0) == 0;
 }

@@ -57,11 +57,21 @@ void Sweep::on_worker_ended(int pid, Instant now) {
 }
 
 void Sweep::look(Instant now, Cgroup* cgroup) {
+  // Whoever is reaped here may have handed us children after the list was read: only a pass that
+  // reaps nobody has seen everything.
+  while (look_once(now)) {
+  }
+  const bool is_time = is_hard_ || now >= last_deadline_;
+  if (cgroup != nullptr && alive_.empty() && is_time && !is_clean()) cgroup->kill();
+}
+
+bool Sweep::look_once(Instant now) {
+  bool is_any_reaped = false;
   for (auto& [pid, left] : left_) left.is_seen = false;
   for (int pid : own_children()) {
     if (alive_.contains(pid) || is_spared(pid) || foreign_.contains(pid)) continue;
     if (reap_if_dead(pid)) {
-      left_.erase(pid);
+      is_any_reaped = true;
       continue;
     }
     auto found = left_.find(pid);
@@ -70,8 +80,7 @@ void Sweep::look(Instant now, Cgroup* cgroup) {
     visit(pid, found->second, now);
   }
   std::erase_if(left_, [](const auto& item) { return !item.second.is_seen; });
-  const bool is_time = is_hard_ || now >= last_deadline_;
-  if (cgroup != nullptr && alive_.empty() && is_time && !is_clean()) cgroup->kill();
+  return is_any_reaped;
 }
 
 Sweep::Leftover Sweep::identify(int pid) const {

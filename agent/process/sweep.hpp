@@ -49,6 +49,7 @@ class Sweep {
     Told told = Told::Nothing;
   };
 
+  bool look_once(Instant now);  // was anybody reaped?
   Leftover identify(int pid) const;
   bool is_due(const Leftover& left) const;
   void visit(int pid, Leftover& left, Instant now);

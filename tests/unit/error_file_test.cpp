@@ -12,8 +12,9 @@ ErrorReport parse(std::string_view bytes) {
 }
 
 TEST(ErrorFile, NestedForm) {
-  const ErrorReport report = parse(
-      R"({"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": "Traceback", "timestamp": "1700000000"}}})");
+  const ErrorReport report =
+      parse(R"({"message": {"message": "ValueError: x",)"
+            R"("extraInfo": {"py_callstack": "Traceback", "timestamp": "1700000000"}}})");
   EXPECT_TRUE(report.is_readable);
   EXPECT_EQ(report.path, "/log/error.json");
   EXPECT_EQ(report.message, "ValueError: x");
