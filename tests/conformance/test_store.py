@@ -1,4 +1,4 @@
-"""torch's own TCPStore clients against `cpprunctl serve`, and what older torch versions put on the wire.
+"""torch's own TCPStore clients against `cpprunctl serve`, and what older torch puts on the wire.
 
 CPPRUN_BIN names the folder of cpprunctl (default build/check/bin). Needs torch; skipped without.
 """
@@ -25,8 +25,8 @@ class Serving:
     """A `cpprunctl serve` on a free port."""
 
     def __init__(self, *options):
-        self.process = subprocess.Popen([BIN / "cpprunctl", "serve", "--listen", "127.0.0.1:0", *options],
-                                        stderr=subprocess.PIPE, text=True)
+        command = [BIN / "cpprunctl", "serve", "--listen", "127.0.0.1:0", *options]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
         assert line.startswith("cpprun: serving on 127.0.0.1:"), line
         self.port = int(line.rsplit(":", 1)[1])
@@ -118,7 +118,7 @@ def test_queue_with_many_producers_and_consumers(serving):
             if i < 4:
                 s.queue_push("q", f"{i}-{n}")
                 continue
-            while True:  # another consumer may be faster than the one woken; torch then reports an empty queue
+            while True:  # another may be faster than the one woken: "queue is empty"
                 try:
                     item = s.queue_pop("q").decode()
                     break
@@ -141,7 +141,7 @@ def test_a_cancelled_wait_leaves_the_client_usable(serving):
 
 
 def test_cancel_and_set_at_the_same_moment(serving):
-    """The answer and the cancellation cross on the wire; the client must never lose count of its bytes."""
+    """Answer and cancellation cross on the wire; the client must never lose count of its bytes."""
     waiter, setter = serving.client(), serving.client()
     for i in range(100):
         timer = threading.Timer(0.010, lambda i=i: setter.set(f"cross/{i}", "x"))
@@ -155,8 +155,8 @@ def test_cancel_and_set_at_the_same_moment(serving):
 
 
 def test_a_world_size_checks_in(serving):
-    s = dist.TCPStore("127.0.0.1", serving.port, world_size=3, is_master=False, wait_for_workers=True,
-                      timeout=datetime.timedelta(seconds=10))
+    s = dist.TCPStore("127.0.0.1", serving.port, world_size=3, is_master=False,
+                      wait_for_workers=True, timeout=datetime.timedelta(seconds=10))
     raw = serving.socket()
     raw.sendall(bytes.fromhex("00CEF7853C") + b"\x03" + blob(b"init/"))
     assert read_blob(raw) == b"1"
@@ -164,17 +164,19 @@ def test_a_world_size_checks_in(serving):
 
 
 def test_a_taken_port_is_refused_as_by_torch(serving):
-    done = subprocess.run([BIN / "cpprunctl", "serve", "--listen", f"127.0.0.1:{serving.port}"],
-                          capture_output=True, text=True, timeout=10)
+    command = [BIN / "cpprunctl", "serve", "--listen", f"127.0.0.1:{serving.port}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=10)
     assert done.returncode == 1
     assert "The server socket has failed to listen on any local network address" in done.stderr
     assert str(serving.port) in done.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["serve"], ["serve", "--listen", "nonsense:port"], ["dance"],
-                                   ["serve", "--listen", "127.0.0.1:0", "--store-value-limit-mb", "0"]])
+@pytest.mark.parametrize("words", [
+    "", "serve", "serve --listen nonsense:port", "dance",
+    "serve --listen 127.0.0.1:0 --store-value-limit-mb 0"])
 def test_usage_errors_exit_with_2(words):
-    assert subprocess.run([BIN / "cpprunctl", *words], capture_output=True, timeout=10).returncode == 2
+    done = subprocess.run([BIN / "cpprunctl", *words.split()], capture_output=True, timeout=10)
+    assert done.returncode == 2
 
 
 def test_links_nothing_but_libc():
@@ -220,7 +222,8 @@ def test_torch_2_1_on_the_wire(serving):
     s.sendall(b"\x05" + struct.pack("<Q", 1) + blob(b"/21/no"))  # WAIT
     s.sendall(b"\x0b")                                           # CANCEL_WAIT
     assert read(s, 1) == b"\x01"
-    s.sendall(b"\x0a" + struct.pack("<Q", 2) + blob(b"/21/p") + blob(b"1") + blob(b"/21/q") + blob(b"2"))
+    s.sendall(b"\x0a" + struct.pack("<Q", 2)
+              + blob(b"/21/p") + blob(b"1") + blob(b"/21/q") + blob(b"2"))
     s.sendall(b"\x09" + struct.pack("<Q", 2) + blob(b"/21/q") + blob(b"/21/p"))
     assert [read_blob(s), read_blob(s)] == [b"2", b"1"]
     s.sendall(b"\x07" + blob(b"/21/a"))                          # DELETE_KEY
