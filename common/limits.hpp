@@ -56,7 +56,11 @@ inline constexpr Duration kReconnectFirst =
     50ms;  // first back-off of an agent's connection, doubled up to ...
 inline constexpr Duration kReconnectMax = 1s;
 inline constexpr int kNodesPerJob = 100'000;
+inline constexpr int kEndedJobs = 64;  // whose outcome a coordinator remembers
 inline constexpr int kWorkersPerNode = 4'096;
+inline constexpr size_t kAddressesPerNode = 64;
+inline constexpr Duration kWireDuration =
+    std::chrono::hours(24 * 365 * 30);  // no time on the wire is longer, so that sums fit
 inline constexpr size_t kNameBytes = 1'024;  // run ids, roles, host names, addresses on the wire
 
 // --- agent

@@ -7,6 +7,34 @@
 
 namespace cpprun {
 
+namespace {
+
+bool is_port(int64_t number) {
+  return number >= 0 && number <= 65535;
+}
+bool is_short(const std::string& name) {
+  return name.size() <= limits::kNameBytes;
+}
+
+bool is_sane(const control::Terms& terms) {
+  return terms.min_nodes >= 1 && terms.max_nodes >= terms.min_nodes &&
+         terms.max_nodes <= limits::kNodesPerJob && terms.max_restarts >= 0 &&
+         terms.lease >= limits::kLeaseMin && terms.heartbeat > Duration{} &&
+         terms.scale_up_interval >= Duration{} && is_port(terms.master_port) &&
+         is_short(terms.master_addr);
+}
+
+bool is_sane(const control::Register& message) {
+  constexpr int64_t kNumberMax = INT64_MAX / 2;
+  const std::vector<std::string>& all = message.addresses;
+  return is_sane(message.terms) && message.round >= RoundNumber() && message.epoch >= Epoch() &&
+         message.round <= RoundNumber(kNumberMax) && message.epoch <= Epoch(kNumberMax) &&
+         is_port(message.reserved_port) && is_short(message.role) && is_short(message.local_addr) &&
+         all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
+}
+
+}  // namespace
+
 void Coordinator::on_connected(SessionId session, SessionFacts facts) {
   bool is_new =
       sessions_.try_emplace(session, Session{std::move(facts), std::nullopt, false}).second;
@@ -70,27 +98,28 @@ void Coordinator::on_register(Instant now, SessionId id, Session& session,
     refuse(id, "a second register on one connection", effects);
     return;
   }
-  const control::Terms& terms = message.terms;
-  bool is_sane = terms.min_nodes >= 1 && terms.max_nodes >= terms.min_nodes &&
-                 terms.max_nodes <= limits::kNodesPerJob && terms.max_restarts >= 0 &&
-                 terms.lease >= limits::kLeaseMin && terms.heartbeat > Duration{} &&
-                 message.epoch <= Epoch(INT64_MAX / 2) &&
-                 message.round <= RoundNumber(INT64_MAX / 2);
-  if (!is_sane) {
+  if (!is_sane(message)) {
     refuse(id, "the agent's terms make no sense (nodes, restarts, lease or round out of range)",
            effects);
     return;
   }
-  Membership* job = job_for(session.hello->run_id, terms, id, effects);
+  Membership* job = job_for(session.hello->run_id, message, id, effects);
   if (job == nullptr) return;
   job->on_register(now, id, *session.hello, message, session.facts, effects);
   session.is_registered = job->has_session(id);
 }
 
-Membership* Coordinator::job_for(const std::string& run_id, const control::Terms& terms,
+Membership* Coordinator::job_for(const std::string& run_id, const control::Register& message,
                                  SessionId session, Effects& effects) {
-  if (auto it = jobs_.find(run_id); it != jobs_.end()) return it->second.get();
+  if (auto it = jobs_.find(run_id); it != jobs_.end()) {
+    // Who took part in a job that has ended is told how; others begin anew.
+    if (!it->second->is_over() || message.epoch == it->second->epoch()) return it->second.get();
+    jobs_.erase(it);
+  }
+  forget_long_ended();
+  const control::Terms& terms = message.terms;
   for (const auto& [other_id, other] : jobs_) {
+    if (other->is_over()) continue;
     if (!terms.is_store_on_main_port || !other->terms().is_store_on_main_port) continue;
     refuse(session,
            "the job '" + other_id + "' already serves its workers' store at this port; give job '" +
@@ -125,14 +154,23 @@ void Coordinator::on_store_port(Instant now, const std::string& run_id, int64_t 
 void Coordinator::forget_if_over(const std::string& run_id, Effects& effects) {
   auto it = jobs_.find(run_id);
   if (it == jobs_.end() || !it->second->is_over()) return;
-  jobs_.erase(it);
+  if (!it->second->is_decided()) jobs_.erase(it);
   effects.push_back(DropStores{run_id});
+}
+
+void Coordinator::forget_long_ended() {
+  auto is_over = [](const auto& entry) { return entry.second->is_over(); };
+  auto is_older = [&](const auto& a, const auto& b) {
+    return is_over(a) && (!is_over(b) || a.second->epoch() < b.second->epoch());
+  };
+  if (std::count_if(jobs_.begin(), jobs_.end(), is_over) < limits::kEndedJobs) return;
+  jobs_.erase(std::min_element(jobs_.begin(), jobs_.end(), is_older));
 }
 
 void Coordinator::on_time(Instant now, Effects& effects) {
   std::vector<std::string> touched;
   for (auto& [run_id, job] : jobs_) {
-    if (job->next_deadline() > now) continue;
+    if (job->is_over() || job->next_deadline() > now) continue;
     job->on_time(now, effects);
     touched.push_back(run_id);
   }
@@ -141,7 +179,9 @@ void Coordinator::on_time(Instant now, Effects& effects) {
 
 Instant Coordinator::next_deadline() const {
   Instant next = Instant::never();
-  for (const auto& [run_id, job] : jobs_) next = std::min(next, job->next_deadline());
+  for (const auto& [run_id, job] : jobs_) {
+    if (!job->is_over()) next = std::min(next, job->next_deadline());
+  }
   return next;
 }
 

@@ -50,14 +50,16 @@ class Coordinator {
   void on_hello(SessionId id, Session& session, const control::Hello& hello, Effects& effects);
   void on_register(Instant now, SessionId id, Session& session, const control::Register& message,
                    Effects& effects);
-  Membership* job_for(const std::string& run_id, const control::Terms& terms, SessionId session,
-                      Effects& effects);
+  Membership* job_for(const std::string& run_id, const control::Register& message,
+                      SessionId session, Effects& effects);
+  void forget_long_ended();
   void forget_if_over(const std::string& run_id, Effects& effects);
 
   const CoordinatorOptions options_;
   int64_t jobs_begun_ = 0;  // each job's coordinator is an incarnation of its own
   std::map<SessionId, Session> sessions_;
-  std::map<std::string, std::unique_ptr<Membership>> jobs_;  // by run id
+  // By run id. A job that was decided stays, without nodes, until its name is used again.
+  std::map<std::string, std::unique_ptr<Membership>> jobs_;
 };
 
 }  // namespace cpprun

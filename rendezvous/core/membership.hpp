@@ -51,8 +51,10 @@ class Membership {
   Instant next_deadline() const;
 
   bool has_session(SessionId session) const { return sessions_.contains(session); }
-  // No node is left and nothing can come: the coordinator may forget the job.
+  // No node is left. What was decided is worth remembering for those who were cut off (R9).
   bool is_over() const { return nodes_.empty(); }
+  bool is_decided() const { return phase_ == Phase::Deciding || phase_ == Phase::Ended; }
+  Epoch epoch() const { return options_.epoch; }
 
   // For status pages and tests.
   Phase phase() const { return phase_; }

@@ -132,7 +132,7 @@ bool from_json(const json& j, Duration& value) {
   int64_t ns = 0;
   if (!from_json(j, ns)) return false;
   value = Duration(ns);
-  return true;
+  return value >= -limits::kWireDuration && value <= limits::kWireDuration;
 }
 bool from_json(const json& j, Instant& value) {
   int64_t ns = 0;

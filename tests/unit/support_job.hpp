@@ -20,6 +20,9 @@ namespace cpprun::test {
 
 using namespace std::chrono_literals;
 
+// The agent in the coordinator's own process has this one.
+inline constexpr Incarnation kEmbedded{UINT64_MAX};
+
 class JobTest : public testing::Test {
  public:
   using Ending = cpprun::Membership::Ending;
@@ -66,6 +69,10 @@ class JobTest : public testing::Test {
   void says_hello(const std::string& name) {
     ++player(name).hello.connection;
     says(name, player(name).hello);
+  }
+  void hello_is_refused(const std::string& name) {
+    connects(name);
+    says_hello(name);
   }
   void join(const std::string& name) {
     connects(name);
@@ -194,7 +201,7 @@ class JobTest : public testing::Test {
 
   std::string run_id = "job";
   control::Terms terms = default_terms();
-  Coordinator core{CoordinatorOptions{"head", Epoch(7), std::nullopt}};
+  cpprun::Coordinator core{CoordinatorOptions{"head", Epoch(7), kEmbedded}};
   Instant now = Instant::from_nanoseconds(1'000'000'000'000);
   std::map<std::string, Player> players;
   std::vector<ServeStore> served;
