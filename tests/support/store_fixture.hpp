@@ -38,7 +38,7 @@ class Words : public ReplySink {
   }
 };
 
-inline std::string quoted(std::string_view text) {
+inline std::string in_quotes(std::string_view text) {
   std::string out = "'";
   return out.append(text).append("'");
 }

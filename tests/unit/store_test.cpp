@@ -30,7 +30,7 @@ TEST_F(StoreTest, AppendAcrossTheSizeFromWhichValuesAreShared) {
     write(1, Op::Append, "/a", piece);
     want += piece;
   }
-  EXPECT_EQ(get("/a"), quoted(want));
+  EXPECT_EQ(get("/a"), in_quotes(want));
 }
 
 TEST_F(StoreTest, AddCountsInDecimalText) {
@@ -54,7 +54,7 @@ TEST_F(StoreTest, AddToTextThatIsNoNumberEndsTheSessionAndKeepsTheValue) {
   for (std::string_view text : {"", "abc", " ", "+-5", "-", "99999999999999999999"}) {
     set(1, "/a", text);
     EXPECT_EQ(number(1, Op::Add, "/a", 1), "refused") << text;
-    EXPECT_EQ(get("/a"), quoted(text));
+    EXPECT_EQ(get("/a"), in_quotes(text));
   }
 }
 
