@@ -1,0 +1,147 @@
+"""Black-box tests of bad input and faults: cpprun and cpprunctl as programs, nothing of the inside.
+
+Workers are small shell or Python scripts, written by the tests. In them `$MARKS` is a folder in
+which they leave files.
+"""
+
+import itertools
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'support'))
+from launches import BIN, Launches, kill, poll, read_bytes, skip_unless_built
+
+PYTHON = sys.executable
+
+
+class Jobs(Launches):
+    """Launches of one test. Each launcher's stdout and stderr lie apart; TMPDIR is the test's."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.marks = folder / 'marks'
+        self.tmp = folder / 'tmp'
+        self.marks.mkdir()
+        self.tmp.mkdir()
+        self.scripts = itertools.count()
+        self.watched = []
+
+    def env(self, extra=None):
+        own = {'MARKS': str(self.marks), 'TMPDIR': str(self.tmp)}
+        made = super().env({**own, **(extra or {})})
+        return {name: value for name, value in made.items() if value is not None}
+
+    def script(self, code, interpreter):
+        path = self.folder / f'worker-{next(self.scripts)}'
+        path.write_text(f'#!{interpreter}\n{code}\n')
+        path.chmod(0o755)
+        return path
+
+    def sh(self, code):
+        """A worker in shell."""
+        return self.script(code, '/bin/sh')
+
+    def py(self, code):
+        """A worker in Python, without its start-up of packages."""
+        path = self.script(code, f'{PYTHON} -ISu')
+        return ('--no-python', path)
+
+    def cpprun(self, *words, wrap=(), **options):
+        """Starts it. Tuples in `words` are spread; `wrap` goes in front of the launcher."""
+        flat = [w for word in words for w in (word if isinstance(word, tuple) else (word,))]
+        return self.start(*wrap, BIN / 'cpprun', *flat, is_split=True, **options)
+
+    def mark(self, name, seconds=20):
+        """Content of a file in $MARKS, as soon as it has any."""
+        path = self.marks / name
+        shown = [running.output for running in self.started]
+        poll(lambda: read_bytes(path), seconds, lambda: f'mark {name}; output: {shown}')
+        return path.read_text().strip()
+
+    def numbers(self, names, seconds=20):
+        return [int(self.mark(name, seconds)) for name in names]
+
+    def watch(self, *pids):
+        """Processes without the tag, to be killed at the end of the test."""
+        self.watched += pids
+
+    def close(self):
+        super().close()
+        for pid in self.watched:
+            kill(pid)
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    skip_unless_built()
+    made = Jobs(tmp_path)
+    yield made
+    made.close()
+
+
+def has_no_traces(text):
+    """Nothing of our inside is shown to people."""
+    inside = ('terminate called', 'what():', 'Aborted', 'check failed', '.cpp:', 'Traceback')
+    return not any(word in text for word in inside)
+
+
+def children_of(pid):
+    """Process ids of its children, whichever thread made them."""
+    found = []
+    for path in pathlib.Path(f'/proc/{pid}/task').glob('*/children'):
+        found += [int(word) for word in read_bytes(path).split()]
+    return found
+
+
+def guardian_of(pid):
+    def look():
+        names = {child: read_bytes(f'/proc/{child}/comm') for child in children_of(pid)}
+        return next((child for child, name in names.items() if name == b'cpprun-guard\n'), None)
+
+    return poll(look, what='its guardian')
+
+
+def free_port():
+    """Somewhere below the ports that the kernel gives away by itself."""
+    slot = int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0')[2:]) % 16
+    start = 12000 + 1000 * slot + os.getpid() % 900
+    for port in range(start, start + 2000):
+        with socket.socket() as probe:
+            try:
+                probe.bind(('', port))
+                return port
+            except OSError:
+                continue
+    raise AssertionError('no free port')
+
+
+def has_own_mounts():
+    """True where we may have a mount namespace of our own."""
+    if os.geteuid() != 0:
+        return False
+    tried = subprocess.run(['unshare', '-m', 'true'], check=False, capture_output=True)
+    return tried.returncode == 0
+
+
+def without_cgroups():
+    """Words in front of a command that hide cgroup v2 from it."""
+    code = (
+        'while read -r _ at type _; do [ "$type" != cgroup2 ] || umount -l "$at"; done'
+        ' </proc/mounts; exec "$@"'
+    )
+    return ('unshare', '-m', 'sh', '-c', code, 'sh')
+
+
+@pytest.fixture(params=['as it is', 'no cgroup'])
+def ground(request):
+    """Words in front of the launcher: the machine as it is, and without cgroup v2."""
+    if request.param == 'as it is':
+        return ()
+    if not has_own_mounts():
+        pytest.skip('hiding cgroup v2 needs root and mount namespaces')
+    return without_cgroups()

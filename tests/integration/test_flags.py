@@ -1,0 +1,156 @@
+"""Flags with bad values: one or two lines that name the value and the cure, and nothing started."""
+
+import pytest
+from conftest import BIN, has_no_traces
+
+USAGE, VALUE = 2, 1
+
+# What is typed before the script; exit code; what the text must hold: the value and the cure.
+BAD = [
+    ('--nnodes=0', VALUE, '--nnodes=0', 'at least one'),
+    ('--nnodes=3:2', VALUE, '--nnodes=3:2', 'minimum'),
+    ('--nnodes=two', VALUE, '--nnodes=two', 'N or MIN:MAX'),
+    ('--nproc-per-node=0', VALUE, '--nproc-per-node=0', 'from 1'),
+    ('--nproc_per_node=many', VALUE, '--nproc_per_node=many', 'use a number'),
+    ('--nproc-per-node=gpu', VALUE, '--nproc-per-node=gpu', 'use a number'),
+    ('--nproc-per-node=99999', VALUE, '99999', 'from 1 to 4096'),
+    ('--node-rank=x', USAGE, "'x'", '--node-rank'),
+    ('--node-rank=1 --master-port=1', VALUE, '--node-rank=1', '0 to 0'),
+    ('--virtual-local-rank=1', USAGE, '--virtual-local-rank', "'1'"),
+    ('--numa-binding=moon', USAGE, "'moon'", 'core-complex'),
+    ('--numa-binding=node', VALUE, '--numa-binding=node', 'numactl|NVIDIA'),
+    ('--standalone=yes', USAGE, '--standalone', "'yes'"),
+    ('--rdzv-backend=pigeon', VALUE, 'pigeon', 'c10d'),
+    ('--rdzv-backend=etcd --rdzv-endpoint=h:1', VALUE, 'etcd', 'c10d'),
+    ('--rdzv-backend=etcd-v2 --rdzv-endpoint=h:1', VALUE, 'etcd-v2', 'c10d'),
+    ('--rdzv-backend=c10d --rdzv-endpoint=localhost:99999', VALUE, 'localhost:99999', '65535'),
+    ('--rdzv-backend=c10d --rdzv-endpoint=http://h:1', VALUE, 'http://h:1', 'host:port'),
+    ('--rdzv-id=a/b', VALUE, '--rdzv-id=a/b', '/'),
+    ('--rdzv-backend=c10d --rdzv-conf=join_timeout', VALUE, 'join_timeout', '='),
+    ('--rdzv-backend=c10d --rdzv-conf=join_timeout=soon', VALUE, 'soon', 'seconds|number'),
+    ('--rdzv-backend=c10d --rdzv-conf=keep_alive_interval=0', VALUE, 'keep_alive_interval', '0'),
+    ('--rdzv-backend=c10d --rdzv-conf=is_host=perhaps', VALUE, 'perhaps', 'true|false|1'),
+    ('--rdzv-backend=c10d --rdzv-conf=store_type=file', VALUE, 'store_type=file', 'leave it out|tcp|shared file'),
+    ('--local-addr=http://x', VALUE, 'http://x', 'host name'),
+    ('--master-addr=a_b:5 --master-port=1', VALUE, 'a_b:5', '--master-port'),
+    ('--master-port=65536', VALUE, '--master-port=65536', '65535'),
+    ('--master-port=x', USAGE, "'x'", '--master-port'),
+    ('-m --no-python', VALUE, '--no-python', 'leave one out'),
+    ('--run-path=1', USAGE, '--run-path', "'1'"),
+    ('--start-method=teleport', USAGE, "'teleport'", 'forkserver'),
+    ('--max-restarts=-1', VALUE, '--max-restarts=-1', '0 for no restart'),
+    ('--max-restarts=1.5', USAGE, "'1.5'", '--max-restarts'),
+    ('--max-restarts=99999999999999999999', None, '99999999999999999999', '--max-restarts'),
+    ('--monitor-interval=0', VALUE, '--monitor-interval', 'above 0'),
+    ('--monitor-interval=nan', None, 'nan', '--monitor-interval'),
+    ('--shutdown-timeout=-1', VALUE, '--shutdown-timeout=-1', '0 or more'),
+    ('--shutdown-timeout=soon', USAGE, "'soon'", '--shutdown-timeout'),
+    ('--redirects=7', VALUE, '--redirects=7', '0:3,1:1'),
+    ('--tee=0:x', VALUE, '--tee=0:x', '0:3,1:1'),
+    ('-t', USAGE, '-t', 'needs a value'),
+    ('--local-ranks-filter=a', VALUE, "'a'", '0,2'),
+    ('--logs-specs=mine', VALUE, '--logs-specs=mine', '--log-dir'),
+    ('--event-log-handler=kafka', VALUE, 'kafka', 'console'),
+    ('--print-completion=fish', USAGE, "'fish'", 'zsh'),
+    ('--worker-store=moon', USAGE, "'moon'", 'rank0'),
+    ('--nnodes=2 --worker-store=rank0', VALUE, '--worker-store=rank0', 'c10d'),
+    ('--pass-local-rank=plus', USAGE, "'plus'", 'dash'),
+    ('--nprocs-per-nod=2', USAGE, '--nprocs-per-nod', 'nproc'),
+    ('--n=1', USAGE, '--n', '--nnodes'),
+    ('--version=3', USAGE, '--version', "'3'"),
+]
+
+
+@pytest.mark.parametrize('words, code, value, cure', BAD, ids=[row[0] for row in BAD])
+def test_a_bad_value_is_named_with_its_cure(jobs, words, code, value, cure):
+    worker = jobs.sh('echo started >"$MARKS/started"')
+    jobs.folder.joinpath('-t').touch()
+    running = jobs.cpprun(*words.split(), worker) if words != '-t' else jobs.cpprun('-t')
+    got = running.done(10)
+    assert got == code or (code is None and got in (USAGE, VALUE)), running.output
+    text = running.err
+    lines = [line for line in text.splitlines() if line.startswith('cpprun: ')]
+    assert 1 <= len(lines) <= 2, text
+    if got == USAGE:
+        assert text.startswith('usage: cpprun'), text
+    else:
+        assert lines == text.splitlines(), text
+    said = '\n'.join(lines)
+    assert value in said, text
+    assert any(word in said for word in cure.split('|')), text
+    assert has_no_traces(text)
+    assert running.out == ''
+    assert not list(jobs.marks.iterdir())
+    assert not list(jobs.tmp.iterdir())
+
+
+@pytest.mark.parametrize(
+    'variable',
+    ['PET_NPROC_PER_NODE=x', 'PET_MAX_RESTARTS=x', 'PET_STANDALONE=x', 'PET_TEE=9', 'PET_NNODES=0'],
+)
+def test_a_bad_variable_is_named(jobs, variable):
+    name, value = variable.split('=')
+    running = jobs.cpprun(jobs.sh(':'), env={name: value})
+    assert running.done(10) in (USAGE, VALUE), running.output
+    assert name in running.err
+    assert value in running.err
+
+
+@pytest.mark.parametrize('name', ['absent.py', './absent', 'no/such/folder/x.py'])
+def test_a_missing_script_is_said_once(jobs, name):
+    running = jobs.cpprun('--nproc-per-node=8', name)
+    assert running.done(10) == VALUE
+    assert running.err.count(name) == 1, running.err
+    assert len(running.err.splitlines()) == 1
+    assert 'OMP_NUM_THREADS' not in running.err
+
+
+@pytest.mark.parametrize(
+    'make, named',
+    [
+        (lambda path: path.mkdir(), 'no such program, or not executable'),
+        (lambda path: path.write_bytes(b'\x7fELF junk'), 'neither a binary'),
+        (lambda path: path.write_text('#!/no/such/shell\n'), 'interpreter'),
+        (lambda path: path.write_text('text\n'), '#!'),
+    ],
+    ids=['folder', 'broken-elf', 'no-interpreter', 'no-first-line'],
+)
+def test_what_cannot_be_started_is_said_once_and_not_tried_again(jobs, make, named):
+    path = jobs.folder / 'thing'
+    make(path)
+    path.chmod(0o755)
+    running = jobs.cpprun('--nproc-per-node=4', '--max-restarts=3', '--no-python', path)
+    assert running.done(10) == VALUE, running.output
+    told = [line for line in running.err.splitlines() if str(path) in line]
+    assert len(told) == 1, running.err
+    assert any(word in told[0] for word in named.split('|')), running.err
+    assert has_no_traces(running.err)
+    assert jobs.wait_until_gone() == []
+
+
+def test_no_script_at_all_is_a_usage_error(jobs):
+    running = jobs.cpprun('--standalone')
+    assert running.done(10) == USAGE
+    assert 'usage: cpprun' in running.err
+    assert 'script' in running.err
+
+
+def test_the_module_is_said_by_python_and_the_exit_code_is_ours(jobs):
+    running = jobs.cpprun('-m', 'no_such_module_of_ours')
+    assert running.done(20) == 1
+    assert 'no_such_module_of_ours' in running.err
+
+
+@pytest.mark.parametrize('name', ['SIGNOPE', 'SIGKILL', '15'])
+def test_a_signal_that_cannot_be_handled_is_warned_about_as_under_torchrun(jobs, name):
+    running = jobs.cpprun(f'--signals-to-handle={name}', jobs.sh(':'))
+    assert running.done(20) == 0, running.output
+    assert name in running.err
+
+
+@pytest.mark.parametrize('place', ['x:y', '127.0.0.1:99999', 'http://x'])
+def test_cpprunctl_refuses_bad_places(jobs, place):
+    running = jobs.start(BIN / 'cpprunctl', 'serve', '--listen', place, is_split=True)
+    assert running.done(10) in (VALUE, USAGE), running.output
+    assert place in running.err
+    assert has_no_traces(running.err)

@@ -1,0 +1,182 @@
+"""Starts launchers for tests, with a deadline for everything and no process left.
+
+CPPRUN_BIN is the folder with cpprun and cpprunctl (default build/check/bin); Python workers run in
+the project's .venv.
+"""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+import uuid
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin')).resolve()
+
+
+def poll(condition, seconds=20, what='the condition'):
+    """What `condition` returns, as soon as that is true; the test fails after `seconds`."""
+    end = time.monotonic() + seconds
+    while not (got := condition()):
+        if time.monotonic() > end:
+            text = what() if callable(what) else what
+            pytest.fail(f'not within {seconds} s: {text}')
+        time.sleep(0.01)
+    return got
+
+
+def read_bytes(path):
+    """b'' for what is gone or may not be read."""
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError:
+        return b''
+
+
+def state_of(pid):
+    """One letter; '' if there is no such process."""
+    stat = read_bytes(f'/proc/{pid}/stat')
+    return stat.rsplit(b')', 1)[1].split()[0].decode() if stat else ''
+
+
+def is_alive(pid):
+    return state_of(pid) not in ('', 'Z', 'X')
+
+
+def kill(pid, number=signal.SIGKILL):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+class Running:
+    """One launcher. Its stdout and stderr go to files that can be read while it runs: to one, or,
+    if `is_split`, to two."""
+
+    def __init__(self, command, folder, path, env, is_split=False, **options):
+        self.command = command
+        self.out_path = path
+        self.err_path = path.with_name(path.name + '-err') if is_split else path
+        self.started_at = time.monotonic()
+        with open(self.out_path, 'wb') as out, open(self.err_path, 'ab') as err:
+            streams = {'stdout': out, 'stderr': err, 'stdin': subprocess.DEVNULL}
+            self.process = subprocess.Popen(
+                command, **{'cwd': folder, 'env': env, **streams, **options}
+            )
+        self.pid = self.process.pid
+
+    @property
+    def out(self):
+        return self.out_path.read_text(errors='replace')
+
+    @property
+    def err(self):
+        return self.err_path.read_text(errors='replace')
+
+    @property
+    def output(self):
+        return self.out if self.out_path == self.err_path else self.out + self.err
+
+    @property
+    def seconds(self):
+        return time.monotonic() - self.started_at
+
+    def find(self, pattern):
+        return re.search(pattern, self.output, re.MULTILINE)
+
+    def wait_for(self, pattern, seconds=60):
+        """The match of `pattern` in the output, as soon as it is there."""
+
+        def look():
+            has_ended = self.process.poll() is not None
+            match = self.find(pattern)
+            assert match or not has_ended, f'ended without {pattern!r}:\n{self.output}'
+            return match
+
+        return poll(look, seconds, lambda: f'{pattern!r} in:\n{self.output}')
+
+    def wait_for_all(self, pattern, count, seconds=60):
+        """All matches, as soon as there are `count`."""
+
+        def look():
+            found = re.findall(pattern, self.output, re.MULTILINE)
+            return found if len(found) >= count else None
+
+        return poll(look, seconds, lambda: f'{count} times {pattern!r} in:\n{self.output}')
+
+    def done(self, seconds=90):
+        """Exit code; the test fails if it takes longer."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f'still running after {seconds} s:\n{self.output}')
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def worker(self, rank):
+        """Process id of the newest worker of this rank, as digits_ddp.py prints it."""
+        return int(re.findall(rf'\[rank {rank}\] started as process (\d+)', self.output)[-1])
+
+
+class Launches:
+    """Starts programs in `folder`; knows all their processes, however far they ran, by a tag."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.outputs = folder
+        self.tag = f'TEST_TAG={uuid.uuid4().hex}'
+        self.started = []
+
+    def env(self, extra=None):
+        env = {k: v for k, v in os.environ.items() if not k.startswith(('PET_', 'CPPRUN_'))}
+        env.pop('OMP_NUM_THREADS', None)
+        env['PATH'] = f'{BIN}:{ROOT / ".venv" / "bin"}:{env["PATH"]}'
+        name, value = self.tag.split('=')
+        return {**env, name: value, **(extra or {})}
+
+    def start(self, *command, env=None, **options):
+        command = [str(word) for word in command]
+        output = self.outputs / f'output-{len(self.started)}'
+        options = {'folder': self.folder, 'env': self.env(env), **options}
+        running = Running(command, path=output, **options)
+        self.started.append(running)
+        return running
+
+    def run(self, *command, seconds=90, env=None, **options):
+        """Exit code and output of a program that ends."""
+        running = self.start(*command, env=env, **options)
+        return running.done(seconds), running.output
+
+    def alive(self):
+        """Process ids of everything that carries the tag, zombies apart."""
+        found = []
+        for path in pathlib.Path('/proc').glob('[0-9]*'):
+            if self.tag.encode() in read_bytes(path / 'environ').split(b'\0'):
+                found.append(int(path.name))
+        return found
+
+    def wait_until_gone(self, seconds=1.0):
+        """What is alive after that time, at best nothing."""
+        end = time.monotonic() + seconds
+        while self.alive() and time.monotonic() < end:
+            time.sleep(0.02)
+        return self.alive()
+
+    def close(self):
+        for pid in self.alive():
+            kill(pid)
+        for running in self.started:
+            running.process.kill()
+            running.process.wait()
+
+
+def skip_unless_built():
+    if not os.access(BIN / 'cpprun', os.X_OK):
+        shown = BIN.relative_to(ROOT) if ROOT in BIN.parents else BIN
+        pytest.skip(f'cpprun is not built in {shown}')
