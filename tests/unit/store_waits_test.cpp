@@ -19,12 +19,12 @@ TEST_F(StoreTest, EveryWayOfWritingWakes) {
     std::function<void()> write;
   };
   for (const Way& way :
-       std::vector<Way>{{"set", [&] { set(1, "/set", "1"); }},
-                        {"add", [&] { number(1, Op::Add, "/add", 1); }},
-                        {"append", [&] { write(1, Op::Append, "/append", "1"); }},
-                        {"compare_set", [&] { compare_set("/compare_set", "", "1"); }},
-                        {"push", [&] { write(1, Op::QueuePush, "/push", "1"); }}}) {
-    EXPECT_EQ(list(2, Op::Wait, {"/" + std::string(way.name)}), "") << way.name;
+       std::vector<Way>{{"/set", [&] { set(1, "/set", "1"); }},
+                        {"/add", [&] { number(1, Op::Add, "/add", 1); }},
+                        {"/append", [&] { write(1, Op::Append, "/append", "1"); }},
+                        {"/compare_set", [&] { compare_set("/compare_set", "", "1"); }},
+                        {"/push", [&] { write(1, Op::QueuePush, "/push", "1"); }}}) {
+    EXPECT_EQ(list(2, Op::Wait, {way.name}), "") << way.name;
     way.write();
     EXPECT_EQ(heard(2), "b0") << way.name;
   }

@@ -54,10 +54,10 @@ std::vector<std::string> one_of_each() {
 }
 
 std::string show(const Command& c) {
-  std::string text = std::string(name(c.op)) + " " + std::string(c.key) + "=" +
-                     std::string(c.value) + "~" + std::string(c.expected) + "#" +
-                     std::to_string(c.number);
-  for (std::string_view item : c.items) text += "|" + std::string(item);
+  std::string text = name(c.op);
+  text.append(" ").append(c.key).append("=").append(c.value).append("~").append(c.expected);
+  text.append("#").append(std::to_string(c.number));
+  for (std::string_view item : c.items) text.append("|").append(item);
   return text;
 }
 
