@@ -44,7 +44,7 @@ void Coordinator::on_connected(SessionId session, SessionFacts facts) {
 void Coordinator::refuse(SessionId session, const std::string& why, Effects& effects) const {
   effects.push_back(Note{Note::Level::Info, "refused", why});
   effects.push_back(Send{session, control::Refused{why}});
-  effects.push_back(Close{session, false});
+  effects.emplace_back(Close{session, false});
 }
 
 void Coordinator::on_message(Instant now, SessionId id, const control::AgentMessage& message,

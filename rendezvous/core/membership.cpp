@@ -85,7 +85,7 @@ void Membership::on_register(Instant now, SessionId session, const control::Hell
   auto it = nodes_.find(hello.node.incarnation);
   if (Status ok = admit(it == nodes_.end() ? nullptr : &it->second, hello, message); !ok) {
     effects.push_back(Send{session, control::Refused{ok.error().text}});
-    effects.push_back(Close{session, false});
+    effects.emplace_back(Close{session, false});
     return;
   }
   Node& node = take_in(now, session, hello, message, facts, effects);
@@ -107,7 +107,7 @@ Node& Membership::take_in(Instant now, SessionId session, const control::Hello& 
   }
   if (node.session) {  // the newer connection counts (R4)
     sessions_.erase(*node.session);
-    effects.push_back(Close{*node.session, true});
+    effects.emplace_back(Close{*node.session, true});
   }
   node.id = hello.node;
   node.connection = hello.connection;
@@ -355,7 +355,7 @@ void Membership::end_leases(Instant now, Effects& effects) {
     std::string why = "nothing was heard from " + node.id.name + " for " +
                       std::to_string(static_cast<int64_t>(to_seconds(terms_.lease))) + " s";
     effects.push_back(Note{Note::Level::Warning, "node_lost", why});
-    if (node.session) effects.push_back(Close{*node.session, true});
+    if (node.session) effects.emplace_back(Close{*node.session, true});
     node_is_gone(incarnation, StopCause::NodeLost, why, effects);
   }
 }
