@@ -1,0 +1,56 @@
+"""A worker that says who it is and then does what it is told. Standard library only.
+
+It writes one record to $NODES_DIR and looks for orders beside it: a file `say-<pid>`, `say-node-<n>`,
+`say-round-<r>` or `say-all` with an exit code. $NODES_STUBBORN=1: SIGTERM is ignored. The record
+lists every worker of an older round that was still alive when this one began.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+
+def is_alive(pid):
+    try:
+        with open(f'/proc/{pid}/stat', 'rb') as stat:
+            return stat.read().rsplit(b')', 1)[1].split()[0] not in (b'Z', b'X')
+    except OSError:
+        return False
+
+
+def older_ones(folder, job, round_number):
+    """Records are named by job, round and pid, so that nothing has to be opened."""
+    for name in os.listdir(folder):
+        parts = name.split('.')
+        if parts[0] == 'w' and parts[1] == job and int(parts[2]) < round_number:
+            yield int(parts[3])
+
+
+def main():
+    begun = time.monotonic()
+    folder, env = os.environ['NODES_DIR'], dict(os.environ)
+    job, round_number, pid = env['TORCHELASTIC_RUN_ID'], int(env['CPPRUN_ROUND']), os.getpid()
+    if env.get('NODES_STUBBORN') == '1':
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    overlap = [p for p in older_ones(folder, job, round_number) if is_alive(p)]
+    record = {'t': begun, 'pid': pid, 'env': env, 'overlap': overlap}
+    path = os.path.join(folder, f'w.{job}.{round_number}.{pid}')
+    with open(os.path.join(folder, f'tmp.{pid}'), 'w', encoding='utf-8') as out:
+        json.dump(record, out)
+    os.rename(out.name, path)
+
+    orders = [os.path.join(folder, f'say-{who}') for who in
+              (pid, f'node-{env["NODES_NODE"]}', f'round-{job}-{round_number}', 'all')]
+    end = begun + 120
+    while time.monotonic() < end:
+        for order in orders:
+            if os.path.exists(order):
+                with open(order, encoding='utf-8') as what:
+                    sys.exit(int(what.read()))
+        time.sleep(0.02)
+    sys.exit(99)
+
+
+main()

@@ -1,0 +1,296 @@
+"""Rounds over several agents: when they form, who gets which rank, how they restart and end."""
+
+import signal
+import time
+
+from nodes import Job, cluster, wait_for  # noqa: F401
+
+# ---------------------------------------------------------------- forming
+
+
+def test_mixed_nodes_share_ranks_and_one_master(cluster):
+    """Three nodes with 1, 2 and 3 workers and two roles."""
+    job = Job(cluster, 3)
+    for node, nproc, role in ((0, 1, 'reader'), (1, 2, 'trainer'), (2, 3, 'reader')):
+        job.agent(node, f'--role={role}', nproc=nproc)
+    world = cluster.world(0, 1, 2)
+    assert [w.rank for w in world] == list(range(6))
+    for name in ('MASTER_ADDR', 'MASTER_PORT', 'CPPRUN_STORE'):
+        assert len({w.env[name] for w in world}) == 1
+    by_role = {}
+    for w in world:
+        assert int(w.env['LOCAL_WORLD_SIZE']) == w.node + 1
+        assert w.env['GROUP_WORLD_SIZE'] == '3'
+        by_role.setdefault(w.env['ROLE_NAME'], []).append(
+            (int(w.env['ROLE_RANK']), int(w.env['ROLE_WORLD_SIZE'])))
+    assert by_role == {'reader': [(i, 4) for i in range(4)], 'trainer': [(0, 2), (1, 2)]}
+    cluster.say(0)
+    [a.ends(0) for a in cluster.agents]
+
+
+def test_lone_node_of_a_range_starts_after_a_second_of_quiet(cluster):
+    job = Job(cluster, '1:3')
+    agent = job.agent(0)
+    world = cluster.world(0)
+    assert world.begun - agent.started > 0.9
+    cluster.say(0)
+    agent.ends(0)
+
+
+def test_given_last_call_is_waited_for_and_takes_in_who_comes(cluster):
+    job = Job(cluster, '1:4', last_call_timeout=3)
+    first = job.host(0)
+    second = job.agent(1)
+    world = cluster.world(0, 1)
+    assert len(cluster.worlds()) == 1 and world.begun - first.started > 2.9
+    cluster.say(0)
+    [a.ends(0) for a in (first, second)]
+
+
+def test_with_max_nodes_nobody_waits_for_the_last_call(cluster):
+    job = Job(cluster, '1:2', last_call_timeout=600)
+    job.agents(0, 1)
+    cluster.world(0, 1, seconds=15)
+    cluster.say(0)
+    [a.ends(0) for a in cluster.agents]
+
+
+def test_below_min_nothing_starts_and_the_join_timeout_ends_it(cluster):
+    job = Job(cluster, '2:3', join_timeout=2)
+    agent = job.agent(0).ends(1)
+    assert not cluster.workers()
+    assert 'timed out after 2 s' in agent.err() and '1 of at least 2 nodes' in agent.err()
+
+
+def test_waiting_below_min_is_said_every_minute(cluster):
+    """The minute is made short by a variable for tests."""
+    job = Job(cluster, '2:3', join_timeout=3)
+    agent = job.agent(0, CPPRUN_TEST_MINUTE='0.5').ends(1)
+    said = agent.err().count('waiting: 1 of at least 2 nodes are here (at most 3)')
+    assert 3 <= said <= 6, agent.story()
+
+
+def test_a_member_lost_while_forming_is_not_counted(cluster):
+    """The coordinator's host waits with two others, one of which is killed; two more make it."""
+    job = Job(cluster, 4)
+    job.host(0)
+    job.agents(1, 2)
+    job.wait_members(3)
+    cluster.agents[2].send(signal.SIGKILL)
+    job.wait_members(2)
+    job.agents(3, 4)
+    world = cluster.world(0, 1, 3, 4)
+    assert len(cluster.worlds()) == 1 and len(world) == 4
+    cluster.say(0)
+    [a.ends(0) for a in cluster.agents if a.node != 2]
+
+
+# ---------------------------------------------------------------- ranks, restarts, budget
+
+
+def test_ranks_stay_and_the_restart_count_is_the_jobs(cluster):
+    job = Job(cluster, 3, restarts=2)
+    job.agents(0, 1, 2, nproc=2)
+    first = cluster.world(0, 1, 2)
+    cluster.say(1, first[3])
+    second = cluster.world(0, 1, 2, after=first)
+    assert second.ranks == first.ranks and second.restarts == [1]
+    cluster.say(1, second[0])
+    third = cluster.world(0, 1, 2, after=second)
+    assert third.ranks == first.ranks and third.restarts == [2]
+    assert not any(w.alive() for w in [*first, *second])
+    assert len({w.master for w in (first, second, third)}) == 3, 'a fresh port each round'
+    cluster.say(0)
+    [a.ends(0) for a in cluster.agents]
+
+
+def test_budget_is_one_for_all_nodes(cluster):
+    """One restart for the job: node 0 fails, then node 1 fails, and both end with 1."""
+    job = Job(cluster, 2, restarts=1)
+    agents = job.agents(0, 1)
+    first = cluster.world(0, 1)
+    cluster.say(5, first.of(0)[0])
+    second = cluster.world(0, 1, after=first)
+    cluster.say(6, second.of(1)[0])
+    for agent in agents:
+        agent.ends(1)
+        assert 'estarts used: 1 of 1' in agent.err(), agent.story()
+    assert len(cluster.worlds()) == 2
+
+
+def test_failures_of_several_nodes_in_one_round_cost_one_restart(cluster):
+    job = Job(cluster, 3, restarts=1)
+    job.agents(0, 1, 2)
+    first = cluster.world(0, 1, 2)
+    cluster.say(1, f'round-{job.run_id}-{first.round}')
+    second = cluster.world(0, 1, 2, after=first)
+    assert second.restarts == [1]
+    cluster.say(0)
+    [a.ends(0) for a in cluster.agents]
+
+
+# ---------------------------------------------------------------- ending together
+
+
+def test_nobody_leaves_before_all_are_done(cluster):
+    job = Job(cluster, 2)
+    first, second = job.agents(0, 1)
+    cluster.world(0, 1)
+    cluster.say(0, 'node-1')
+    wait_for(lambda: 'done' in {n['state'] for n in job.status()['nodes']}, job.status)
+    assert first.running() and second.running()
+    cluster.say(0, 'node-0')
+    [a.ends(0) for a in (first, second)]
+
+
+def test_failure_after_anothers_success_ends_both(cluster):
+    job = Job(cluster, 2)
+    agents = job.agents(0, 1)
+    cluster.world(0, 1)
+    cluster.say(0, 'node-1')
+    wait_for(lambda: 'done' in {n['state'] for n in job.status()['nodes']}, job.status)
+    cluster.say(3, 'node-0')
+    for agent in agents:
+        agent.ends(1)
+
+
+def test_a_done_nodes_work_is_repeated_after_a_failure(cluster):
+    job = Job(cluster, 2, restarts=1)
+    agents = job.agents(0, 1)
+    first = cluster.world(0, 1)
+    cluster.say(0, first.of(1)[0])
+    wait_for(lambda: 'done' in {n['state'] for n in job.status()['nodes']}, job.status)
+    cluster.say(3, first.of(0)[0])
+    second = cluster.world(0, 1, after=first)
+    assert second.restarts == [1]
+    cluster.say(0)
+    [a.ends(0) for a in agents]
+
+
+def test_a_node_killed_after_its_success_takes_nothing_away(cluster):
+    job = Job(cluster, 2)
+    first, second = job.host(0), job.agent(1)
+    world = cluster.world(0, 1)
+    cluster.say(0, 'node-1')
+    wait_for(lambda: 'done' in {n['state'] for n in job.status()['nodes']}, job.status)
+    second.send(signal.SIGKILL)
+    job.wait_members(1)
+    assert world.of(0)[0].alive()
+    cluster.say(0)
+    first.ends(0)
+    assert len(cluster.worlds()) == 1
+
+
+def test_sigterm_to_all_agents_at_once(cluster):
+    job = Job(cluster, 4)
+    agents = job.agents(0, 1, 2, 3, nproc=2)
+    world = cluster.world(0, 1, 2, 3)
+    for agent in agents:
+        agent.send(signal.SIGTERM)
+    for agent in agents:
+        agent.ends(128 + signal.SIGTERM, seconds=10)
+    assert not any(w.alive() for w in world)
+
+
+# ---------------------------------------------------------------- spares and growth
+
+
+def test_spare_waits_undisturbing_and_ends_with_the_job(cluster):
+    job = Job(cluster, 2, join_timeout=2)
+    job.host(0)
+    job.agent(1)
+    world = cluster.world(0, 1)
+    spare = job.agent(2, LOGLEVEL='INFO').says('this node is a spare')
+    job.wait_members(3)
+    wait_for(lambda: time.monotonic() > spare.started + 2.5, 'the join timeout to pass')
+    assert spare.running() and all(w.alive() for w in world)
+    cluster.say(0)
+    [a.ends(0) for a in cluster.agents]
+    assert len(cluster.worlds()) == 1
+
+
+def test_spare_takes_the_place_of_a_lost_node_at_the_end_of_the_line(cluster):
+    job = Job(cluster, 3, last_call_timeout=600)
+    job.host(0)
+    job.agents(1, 2)
+    first = cluster.world(0, 1, 2)
+    job.agent(3)
+    job.wait_members(4)
+    middle = next(n for n, group in first.ranks.items() if group == 1 and n != 0) \
+        if first.ranks[0] != 1 else next(n for n in (1, 2) if first.ranks[n] == 0)
+    cluster.agents[middle].send(signal.SIGKILL)
+    rest = sorted({0, 1, 2} - {middle})
+    second = cluster.world(*rest, 3, after=first, seconds=10)
+    assert second.ranks[3] == 2, 'who was there before comes first'
+    assert (first.ranks[rest[0]] < first.ranks[rest[1]]) == (
+        second.ranks[rest[0]] < second.ranks[rest[1]])
+    assert second.restarts == [0]
+    cluster.say(0)
+    [a.ends(0) for a in cluster.agents if a.node != middle]
+
+
+def test_growth_is_at_once_first_and_bundled_then(cluster):
+    """The first newcomer restarts the world; the next two are taken in together, 3 s later."""
+    job = Job(cluster, '1:4', scale_up_interval=3)
+    job.host(0)
+    lone = cluster.world(0)
+    newcomer = job.agent(1)
+    two = cluster.world(0, 1, after=lone)
+    assert two.begun - newcomer.started < 2.5
+    job.agents(2, 3)
+    four = cluster.world(0, 1, 2, 3, after=two, seconds=15)
+    assert four.begun - two.begun > 2.5
+    assert [w.nodes for w in cluster.worlds()] == [[0], [0, 1], [0, 1, 2, 3]]
+    assert four.ranks[0] == 0 and four.ranks[1] == 1 and four.restarts == [0]
+    cluster.say(0)
+    [a.ends(0) for a in cluster.agents]
+
+
+def test_rounds_after_the_first_know_no_last_call(cluster):
+    job = Job(cluster, '1:3', restarts=1, last_call_timeout=2)
+    job.host(0)
+    job.agent(1)
+    first = cluster.world(0, 1)
+    job.conf['last_call_timeout'] = 600
+    cluster.agents[1].send(signal.SIGTERM)
+    second = cluster.world(0, after=first)
+    cluster.say(1, second[0])
+    third = cluster.world(0, after=second)
+    assert third.begun - second.begun < 1.9
+    cluster.say(0)
+    cluster.agents[0].ends(0)
+    cluster.agents[1].ends(128 + signal.SIGTERM)
+
+
+# ---------------------------------------------------------------- at the same moment
+
+
+def test_a_failure_in_the_moment_in_which_a_node_joins(cluster):
+    """Whatever comes first: one world after it, one restart at most, nobody left out."""
+    for go in range(3):
+        job = Job(cluster, '1:2', restarts=1, run_id=f'moment{go}')
+        job.host(0)
+        lone = cluster.world(0, job=job.run_id)
+        job.agent(1)
+        cluster.say(1, lone[0])
+        both = cluster.world(0, 1, job=job.run_id)
+        assert both.restarts in ([0], [1])
+        cluster.say(0, f'round-{job.run_id}-{both.round}')
+        [a.ends(0) for a in cluster.agents[-2:]]
+
+
+def test_an_agent_that_joins_and_leaves_in_a_loop(cluster):
+    """Each time as another agent. The job goes on; growth is bundled, so few rounds are lost."""
+    job = Job(cluster, '1:2', scale_up_interval=600)
+    first = job.host(0)
+    cluster.world(0)
+    for go in range(6):
+        visitor = job.agent(1)
+        job.wait_members(2)
+        visitor.send(signal.SIGTERM if go % 2 else signal.SIGKILL)
+        visitor.popen.wait(10)
+        job.wait_members(1)
+    wait_for(lambda: job.status()['phase'] == 'running', job.status)
+    assert job.status()['round'] <= 4 and job.status()['restarts_used'] == 0
+    cluster.say(0)
+    first.ends(0)
