@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <vector>
@@ -15,6 +16,7 @@ namespace cpprun {
 namespace {
 
 constexpr int kDepth = 8;            // nested jobs; deeper ones are left to their owners
+constexpr int kRemoveTries = 1'000;  // 0.1 ms apart; usually the first one does it
 constexpr size_t kTokenPrefix = 16;  // enough of the token to be unique on a machine
 
 bool lists(std::string_view commas, std::string_view word) {
@@ -100,7 +102,13 @@ std::optional<Cgroup> Cgroup::make(const std::string& token) {
 }
 
 Cgroup::~Cgroup() {
-  if (folder_.is_open()) remove_cgroup(AT_FDCWD, path_.c_str(), kDepth);
+  if (!folder_.is_open()) return;
+  // A process that has been reaped may still be on its way out of the kernel, and counts until it
+  // is gone.
+  const timespec pause{0, 100'000};
+  for (int i = 0; i < kRemoveTries && !remove_cgroup(AT_FDCWD, path_.c_str(), kDepth); ++i) {
+    ::nanosleep(&pause, nullptr);
+  }
 }
 
 bool Cgroup::kill() {
