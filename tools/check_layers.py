@@ -18,12 +18,19 @@ import cpp_source
 ARROWS = {
     'common': set(),
     'common/log': {'common'},
+    'common/holder': {'common'},
     'rendezvous/protocol': {'common'},
     'rendezvous/core': {'common', 'rendezvous/protocol'},
-    'rendezvous/server': {'common', 'common/log', 'rendezvous/protocol', 'rendezvous/core'},
+    'rendezvous/server': {
+        'common',
+        'common/log',
+        'common/holder',
+        'rendezvous/protocol',
+        'rendezvous/core',
+    },
     'rendezvous/client': {'common', 'common/log', 'rendezvous/protocol'},
     'agent/core': {'common', 'rendezvous/protocol'},
-    'agent/process': {'common', 'common/log'},
+    'agent/process': {'common', 'common/log', 'common/holder'},
     'agent/daemon': {
         'common',
         'common/log',

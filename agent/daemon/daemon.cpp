@@ -25,6 +25,7 @@
 #include "agent/process/log_folder.hpp"
 #include "agent/process/port_reservation.hpp"
 #include "agent/process/process_host.hpp"
+#include "agent/process/standard_streams.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
 #include "rendezvous/client/control_client.hpp"
@@ -328,6 +329,7 @@ AgentDaemon::AgentDaemon(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 AgentDaemon::~AgentDaemon() = default;
 
 Result<std::unique_ptr<AgentDaemon>> AgentDaemon::make(AgentConfig config) {
+  fill_standard_streams();  // before the loop opens its descriptors
   auto impl = std::make_unique<Impl>(std::move(config));
   if (Status ok = impl->prepare(); !ok) return ok.error();
   return std::unique_ptr<AgentDaemon>(new AgentDaemon(std::move(impl)));

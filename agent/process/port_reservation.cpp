@@ -11,9 +11,8 @@
 
 #include <utility>
 
-#include "agent/process/proc_files.hpp"
 #include "agent/process/unique_fd.hpp"
-#include "common/text.hpp"
+#include "common/holder/port_holder.hpp"
 
 namespace cpprun {
 namespace {
@@ -48,12 +47,6 @@ UniqueFd take_name(uint16_t port) {
   if (!socket.is_open() || ::bind(socket.get(), address, name.size) < 0) return UniqueFd();
   ::listen(socket.get(), kAskers);  // so that its holder can be asked for
   return socket;
-}
-
-std::string describe_process(int pid) {
-  std::string program = read_small_file("/proc/" + std::to_string(pid) + "/comm");
-  while (program.ends_with('\n')) program.pop_back();
-  return "pid " + std::to_string(pid) + (program.empty() ? "" : " (" + program + ")");
 }
 
 std::string name_holder(uint16_t port) {
@@ -112,34 +105,6 @@ Error refused_error(uint16_t port, int error) {
   return system_error("cannot reserve port " + std::to_string(port), error);
 }
 
-// Inode of the socket that listens on the port, from /proc/net/tcp or tcp6; "" if none does.
-std::string listening_inode(const std::string& table, uint16_t port) {
-  for (const std::string& line : text::split(read_small_file(table), '\n')) {
-    std::vector<std::string> words;
-    for (std::string& word : text::split(line, ' ')) {
-      if (!word.empty()) words.push_back(std::move(word));
-    }
-    constexpr size_t kLocal = 1, kState = 3, kInode = 9;
-    if (words.size() <= kInode || words[kState] != "0A") continue;
-    const size_t colon = words[kLocal].rfind(':');
-    if (colon == std::string::npos) continue;
-    if (::strtol(words[kLocal].c_str() + colon + 1, nullptr, 16) == port) return words[kInode];
-  }
-  return "";
-}
-
-bool holds_socket(const std::string& fd_folder, const std::string& link) {
-  UniqueFd folder(::open(fd_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  bool is_found = false;
-  if (!folder.is_open()) return false;
-  for_each_entry(folder.get(), [&](const char* name, bool) {
-    char target[64];
-    const ssize_t size = ::readlinkat(folder.get(), name, target, sizeof target);
-    is_found |= size > 0 && std::string_view(target, static_cast<size_t>(size)) == link;
-  });
-  return is_found;
-}
-
 }  // namespace
 
 Result<PortReservation> PortReservation::make(std::optional<uint16_t> port) {
@@ -177,24 +142,6 @@ PortReservation::~PortReservation() {
 void PortReservation::drop() {
   if (socket_ >= 0) ::close(socket_);
   if (name_ >= 0) ::close(name_);
-}
-
-std::string port_holder(uint16_t port) {
-  std::string inode = listening_inode("/proc/net/tcp", port);
-  if (inode.empty()) inode = listening_inode("/proc/net/tcp6", port);
-  if (inode.empty()) return "";
-  const std::string link = "socket:[" + inode + "]";
-  UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  std::string holder;
-  if (!proc.is_open()) return "";
-  for_each_entry(proc.get(), [&](const char* name, bool) {
-    const auto pid = text::parse_int(name);
-    if (!holder.empty() || !pid) return;
-    if (holds_socket(std::string("/proc/") + name + "/fd", link)) {
-      holder = describe_process(static_cast<int>(*pid));
-    }
-  });
-  return holder;
 }
 
 }  // namespace cpprun

@@ -36,8 +36,4 @@ class PortReservation {
   int name_ = -1;    // abstract unix socket
 };
 
-// "pid 4711 (python3)" for the process that listens on `port`, as far as /proc shows it; "" if it
-// does not.
-std::string port_holder(uint16_t port);
-
 }  // namespace cpprun

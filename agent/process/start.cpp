@@ -8,18 +8,12 @@
 #include <algorithm>
 
 #include "agent/process/host_impl.hpp"
+#include "agent/process/standard_streams.hpp"
 #include "common/check.hpp"
 #include "common/limits.hpp"
 
 namespace cpprun {
 namespace {
-
-// A descriptor of ours must never get a number that means stdin, stdout or stderr.
-void fill_standard_streams() {
-  for (int fd = 0; fd < 3; ++fd) {
-    if (::fcntl(fd, F_GETFD) < 0) CPPRUN_CHECK(::open("/dev/null", O_RDWR) == fd);
-  }
-}
 
 bool is_out_of_descriptors(const Error& error) {
   return error.text.find(system_error("", EMFILE).text.substr(2)) != std::string::npos;

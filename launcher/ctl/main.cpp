@@ -5,6 +5,7 @@
 
 #include "common/limits.hpp"
 #include "common/log/log.hpp"
+#include "common/text.hpp"
 #include "launcher/ctl/serve.hpp"
 
 namespace {
@@ -12,7 +13,7 @@ namespace {
 constexpr int kUsage = 2;
 
 int fail(const cpprun::Error& error) {
-  cpprun::log::error(error.text);
+  for (const std::string& line : cpprun::text::split(error.text, '\n')) cpprun::log::error(line);
   return cpprun::exit_code(error);
 }
 

@@ -92,6 +92,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     pending_.assign(std::begin(control::kMagic), std::end(control::kMagic));
     input_.clear();
     is_welcomed_ = false;
+    connected_at_ = std::chrono::steady_clock::now();
     if (!is_own_) watch_for_welcome();
     read();
     error_code ignored;
@@ -112,6 +113,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     timer_.expires_after(limits::kHelloTimeout);
     timer_.async_wait([self = shared_from_this()](error_code error) {
       if (error || self->is_welcomed_ || !self->socket_) return;
+      if (!self->trouble_since_) self->trouble_since_ = self->connected_at_;
       self->say_trouble(
           "what listens there does not speak cpprun's protocol (a torchrun agent, or torch's "
           "TCPStore?)");
@@ -248,6 +250,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   bool is_reset_ = false;
   std::function<void()> on_gone_;
 
+  std::chrono::steady_clock::time_point connected_at_;
   std::optional<std::chrono::steady_clock::time_point> trouble_since_;
   std::optional<std::chrono::steady_clock::time_point> said_at_;
   std::string last_trouble_;

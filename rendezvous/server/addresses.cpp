@@ -11,6 +11,8 @@
 #include <cstring>
 #include <optional>
 
+#include "common/holder/port_holder.hpp"
+
 namespace cpprun {
 namespace {
 
@@ -87,14 +89,14 @@ int listen_at(Place place, uint16_t port, bool is_dual, std::string& why) {
 }
 
 Error cannot_listen(const Endpoint& endpoint, const std::string& why) {
-  return Error{
-      ErrorKind::System,
-      "The server socket has failed to listen on any local network address. "
-      "port: " +
-          std::to_string(endpoint.port) +
-          ", host: " + (endpoint.host.empty() ? "(all)" : endpoint.host) + ", reason: " + why +
-          "\nchoose another port (0 takes a free one), or find its user with: ss -ltnp 'sport = :" +
-          std::to_string(endpoint.port) + "'"};
+  const std::string port = std::to_string(endpoint.port);
+  const std::string holder = port_holder(endpoint.port);
+  const std::string user = holder.empty() ? "find its user with: ss -ltnp 'sport = :" + port + "'"
+                                          : "end its user: " + holder;
+  return Error{ErrorKind::System,
+               "The server socket has failed to listen on any local network address. port: " +
+                   port + ", host: " + (endpoint.host.empty() ? "(all)" : endpoint.host) +
+                   ", reason: " + why + "\nchoose another port (0 takes a free one), or " + user};
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "agent/process/log_folder.hpp"
 #include "agent/process/port_reservation.hpp"
 #include "agent/process/unique_fd.hpp"
+#include "common/holder/port_holder.hpp"
 #include "tests/support/process_fixture.hpp"
 
 namespace cpprun::testing {

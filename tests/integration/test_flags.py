@@ -30,7 +30,7 @@ BAD = [
     ('--rdzv-backend=c10d --rdzv-conf=join_timeout=soon', VALUE, 'soon', 'seconds|number'),
     ('--rdzv-backend=c10d --rdzv-conf=keep_alive_interval=0', VALUE, 'keep_alive_interval', '0'),
     ('--rdzv-backend=c10d --rdzv-conf=is_host=perhaps', VALUE, 'perhaps', 'true|false|1'),
-    ('--rdzv-backend=c10d --rdzv-conf=store_type=file', VALUE, 'store_type=file', 'leave it out|tcp|shared file'),
+    ('--rdzv-backend=c10d --rdzv-conf=store_type=file', VALUE, 'store_type=file', 'leave|tcp'),
     ('--local-addr=http://x', VALUE, 'http://x', 'host name'),
     ('--master-addr=a_b:5 --master-port=1', VALUE, 'a_b:5', '--master-port'),
     ('--master-port=65536', VALUE, '--master-port=65536', '65535'),

@@ -1,0 +1,140 @@
+"""A port that is taken: said at once, with its number and its holder."""
+
+import socket
+import time
+
+import pytest
+from conftest import BIN, free_port, has_no_traces
+
+
+def listener(port, host='127.0.0.1', family=socket.AF_INET):
+    made = socket.socket(family)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind((host, port))
+    made.listen()
+    return made
+
+
+def stranger(jobs, port):
+    """A process of its own that listens at the port; its pid."""
+    code = (
+        'import os, signal, socket\n'
+        's = socket.socket()\n'
+        's.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n'
+        f's.bind(("0.0.0.0", {port}))\ns.listen()\n'
+        'print("listening", flush=True)\nsignal.pause()'
+    )
+    running = jobs.start(jobs.script(code, '/usr/bin/env python3'))
+    running.wait_for('listening')
+    return running.pid
+
+
+def expect_refused(running, port, *words):
+    assert running.done(10) == 1, running.output
+    assert running.seconds < 2, running.output
+    assert str(port) in running.err
+    for word in words:
+        assert str(word) in running.err, running.err
+    assert len(running.err.splitlines()) <= 2
+    assert has_no_traces(running.err)
+
+
+def test_a_master_port_that_a_stranger_has(jobs):
+    port = free_port()
+    holder = stranger(jobs, port)
+    running = jobs.cpprun(f'--master-port={port}', jobs.sh('echo x >"$MARKS/started"'))
+    expect_refused(running, port, holder, '--master-port')
+    assert not (jobs.marks / 'started').exists()
+
+
+def test_a_master_port_that_another_cpprun_keeps(jobs):
+    port = free_port()
+    first = jobs.cpprun(f'--master-port={port}', jobs.sh('echo up >"$MARKS/up"; exec sleep 60'))
+    jobs.mark('up')
+    second = jobs.cpprun(f'--master-port={port}', jobs.sh(':'))
+    expect_refused(second, port, first.pid, 'cpprun', '--master-port')
+    assert first.process.poll() is None
+
+
+def test_an_endpoint_where_it_must_listen(jobs):
+    port = free_port()
+    holder = stranger(jobs, port)
+    running = jobs.cpprun(
+        '--rdzv-backend=c10d',
+        f'--rdzv-endpoint=127.0.0.1:{port}',
+        '--rdzv-conf=is_host=1',
+        jobs.sh(':'),
+    )
+    expect_refused(running, port, holder)
+
+
+def test_an_endpoint_where_a_deaf_stranger_listens_ends_at_the_join_timeout(jobs):
+    port = free_port()
+    stranger(jobs, port)
+    running = jobs.cpprun(
+        '--rdzv-backend=c10d',
+        f'--rdzv-endpoint=127.0.0.1:{port}',
+        '--rdzv-conf=join_timeout=3',
+        jobs.sh('echo x >"$MARKS/started"'),
+    )
+    assert running.done(15) == 1, running.output
+    assert str(port) in running.err
+    assert has_no_traces(running.err)
+    assert not (jobs.marks / 'started').exists()
+
+
+def test_an_endpoint_where_a_web_server_listens_is_no_rendezvous(jobs):
+    port = free_port()
+    code = (
+        'import http.server\n'
+        f's = http.server.HTTPServer(("127.0.0.1", {port}), http.server.SimpleHTTPRequestHandler)\n'
+        'print("listening", flush=True)\ns.serve_forever()'
+    )
+    jobs.start(jobs.script(code, '/usr/bin/env python3')).wait_for('listening')
+    running = jobs.cpprun(
+        '--rdzv-backend=c10d',
+        f'--rdzv-endpoint=127.0.0.1:{port}',
+        '--rdzv-conf=join_timeout=3',
+        jobs.sh(':'),
+    )
+    assert running.done(15) == 1, running.output
+    assert str(port) in running.err
+    assert has_no_traces(running.err)
+
+
+@pytest.mark.parametrize('host', ['127.0.0.1', '0.0.0.0'])
+def test_cpprunctl_says_who_has_its_port(jobs, host):
+    port = free_port()
+    holder = stranger(jobs, port)
+    running = jobs.start(BIN / 'cpprunctl', 'serve', '--listen', f'{host}:{port}', is_split=True)
+    expect_refused(running, port, holder)
+
+
+def test_a_port_is_free_again_at_once(jobs):
+    port = free_port()
+    for _ in range(3):
+        running = jobs.cpprun(f'--master-port={port}', jobs.sh(':'))
+        assert running.done(20) == 0, running.output
+
+
+def test_connections_that_linger_do_not_take_the_port(jobs):
+    """What the last run's clients left in TIME_WAIT is no holder."""
+    port = free_port()
+    server = listener(port)
+    client = socket.create_connection(('127.0.0.1', port))
+    accepted, _ = server.accept()
+    accepted.close()
+    server.close()
+    client.close()
+    running = jobs.cpprun(f'--master-port={port}', jobs.sh(':'))
+    assert running.done(20) == 0, running.output
+
+
+def test_many_launches_at_once_get_ports_of_their_own(jobs):
+    worker = jobs.sh('echo "port $MASTER_PORT"; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done')
+    started = [jobs.cpprun(worker) for _ in range(6)]
+    ports = [running.wait_for(r'port (\d+)')[1] for running in started]
+    (jobs.marks / 'go').touch()
+    end = time.monotonic() + 20
+    assert [running.done(end - time.monotonic()) for running in started] == [0] * 6
+    assert len(set(ports)) == 6, ports
