@@ -73,13 +73,13 @@ stage_style() {
 
 stage_check() {
   cmake --preset check >/dev/null
-  cmake --build --preset check -j "$slots"
+  cmake --build --preset check -j "$slots" -- -k 0
   run_ctest check check
 }
 
 stage_asan() {
   cmake --preset asan >/dev/null
-  cmake --build --preset asan -j "$slots"
+  cmake --build --preset asan -j "$slots" -- -k 0
   UBSAN_OPTIONS=print_stacktrace=1 run_ctest asan asan -L 'unit|scenarios|integration'
 }
 
@@ -99,6 +99,7 @@ stage_contract() {
     echo "CPPRUN_CONFORMANCE_DIR is not set: no contract suite"
     return 0
   fi
+  [ -x "$bin/cpprun" ] || { echo "cpprun is not built"; return 1; }
   # shellcheck disable=SC2086  # the extra words are words
   LAUNCHER=$bin/cpprun TORCH_PYTHON=$python \
     STORE_SERVER_CMD="$bin/cpprunctl serve --listen 127.0.0.1:{port}" \
@@ -110,7 +111,7 @@ stage_contract() {
 stage_fuzz() {
   [ -f tests/fuzz/CMakeLists.txt ] || { echo "no fuzz targets yet"; return 0; }
   cmake --preset fuzz >/dev/null
-  cmake --build --preset fuzz -j "$slots"
+  cmake --build --preset fuzz -j "$slots" -- -k 0
   local target name commands=()
   while read -r target; do
     name=$(basename "$target")
