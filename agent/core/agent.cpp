@@ -170,8 +170,11 @@ void Agent::start_if_granted(Instant now, Effects& effects) {
 }
 
 void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
-  if (state_ != State::Running) return;
   effects.push_back(Note{Note::Level::Warning, error.text});
+  if (state_ != State::Running) {  // a stop was quicker; there is nothing to wait for
+    if (has_workers()) on_quiet(now, effects);
+    return;
+  }
   effects.push_back(Fence{Instant::never()});
   unreported_ = control::Failed{world_.round, WorkerEnd{}, true};
   effects.push_back(Tell{*unreported_});

@@ -150,6 +150,14 @@ TEST_F(Agent, AProgramThatCannotBeStartedIsFatal) {
   expect_finish(How::Failure);
 }
 
+TEST_F(Agent, AStopThatIsQuickerThanTheFailedStart) {
+  runs();
+  is_stopped(1);
+  start_fails();
+  expect_state(State::Stopped);
+  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+}
+
 TEST_F(Agent, FailureIsTheOutcomeOfTheJobNotOfTheNode) {
   runs();
   all_quiet();  // here all went well
