@@ -5,6 +5,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "common/check.hpp"
@@ -50,11 +51,13 @@ class ControlService::Impl {
   size_t session_count() const { return connections_.size(); }
 
   void on_message(SessionId session, const control::AgentMessage& message) {
+    agents_.insert(session);
     tell_core([&](Effects& e) { core_.on_message(server_time(), session, message, e); });
   }
 
   void on_closed(SessionId session, CloseKind kind) {
     connections_.erase(session);
+    agents_.erase(session);
     auto how = kind == CloseKind::Fin ? Membership::Ending::Fin : Membership::Ending::Reset;
     tell_core([&](Effects& e) { core_.on_closed(server_time(), session, how, e); });
     check_idle();
@@ -136,9 +139,15 @@ class ControlService::Impl {
 
   void carry_out(const Note& effect) {
     switch (effect.level) {
-      case Note::Level::Debug: log::debug(effect.text); return;
-      case Note::Level::Info: log::info(effect.text); return;
-      case Note::Level::Warning: log::warning(effect.text); return;
+      case Note::Level::Debug:
+        log::debug(effect.text);
+        return;
+      case Note::Level::Info:
+        log::info(effect.text);
+        return;
+      case Note::Level::Warning:
+        log::warning(effect.text);
+        return;
     }
   }
 
@@ -169,7 +178,7 @@ class ControlService::Impl {
   }
 
   void check_idle() {
-    if (connections_.empty() && on_idle_) std::exchange(on_idle_, nullptr)();
+    if (agents_.empty() && on_idle_) std::exchange(on_idle_, nullptr)();
   }
 
   Coordinator core_;
@@ -180,6 +189,7 @@ class ControlService::Impl {
   std::shared_ptr<Store> main_store_;
   std::map<std::string, Stores> stores_;  // by run id
   std::map<SessionId, Connection*> connections_;
+  std::set<SessionId> agents_;  // those of them that have said something whole
   std::deque<Effect> queue_;
   bool is_carrying_out_ = false;
   std::function<void()> on_idle_;
@@ -196,23 +206,24 @@ class ControlSession final : public Session {
 
   size_t on_bytes(std::span<const uint8_t> bytes) override {
     size_t used = 0;
-    if (!has_magic_) {
+    if (!has_spoken_) {
       if (bytes.size() < sizeof(control::kMagic)) return 0;
       if (!std::equal(std::begin(control::kMagic), std::end(control::kMagic), bytes.begin())) {
         return broken("its first bytes are wrong", bytes.size());
       }
-      has_magic_ = true;
       used = sizeof(control::kMagic);
     }
     while (connection_.is_open()) {
       control::FrameView frame = control::next_frame(bytes.subspan(used));
-      if (frame.state == control::FrameView::State::NeedMore) return used;
+      // The magic alone is no first command: who says no more is a silent peer, and dropped.
+      if (frame.state == control::FrameView::State::NeedMore) return has_spoken_ ? used : 0;
       if (frame.state == control::FrameView::State::Broken) {
         return broken("a frame has an impossible length", bytes.size());
       }
       Result<control::AgentMessage> message = control::decode_agent(frame.body);
       if (!message) return broken(message.error().text, bytes.size());
       used += frame.consumed;
+      has_spoken_ = true;
       service_.on_message(id_, *message);
     }
     return bytes.size();
@@ -231,7 +242,7 @@ class ControlSession final : public Session {
   Service& service_;
   Connection& connection_;
   const SessionId id_;
-  bool has_magic_ = false;
+  bool has_spoken_ = false;
 };
 
 }  // namespace
@@ -246,11 +257,17 @@ std::unique_ptr<Session> ControlService::Impl::make_session(Connection& connecti
 ControlService::ControlService(asio::io_context& loop, CoordinatorOptions options)
     : impl_(std::make_unique<Impl>(loop, std::move(options))) {}
 ControlService::~ControlService() = default;
-void ControlService::fill(ServerHooks& hooks) { impl_->fill(hooks); }
+void ControlService::fill(ServerHooks& hooks) {
+  impl_->fill(hooks);
+}
 void ControlService::attach(Server& server, std::string address) {
   impl_->attach(server, std::move(address));
 }
-void ControlService::when_idle(std::function<void()> then) { impl_->when_idle(std::move(then)); }
-size_t ControlService::session_count() const { return impl_->session_count(); }
+void ControlService::when_idle(std::function<void()> then) {
+  impl_->when_idle(std::move(then));
+}
+size_t ControlService::session_count() const {
+  return impl_->session_count();
+}
 
 }  // namespace cpprun

@@ -1,5 +1,5 @@
-// ControlService: the coordinator on a rendezvous server. Decodes what agents say, lets the core think, carries its effects
-// out: messages, closings, the rounds' stores.
+// ControlService: the coordinator on a rendezvous server. Decodes what agents say, lets the core
+// think, carries its effects out: messages, closings, the rounds' stores.
 //
 // Thread: the loop's. Owner: whoever owns the server; it must outlive the server's loop run.
 #pragma once
@@ -26,7 +26,8 @@ class ControlService {
   // Gives the server its control sessions, the main port's store and /status.
   void fill(ServerHooks& hooks);
 
-  // The rounds' stores listen on `address` ("" is every interface) of this server. Before the loop runs.
+  // The rounds' stores listen on `address` ("" is every interface) of this server. Before the loop
+  // runs.
   void attach(Server& server, std::string address);
 
   // Calls `then` once as soon as no agent is connected, maybe at once.

@@ -14,7 +14,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'support'))
-from launches import BIN, Launches, kill, poll, read_bytes, skip_unless_built
+from launches import BIN, Launches, is_alive, kill, poll, read_bytes, skip_unless_built, state_of
 
 PYTHON = sys.executable
 
