@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "common/log/log.hpp"
 #include "rendezvous/protocol/tcpstore_encode.hpp"
 #include "rendezvous/server/addresses.hpp"
+#include "rendezvous/server/alarm.hpp"
 
 namespace cpprun {
 namespace {
@@ -26,18 +26,12 @@ void say_once(const std::string& text) {
 
 }  // namespace
 
-struct Server::Impl::Timer {
-  explicit Timer(asio::io_context& loop) : timer(loop) {}
-  asio::steady_timer timer;
-  bool is_armed = false;
-};
-
 Server::Impl::Impl(asio::io_context& loop, const ServerOptions& options, ServerHooks hooks)
     : loop_(loop),
       options_(options),
       hooks_(std::move(hooks)),
       pages_([this](std::string_view path) { return page(path); }),
-      timer_(std::make_unique<Timer>(loop)) {
+      alarm_(std::make_unique<Alarm>(loop)) {
   size_t largest = options_.store.key_bytes + options_.store.value_bytes + 64;
   options_.store.command_bytes = std::max(options_.store.command_bytes, largest);
 }
@@ -93,7 +87,7 @@ void Server::Impl::stop() {
   for (auto& [id, connection] : table_) all.push_back(connection);
   std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a->id() < b->id(); });
   for (std::shared_ptr<TcpConnection>& connection : all) connection->kill(CloseKind::ByUs);
-  timer_->timer.cancel();
+  alarm_->close();
   wake_up_ends();
   doors_.clear();
 }
@@ -182,6 +176,7 @@ void Server::Impl::settle() {
   for (size_t i = 0; i < dirty_.size(); ++i) dirty_[i]->settle();
   dirty_.clear();
   graveyard_.clear();
+  forget_those_that_spoke();
 }
 
 void Server::Impl::read_later(TcpConnection& connection) {
@@ -221,13 +216,19 @@ void Server::Impl::watch(SessionId id) {
 }
 
 void Server::Impl::arm() {
-  if (timer_->is_armed || watched_.empty() || is_stopped_) return;
-  timer_->is_armed = true;
-  timer_->timer.expires_at(watched_.front().until);
-  timer_->timer.async_wait([self = shared_from_this()](boost::system::error_code error) {
-    self->timer_->is_armed = false;
-    if (!error && !self->is_stopped_) self->on_time();
-  });
+  if (alarm_->is_set() || watched_.empty() || is_stopped_) return;
+  // Not shared_from_this(): the alarm is ours and is closed before we go.
+  alarm_->set(watched_.front().until - Clock::now(), [this] { on_time(); });
+}
+
+// Lets the server sleep once everybody has said something.
+void Server::Impl::forget_those_that_spoke() {
+  auto is_done = [this](const Watched& watched) {
+    TcpConnection* connection = find(watched.id);
+    return connection == nullptr || (connection->has_spoken() && !connection->is_lingering());
+  };
+  while (!watched_.empty() && is_done(watched_.front())) watched_.pop_front();
+  if (watched_.empty() && alarm_->is_set()) alarm_->clear();
 }
 
 void Server::Impl::on_time() {

@@ -25,6 +25,8 @@
 
 namespace cpprun {
 
+class Alarm;
+
 class Server::Impl final : public ConnectionHost,
                            public ReplySink,
                            public std::enable_shared_from_this<Impl> {
@@ -67,7 +69,6 @@ class Server::Impl final : public ConnectionHost,
     Clock::time_point until;
     SessionId id;
   };
-  struct Timer;
 
   void on_accept(int door, int fd, const sockaddr_storage& peer);
   std::unique_ptr<Session> make_store_session(TcpConnection& connection, tcpstore::Dialect dialect);
@@ -75,6 +76,7 @@ class Server::Impl final : public ConnectionHost,
   void settle();
   TcpConnection* find(SessionId id);
   void watch(SessionId id);
+  void forget_those_that_spoke();
   void arm();
   void on_time();
   bool is_legacy_companion(const TcpConnection& silent);
@@ -100,7 +102,7 @@ class Server::Impl final : public ConnectionHost,
   bool is_stopped_ = false;
   bool is_full_said_ = false;
   std::deque<Watched> watched_;  // in order of time
-  std::unique_ptr<Timer> timer_;
+  std::unique_ptr<Alarm> alarm_;
   uint64_t accepted_ = 0;
   uint64_t dropped_ = 0;  // said nothing in time, or came when there was no room
   CommandCounts counts_{};
