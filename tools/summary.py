@@ -2,6 +2,7 @@
 """Adds up a test run: reads JUnit files, lists what failed and what was skipped and why.
 
     tools/summary.py FOLDER [FAILED-STAGE...]
+    tools/summary.py --write-skipped LIST FILE     # tests left out (name, tab, reason) as JUnit
 
 Reads FOLDER/*.xml of pytest and ctest. A failed stage without a failed test of its own counts as
 one failure. The last line is `N passed, N failed, N skipped`; exits 1 if anything failed.
@@ -42,6 +43,17 @@ def read(path):
     return passed, failed, skipped
 
 
+def write_skipped(list_path, junit_path):
+    """Turns a list of tests that are left out into a JUnit file of skipped ones."""
+    suite = ElementTree.Element('testsuite', name='left out')
+    for line in pathlib.Path(list_path).read_text().splitlines():
+        if line and not line.startswith('#'):
+            name, why = line.split('\t', 1)
+            case = ElementTree.SubElement(suite, 'testcase', name=name)
+            ElementTree.SubElement(case, 'skipped', message=why)
+    ElementTree.ElementTree(suite).write(junit_path)
+
+
 def report(folder, failed_stages):
     """Prints the report; returns the numbers of passed, failed and skipped tests."""
     passed, failed, reasons = 0, [], collections.defaultdict(list)
@@ -72,6 +84,9 @@ def report(folder, failed_stages):
 
 
 def main():
+    if sys.argv[1] == '--write-skipped':
+        write_skipped(*sys.argv[2:])
+        return
     passed, failed, skipped = report(sys.argv[1], sys.argv[2:])
     print(f'\n{passed} passed, {failed} failed, {skipped} skipped')
     sys.exit(1 if failed else 0)
