@@ -81,7 +81,9 @@ std::optional<int64_t> parse_int(std::string_view text) {
 
 std::optional<double> parse_double(std::string_view text) {
   text = strip(text);
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+  bool has_plus = !text.empty() && text.front() == '+';
+  if (has_plus) text.remove_prefix(1);
+  if (has_plus && text.starts_with('-')) return std::nullopt;
   double value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;

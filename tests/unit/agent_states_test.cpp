@@ -50,6 +50,23 @@ TEST_F(Agent, AFailureStopsTheSiblingsAtOnce) {
   EXPECT_EQ(said<control::Stopped>()->reserved_port, 40002);
 }
 
+TEST_F(Agent, TheLargestReportFitsIntoAFrame) {
+  WorkerEnd end;
+  end.exit_code = 1;
+  end.error = ErrorReport{};
+  end.error->path.assign(4096, 'p');
+  end.error->message.assign(1 << 20, 'm');
+  end.error->traceback.assign(1 << 20, 't');
+  end.last_lines.assign(limits::kLastLines - 1, std::string(limits::kLineBytes, 'l'));
+  end.last_lines.push_back("the newest");
+  runs();
+  call([&](agent::Effects& e) { core.on_worker_end(now, end, e); });
+  ASSERT_NE(said<control::Failed>(), nullptr);
+  EXPECT_EQ(said<control::Failed>()->end.last_lines, std::vector<std::string>{"the newest"});
+  EXPECT_EQ(said<control::Failed>()->end.error->message.size(), limits::kSummaryTextBytes);
+  EXPECT_EQ(failures[0].end.last_lines.size(), limits::kLastLines) << "the console sees all";
+}
+
 TEST_F(Agent, StartsTheNextRoundAfterItStopped) {
   runs(1);
   is_stopped(1);

@@ -1,6 +1,5 @@
 // Cluster: one coordinator and some agents, their cores joined by an in-memory network in virtual
-// time. Every message is encoded and decoded. Connections break, agents are killed, frozen, cut
-// off and come back; workers are marks with a time at which they end. Same seed, same run.
+// time; every message is encoded and decoded. Workers are marks with a time. Same seed, same run.
 #pragma once
 
 #include <algorithm>
@@ -239,6 +238,14 @@ class Cluster : public Dice {
   void carry_out(Node& node, const agent::Disconnect& effect) {
     node.is_closing = true;
     if (node.session) hang_up(node, effect.is_reset);
+  }
+  void carry_out(Node& node, const agent::Reconnect&) {
+    if (!node.session) return;
+    hang_up(node, true);
+    at(now, [this, &node] {
+      tell(node, [](Node& n, Instant t, agent::Effects& e) { n.core->on_disconnected(t, e); });
+      connect_in(node, 50ms);
+    });
   }
   void carry_out(Node& node, const agent::StartWorkers& effect) {
     for (const auto& other : nodes) {

@@ -1,0 +1,148 @@
+// The small things that everybody uses: text, endpoints, signals, results, times.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "common/endpoint.hpp"
+#include "common/result.hpp"
+#include "common/signals.hpp"
+#include "common/text.hpp"
+#include "common/time.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+TEST(Text, SplitAndJoin) {
+  EXPECT_EQ(text::split("a,b,,c", ','), (Strings{"a", "b", "", "c"}));
+  EXPECT_EQ(text::split("", ','), Strings{""});
+  EXPECT_EQ(text::split(",", ','), (Strings{"", ""}));
+  EXPECT_EQ(text::join({"a", "", "b"}, ", "), "a, , b");
+  EXPECT_EQ(text::join({}, ","), "");
+  EXPECT_EQ(text::strip(" \t\r\n\v\fx y\n"), "x y");
+  EXPECT_EQ(text::strip(" \n"), "");
+}
+
+TEST(Text, IntegersAsPythonReadsThem) {
+  EXPECT_EQ(text::parse_int("42"), 42);
+  EXPECT_EQ(text::parse_int(" -7\n"), -7);
+  EXPECT_EQ(text::parse_int("+7"), 7);
+  EXPECT_EQ(text::parse_int("007"), 7);
+  EXPECT_EQ(text::parse_int("9223372036854775807"), INT64_MAX);
+  for (const char* bad : {"", " ", "+", "-", "+-7", "-+7", "1.0", "0x10", "7a", "7 8", "++1",
+                          "9223372036854775808", "1e3"}) {
+    EXPECT_FALSE(text::parse_int(bad)) << bad;
+  }
+}
+
+TEST(Text, Fractions) {
+  EXPECT_EQ(text::parse_double("0.1"), 0.1);
+  EXPECT_EQ(text::parse_double(" +1e3 "), 1000.0);
+  EXPECT_EQ(text::parse_double("-2"), -2.0);
+  EXPECT_EQ(text::parse_double(".5"), 0.5);
+  for (const char* bad : {"", "inf", "nan", "-inf", "1e999", "0x1p3", "+-5", "1,5", "1.5s", "."}) {
+    EXPECT_FALSE(text::parse_double(bad)) << bad;
+  }
+}
+
+TEST(Text, TheNearestNameIfItIsATypingSlip) {
+  Strings names{"timeout", "last_call_timeout", "is_host"};
+  EXPECT_EQ(text::nearest("timeuot", names), "timeout");
+  EXPECT_EQ(text::nearest("is-host", names), "is_host");
+  EXPECT_EQ(text::nearest("lastcall_timeout", names), "last_call_timeout");
+  EXPECT_EQ(text::nearest("something else", names), "");
+  EXPECT_EQ(text::nearest("x", {}), "");
+}
+
+TEST(Text, HexAndCount) {
+  EXPECT_EQ(text::hex(std::array<uint8_t, 3>{0x00, 0xab, 0xff}), "00abff");
+  EXPECT_EQ(text::count(1, "worker"), "1 worker");
+  EXPECT_EQ(text::count(0, "worker"), "0 workers");
+}
+
+TEST(Text, NaturalOrderIsAnOrder) {
+  Strings sorted{"", "a", "a1", "a2", "a10", "a10b", "b", "node-2.x", "node-10.x", "\xc3\xa4"};
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    for (size_t j = 0; j < sorted.size(); ++j) {
+      int order = text::natural_compare(sorted[i], sorted[j]);
+      EXPECT_EQ(order < 0, i < j) << sorted[i] << " " << sorted[j];
+      EXPECT_EQ(order == 0, i == j) << sorted[i] << " " << sorted[j];
+    }
+  }
+  EXPECT_EQ(text::natural_compare("n007", "n7"), 0);
+  EXPECT_LT(text::natural_compare("n99999999999999999999", "n100000000000000000000"), 0);
+}
+
+// ---------------------------------------------------------------- endpoints
+
+std::string read_endpoint(const char* text, std::optional<uint16_t> port = 29400) {
+  Result<Endpoint> endpoint = parse_endpoint(text, port);
+  return endpoint ? to_string(*endpoint) : "refused";
+}
+
+TEST(EndpointText, AsUsersWriteThem) {
+  EXPECT_EQ(read_endpoint("node0:1234"), "node0:1234");
+  EXPECT_EQ(read_endpoint("node0"), "node0:29400");
+  EXPECT_EQ(read_endpoint(""), "localhost:29400");
+  EXPECT_EQ(read_endpoint("  10.0.0.1:80  "), "10.0.0.1:80");
+  EXPECT_EQ(read_endpoint("[::1]:5"), "[::1]:5");
+  EXPECT_EQ(read_endpoint("[::1]"), "[::1]:29400");
+  EXPECT_EQ(read_endpoint("fe80::1%eth0"), "[fe80::1%eth0]:29400");
+  EXPECT_EQ(read_endpoint("host:0"), "host:0");
+  EXPECT_EQ(read_endpoint("host:65535"), "host:65535");
+}
+
+TEST(EndpointText, WhatIsNone) {
+  for (const char* bad :
+       {"host:", ":29400", "host:65536", "host:-1", "host:+1", "host: 1", "host:1x", "host:000001",
+        "[::1", "[]:5", "[::1]5", "ho st:5", "http://host:5", "host/path", "["}) {
+    EXPECT_EQ(read_endpoint(bad), "refused") << bad;
+  }
+  EXPECT_EQ(read_endpoint("host", std::nullopt), "refused");
+  EXPECT_NE(parse_endpoint("host:x", {}).error().text.find("'host:x'"), std::string::npos);
+}
+
+// ---------------------------------------------------------------- the rest
+
+TEST(Signals, NamesBothWays) {
+  for (int number = 1; number <= 31; ++number) {
+    EXPECT_EQ(signal_number(signal_name(number)), number);
+  }
+  EXPECT_EQ(signal_name(9), "SIGKILL");
+  EXPECT_EQ(signal_name(64), "signal 64");
+  EXPECT_FALSE(signal_number("sigterm"));
+  EXPECT_FALSE(signal_number("TERM"));
+  EXPECT_FALSE(signal_number(""));
+}
+
+TEST(ResultType, HoldsOneOfTwo) {
+  Result<int> good = 3;
+  EXPECT_TRUE(good.ok());
+  EXPECT_EQ(*good, 3);
+  Result<int> bad = Error{ErrorKind::Usage, "no"};
+  EXPECT_FALSE(bad);
+  EXPECT_EQ(exit_code(bad.error()), 2);
+  EXPECT_EQ(exit_code(Error{ErrorKind::Network, ""}), 1);
+  EXPECT_TRUE(Status().ok());
+  EXPECT_EQ(Status(Error{ErrorKind::System, "x"}).error().text, "x");
+  EXPECT_EQ(system_error("open", 2).text, "open: No such file or directory");
+}
+
+TEST(ResultTypeDeathTest, TheWrongOneIsABug) {
+  Result<int> bad = Error{ErrorKind::Usage, "no"};
+  EXPECT_DEATH(static_cast<void>(*bad), "this is a bug in cpprun");
+}
+
+TEST(Time, NeverStaysNever) {
+  using namespace std::chrono_literals;
+  EXPECT_TRUE((Instant::never() + 5s).is_never());
+  EXPECT_TRUE((Instant::never() - 5s).is_never());
+  EXPECT_LT(Instant::from_nanoseconds(INT64_MAX - 1), Instant::never());
+  EXPECT_EQ(Instant::from_nanoseconds(5) - Instant::from_nanoseconds(7), Duration(-2));
+  EXPECT_EQ(seconds(0.1), 100ms);
+  EXPECT_EQ(to_seconds(1500ms), 1.5);
+}
+
+}  // namespace
+}  // namespace cpprun::test

@@ -1,0 +1,140 @@
+// What people read when a job fails: the root cause, the verdict, torchrun's summary.
+#include "common/verdict.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cpprun::test {
+namespace {
+
+WorkerEnd ended(int64_t rank, int exit_code, int64_t at) {
+  WorkerEnd end;
+  end.rank = Rank(rank);
+  end.local_rank = LocalRank(rank);
+  end.pid = static_cast<int>(1000 + rank);
+  end.exit_code = exit_code;
+  end.ended_at_wall = WallTime{at};
+  return end;
+}
+
+WorkerEnd with_error(WorkerEnd end, int64_t stamp, int64_t file_time) {
+  end.error = ErrorReport{"/logs/error.json", "ValueError: no",    "",
+                          WallTime{stamp},    WallTime{file_time}, true};
+  return end;
+}
+
+Failure failure_of(std::vector<WorkerEnd> ends) {
+  Failure failure;
+  failure.title = "train.py";
+  failure.host = "node0";
+  failure.ends = std::move(ends);
+  failure.restarts_used = 1;
+  failure.max_restarts = 3;
+  failure.stamp = [](WallTime) { return "2026-11-21_14:03:59"; };
+  failure.clock = [](WallTime) { return "14:03:59.113"; };
+  return failure;
+}
+
+TEST(RootCause, TheFirstDeathWhateverTheRank) {
+  EXPECT_EQ(root_cause({ended(0, -15, 20), ended(1, 0, 5), ended(2, 1, 10)}), 2U);
+}
+
+TEST(RootCause, SuccessesArePassedOver) {
+  EXPECT_EQ(root_cause({ended(0, 0, 1), ended(1, 3, 10)}), 1U);
+}
+
+TEST(RootCause, OfTwoAtOneTimeTheOneThatWasSeenFirst) {
+  EXPECT_EQ(root_cause({ended(1, 1, 10), ended(0, 1, 10)}), 0U);
+}
+
+TEST(RootCause, AnErrorWrittenBeforeTheFirstDeathCountsWithItsOwnTime) {
+  EXPECT_EQ(root_cause({ended(0, 1, 100), with_error(ended(1, 1, 110), 90, 95)}), 1U);
+}
+
+TEST(RootCause, AnErrorWrittenAfterTheFirstDeathIsAConsequence) {
+  EXPECT_EQ(root_cause({ended(0, -9, 100), with_error(ended(1, 1, 130), 90, 120)}), 0U);
+}
+
+TEST(RootCause, AStampOfTheFutureDoesNotExcuse) {
+  EXPECT_EQ(root_cause({with_error(ended(0, 1, 100), 5000, 99), ended(1, 1, 200)}), 0U);
+}
+
+TEST(DescribeEnd, Words) {
+  EXPECT_EQ(describe_end(ended(0, 3, 0)), "exited with code 3");
+  WorkerEnd killed = ended(0, -9, 0);
+  EXPECT_EQ(describe_end(killed), "was killed by SIGKILL");
+  killed.is_oom_kill = true;
+  EXPECT_EQ(describe_end(killed), "was killed by SIGKILL (the kernel's OOM killer: out of memory)");
+  WorkerEnd core = ended(0, -11, 0);
+  core.has_core = true;
+  EXPECT_EQ(describe_end(core), "was killed by SIGSEGV (core dumped)");
+  EXPECT_EQ(describe_end(ended(0, -40, 0)), "was killed by signal 40");
+}
+
+TEST(Verdict, WhoHowWhenAndWhatFollowed) {
+  WorkerEnd stopped = ended(0, -15, 30);
+  stopped.is_stopped_by_us = true;
+  EXPECT_EQ(verdict(failure_of({ended(1, -9, 10), stopped, ended(2, 1, 20), ended(3, 0, 5)})),
+            "rank 1 (local rank 1, pid 1001, on node0) was killed by SIGKILL at 14:03:59.113; then "
+            "1 other worker failed too; cpprun stopped 1 other worker. Restarts used: 1 of 3.");
+}
+
+TEST(Verdict, ItsOwnWords) {
+  WorkerEnd end = ended(0, 1, 10);
+  end.last_lines = {"Traceback", "KeyError: 'x'", "  "};
+  EXPECT_TRUE(verdict(failure_of({end})).ends_with(" Its last words: KeyError: 'x'"));
+  end = with_error(end, 10, 10);
+  EXPECT_TRUE(verdict(failure_of({end})).ends_with(" Its last words: ValueError: no"));
+}
+
+TEST(FailureSummary, OneFailureInTorchrunsShape) {
+  std::string wide(60, '=');
+  std::string thin(60, '-');
+  EXPECT_EQ(failure_summary(failure_of({ended(0, 1, 10), ended(1, 0, 5)})),
+            "\n" + wide + "\ntrain.py FAILED\n" + thin + "\nFailures:\n  <NO_OTHER_FAILURES>\n" +
+                thin +
+                "\nRoot Cause (first observed failure):\n"
+                "[0]:\n"
+                "  time      : 2026-11-21_14:03:59\n"
+                "  host      : node0\n"
+                "  rank      : 0 (local_rank: 0)\n"
+                "  exitcode  : 1 (pid: 1000)\n"
+                "  error_file: <N/A>\n"
+                "  traceback : To enable traceback see: "
+                "https://pytorch.org/docs/stable/elastic/errors.html\n" +
+                wide + "\n");
+}
+
+TEST(FailureSummary, TheRootKeepsItsNumber) {
+  std::string text =
+      failure_summary(failure_of({ended(0, 1, 20), ended(1, -9, 10), ended(2, 1, 30)}));
+  size_t root = text.find("Root Cause (first observed failure):\n[1]:\n");
+  ASSERT_NE(root, std::string::npos) << text;
+  EXPECT_LT(text.find("Failures:\n[0]:\n"), text.find("[2]:\n"));
+  EXPECT_LT(text.find("[2]:\n"), root);
+  EXPECT_NE(text.find("exitcode  : -9 (pid: 1001)"), std::string::npos);
+  EXPECT_NE(text.find("traceback : Signal 9 (SIGKILL) received by PID 1001"), std::string::npos);
+}
+
+TEST(FailureSummary, ATracebackIsIndented) {
+  WorkerEnd end = with_error(ended(0, 1, 10), 10, 10);
+  end.error->traceback = "Traceback:\n  File x\nValueError: no";
+  std::string text = failure_summary(failure_of({end}));
+  EXPECT_NE(text.find("  error_file: /logs/error.json\n"), std::string::npos);
+  EXPECT_NE(text.find("  traceback : Traceback:\n    File x\n  ValueError: no\n"),
+            std::string::npos);
+}
+
+TEST(FailureSummary, WithoutATracebackTheMessage) {
+  std::string text = failure_summary(failure_of({with_error(ended(0, 1, 10), 10, 10)}));
+  EXPECT_NE(text.find("  traceback : ValueError: no\n"), std::string::npos);
+}
+
+TEST(FailureSummary, TheRulesAreAtMostSixtyWide) {
+  Failure failure = failure_of({ended(0, 1, 10)});
+  failure.title = std::string(500, 't');
+  std::string text = failure_summary(failure);
+  EXPECT_EQ(text.substr(0, 62), "\n" + std::string(60, '=') + "\n");
+}
+
+}  // namespace
+}  // namespace cpprun::test

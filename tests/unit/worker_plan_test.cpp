@@ -1,0 +1,133 @@
+// What a worker is started with: arguments, environment, prefix of its lines.
+#include "agent/core/worker_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace cpprun::agent {
+namespace {
+
+class WorkerPlan : public testing::Test {
+ protected:
+  WorkerPlan() {
+    config.rendezvous.run_id = "my-job";
+    config.workers.nproc = 2;
+    config.workers.role = "trainer";
+    config.workers.program = {"python3", "-u", "train.py"};
+    config.max_restarts = 3;
+    config.signals_text = "SIGTERM,SIGINT";
+    config.environment = {"PATH=/bin", "RANK=77", "RANKED=1"};
+    world.round = RoundNumber(5);
+    world.group_rank = 1;
+    world.group_size = 2;
+    world.base_rank = 4;
+    world.world_size = 6;
+    world.base_role_rank = 2;
+    world.role_world_size = 4;
+    world.master_addr = "10.0.0.1";
+    world.master_port = 40001;
+    world.restart_count = 2;
+    world.max_restarts = 3;
+    place = WorkerPlace{"/logs/error.json", "10.0.0.1:50001", "token", "node1.cluster.org"};
+  }
+  std::map<std::string, std::string> environment(int local_rank) {
+    std::map<std::string, std::string> all;
+    for (const std::string& entry : worker_environment(config, world, place, local_rank)) {
+      size_t at = entry.find('=');
+      bool is_new = all.emplace(entry.substr(0, at), entry.substr(at + 1)).second;
+      EXPECT_TRUE(is_new) << entry << " is there twice";
+    }
+    return all;
+  }
+
+  AgentConfig config;
+  control::World world;
+  WorkerPlace place;
+};
+
+TEST_F(WorkerPlan, TheContractsVariables) {
+  auto variables = environment(1);
+  std::map<std::string, std::string> expected = {
+      {"LOCAL_RANK", "1"},
+      {"RANK", "5"},
+      {"GROUP_RANK", "1"},
+      {"ROLE_RANK", "3"},
+      {"ROLE_NAME", "trainer"},
+      {"LOCAL_WORLD_SIZE", "2"},
+      {"WORLD_SIZE", "6"},
+      {"GROUP_WORLD_SIZE", "2"},
+      {"ROLE_WORLD_SIZE", "4"},
+      {"MASTER_ADDR", "10.0.0.1"},
+      {"MASTER_PORT", "40001"},
+      {"TORCHELASTIC_RESTART_COUNT", "2"},
+      {"TORCHELASTIC_MAX_RESTARTS", "3"},
+      {"TORCHELASTIC_RUN_ID", "my-job"},
+      {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+      {"TORCHELASTIC_ERROR_FILE", "/logs/error.json"},
+      {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT"},
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+      {"CPPRUN_ROUND", "5"},
+      {"CPPRUN_STORE", "10.0.0.1:50001"},
+      {"PATH", "/bin"},
+      {"RANKED", "1"},
+  };
+  for (const auto& [name, value] : expected) EXPECT_EQ(variables[name], value) << name;
+  EXPECT_FALSE(variables.contains("OMP_NUM_THREADS"));
+  EXPECT_FALSE(variables.contains("CUDA_VISIBLE_DEVICES"));
+}
+
+TEST_F(WorkerPlan, WhatTheUserHasSetStays) {
+  config.environment = {"TORCH_NCCL_ASYNC_ERROR_HANDLING=0", "OMP_NUM_THREADS=8"};
+  EXPECT_EQ(environment(0)["TORCH_NCCL_ASYNC_ERROR_HANDLING"], "0");
+  EXPECT_EQ(environment(0)["OMP_NUM_THREADS"], "8");
+}
+
+TEST_F(WorkerPlan, OneThreadWhereNothingIsSet) {
+  config.workers.set_omp_num_threads = true;
+  EXPECT_EQ(environment(0)["OMP_NUM_THREADS"], "1");
+}
+
+TEST_F(WorkerPlan, TheAgentsStoreIsNamedInPythonsWords) {
+  world.is_agent_store = true;
+  EXPECT_EQ(environment(0)["TORCHELASTIC_USE_AGENT_STORE"], "True");
+}
+
+TEST_F(WorkerPlan, VirtualLocalRanks) {
+  config.workers.is_virtual_local_rank = true;
+  EXPECT_EQ(environment(1)["LOCAL_RANK"], "0");
+  EXPECT_EQ(environment(1)["RANK"], "5");
+  EXPECT_EQ(environment(1)["CUDA_VISIBLE_DEVICES"], "1");
+  config.environment = {"CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c"};
+  EXPECT_EQ(environment(1)["CUDA_VISIBLE_DEVICES"], "GPU-b");
+  EXPECT_TRUE(check_virtual_devices(config).ok());
+  config.environment = {"CUDA_VISIBLE_DEVICES=3"};
+  Status too_few = check_virtual_devices(config);
+  ASSERT_FALSE(too_few.ok());
+  EXPECT_NE(too_few.error().text.find("lists 1"), std::string::npos) << too_few.error().text;
+  config.workers.is_virtual_local_rank = false;
+  EXPECT_TRUE(check_virtual_devices(config).ok());
+}
+
+TEST_F(WorkerPlan, Arguments) {
+  config.workers.arguments = {"--out=${local_rank}.txt", "$$HOME", "--x", ""};
+  EXPECT_EQ(
+      worker_argv(config.workers, 1),
+      (std::vector<std::string>{"python3", "-u", "train.py", "--out=1.txt", "$HOME", "--x", ""}));
+  config.workers.pass_local_rank = PassLocalRank::Dash;
+  EXPECT_EQ(worker_argv(config.workers, 1)[3], "--local-rank=1");
+  config.workers.pass_local_rank = PassLocalRank::Underscore;
+  EXPECT_EQ(worker_argv(config.workers, 0)[3], "--local_rank=0");
+}
+
+TEST_F(WorkerPlan, LinePrefix) {
+  EXPECT_EQ(line_prefix(config, world, place, 1), "[trainer1]:");
+  config.logs.prefix_template = "${hostname}/${rank}/${local_rank}/${role_name} ${other}> ";
+  EXPECT_EQ(line_prefix(config, world, place, 1), "node1/5/1/trainer ${other}> ");
+  config.logs.prefix_template = "";
+  EXPECT_EQ(line_prefix(config, world, place, 1), "");
+}
+
+}  // namespace
+}  // namespace cpprun::agent
