@@ -52,6 +52,7 @@ CPPRUN_IN_CHILD void clear_signals(const ChildPlan& plan) {
 
 CPPRUN_IN_CHILD int child_main(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
+  plan.has_begun = true;
   if (::syscall(SYS_setsid) < 0) give_up(plan, ChildStep::Session);
   if (plan.cgroup_procs >= 0 && ::syscall(SYS_write, plan.cgroup_procs, "0", 1UL) != 1) {
     give_up(plan, ChildStep::Cgroup);

@@ -25,6 +25,7 @@ struct ChildPlan {
   size_t signal_count = 0;
   volatile ChildStep failed = ChildStep::None;  // written by the child
   volatile int error = 0;
+  volatile bool has_begun = false;  // written by the child, first of all
 };
 
 // Runs the steps; returns only if the kernel itself has gone mad.

@@ -85,6 +85,12 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   return result;
 }
 
+void reap(int pid) {
+  siginfo_t unused{};
+  while (::waitid(P_PID, static_cast<id_t>(pid), &unused, WEXITED) < 0 && errno == EINTR) {
+  }
+}
+
 }  // namespace
 
 Result<std::string> find_program(const std::string& name,
@@ -129,13 +135,27 @@ SpawnGround::~SpawnGround() {
 int SpawnGround::run_child(ChildPlan& child, int cgroup, int& pidfd) {
   char* stack = static_cast<char*>(stack_);
   if (cgroup < 0) return clone_child(child, stack + kStackBytes, pidfd);
+  if (is_into_refused_) return run_child_beside(child, cgroup, pidfd);
   const int pid = clone_child_into(child, stack, kStackBytes, cgroup, pidfd);
-  if (pid != -ENOSYS && pid != -EPERM) return pid;
-  // No clone3 (old kernel, seccomp): the child writes itself into the cgroup.
+  const bool is_stillborn = pid > 0 && !child.has_begun;
+  const bool has_no_clone3 = pid == -ENOSYS || pid == -EPERM;  // old kernel, seccomp
+  if (!is_stillborn && !has_no_clone3) return pid;
+  // Kernels with the `kill_seq` of Linux 6.15 compare the wrong one: once a cgroup was killed by
+  // cgroup.kill, whoever is born in it later dies before its first instruction.
+  if (is_stillborn) {
+    reap(pid);
+    ::close(pidfd);
+  }
+  is_into_refused_ = true;
+  return run_child_beside(child, cgroup, pidfd);
+}
+
+// The child writes itself into the cgroup.
+int SpawnGround::run_child_beside(ChildPlan& child, int cgroup, int& pidfd) {
   UniqueFd procs(::openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC));
   if (!procs.is_open()) return -errno;
   child.cgroup_procs = procs.get();
-  return clone_child(child, stack + kStackBytes, pidfd);
+  return clone_child(child, static_cast<char*>(stack_) + kStackBytes, pidfd);
 }
 
 Result<Spawned> SpawnGround::spawn(const SpawnPlan& plan) {
@@ -156,9 +176,7 @@ Result<Spawned> SpawnGround::spawn(const SpawnPlan& plan) {
   if (pid < 0) return clone_error(plan, -pid);
   UniqueFd handle(pidfd);
   if (child.failed == ChildStep::None) return Spawned{pid, std::move(handle)};
-  siginfo_t unused{};
-  while (::waitid(P_PID, static_cast<id_t>(pid), &unused, WEXITED) < 0 && errno == EINTR) {
-  }
+  reap(pid);
   return step_error(plan, child.failed, child.error);
 }
 

@@ -48,9 +48,11 @@ class SpawnGround {
 
  private:
   int run_child(struct ChildPlan& child, int cgroup, int& pidfd);
+  int run_child_beside(struct ChildPlan& child, int cgroup, int& pidfd);
 
   void* stack_ = nullptr;
-  std::vector<int> signals_;  // those with another than the default action
+  bool is_into_refused_ = false;  // no child can be born in the cgroup
+  std::vector<int> signals_;      // those with another than the default action
   alignas(8) unsigned char old_mask_[128]{};
 };
 

@@ -44,6 +44,18 @@ TEST_P(ProcessStop, IgnoredTermIsFollowedByKill) {
   EXPECT_FALSE(end_of(0).is_oom_kill);
 }
 
+// Some kernels kill whoever is born in a cgroup that was killed once.
+TEST_P(ProcessStop, ARoundAfterAKillRuns) {
+  for (const char* name : {"a", "b", "c"}) {
+    start({worker(0, {"ignore 15; report " + std::string(name) + "; pause"}),
+           worker(1, {"pause"})});
+    wait_reported(name);
+    host().stop(SIGTERM, 0s);
+    run_until_quiet(5);
+    EXPECT_TRUE(end_of(0).is_stopped_by_us);
+  }
+}
+
 TEST_P(ProcessStop, ASecondCallShortensTheGrace) {
   start({worker(0, {"ignore 15; report a; pause"})});
   wait_reported("a");
