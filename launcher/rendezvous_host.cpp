@@ -68,7 +68,8 @@ Result<std::optional<Place>> find_place(const RendezvousConfig& config) {
 class RendezvousHost::Impl {
  public:
   Impl(const RendezvousConfig& config, Incarnation embedded)
-      : service_(loop_.context(), CoordinatorOptions{own_host_name(), epoch_now(), embedded}) {
+      : service_(loop_.context(),
+                 CoordinatorOptions{own_host_name(), epoch_now(), embedded, config.say_waiting}) {
     loop_.hold();
     ServerHooks hooks;
     service_.fill(hooks);

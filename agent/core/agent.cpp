@@ -66,6 +66,7 @@ control::Standing Agent::standing() const {
 void Agent::on_connected(Instant now, std::vector<std::string> addresses, Effects& effects) {
   CPPRUN_CHECK(!is_connected_);
   is_connected_ = true;
+  heard_at_ = now;
   control::Hello hello = options_.hello;
   hello.connection = ++connection_;
   control::Register facts = options_.facts;
@@ -106,6 +107,7 @@ void Agent::on_unreachable(Instant, const Error& error, Effects& effects) {
 
 void Agent::on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects) {
   if (state_ == State::Ended) return;
+  heard_at_ = now;
   std::visit([&](const auto& m) { on(now, m, effects); }, message);
 }
 
@@ -113,6 +115,7 @@ void Agent::on(Instant now, const control::Welcome& message, Effects& effects) {
   epoch_ = std::max(epoch_, message.epoch);
   bool was_fenced = is_fenced();
   heartbeat_ = message.heartbeat;
+  lease_ = message.lease;
   if (state_ == State::Done) join_deadline_ = Instant::never();  // the others may take their time
   if (is_fenced() && !was_fenced) ping(now, effects);
 }
@@ -186,9 +189,21 @@ void Agent::stop_workers(Duration grace, Effects& effects) {
   effects.push_back(StopWorkers{kSigTerm, grace});
 }
 
-void Agent::on_worker_end(Instant, const WorkerEnd& end, Effects& effects) {
+// The others may go on without this node: no failure of a worker, and charged to nobody.
+void Agent::stop_past_grant(Duration grace, Effects& effects) {
+  effects.push_back(Note{Note::Level::Warning,
+                         "the coordinator has not answered in time; stopping the workers, since "
+                         "the others may go on without this node"});
+  stop_workers(grace, effects);
+}
+
+void Agent::on_worker_end(Instant now, const WorkerEnd& end, Effects& effects) {
   ends_.push_back(end);
   if (end.is_success() || state_ != State::Running) return;
+  if (is_fenced() && now >= grant_.deadline()) {  // R11: we were frozen, the guardian was not
+    stop_past_grant(Duration{}, effects);
+    return;
+  }
   stop_workers(options_.stop_grace, effects);  // at once, without waiting for the coordinator
   effects.push_back(FirstFailure{end, world_});
   unreported_ = control::Failed{world_.round, for_the_wire(end), false};
@@ -331,16 +346,18 @@ void Agent::on_time(Instant now, Effects& effects) {
   if (state_ == State::Ended) return;
   // R11: first what must not live on, then everything else.
   if (state_ == State::Running && is_fenced() && now >= grant_.term_at()) {
-    effects.push_back(Note{Note::Level::Warning,
-                           "the coordinator has not answered in time; stopping the workers, since "
-                           "the others may go on without this node"});
-    stop_workers(std::max(Duration{}, grant_.deadline() - now), effects);
+    stop_past_grant(std::max(Duration{}, grant_.deadline() - now), effects);
   }
   if (is_past_fence(now)) {
     fence_killed_ = true;
     effects.push_back(StopWorkers{kSigKill, Duration{}});
   }
   if (now >= ping_at_) ping(now, effects);
+  if (is_connected_ && is_fenced() && now >= heard_at_ + lease_) {
+    heard_at_ = now;  // a cable, or a host that is gone: the kernel would try for many minutes
+    effects.push_back(Note{Note::Level::Info, "the coordinator is silent; connecting again"});
+    effects.push_back(Reconnect{});
+  }
   if (now >= join_deadline_ && !is_spare_) give_up_joining(effects);
 }
 

@@ -75,6 +75,7 @@ class Agent {
   bool is_fenced() const { return heartbeat_ > Duration{}; }
   control::Standing standing() const;
   void ping(Instant now, Effects& effects);
+  void stop_past_grant(Duration grace, Effects& effects);
   void start_if_granted(Instant now, Effects& effects);
   void stop_workers(Duration grace, Effects& effects);
   void become_stopped(Instant now, Effects& effects);
@@ -102,6 +103,8 @@ class Agent {
   std::string last_wait_;
 
   Duration heartbeat_{};  // zero: in the coordinator's own process
+  Duration lease_{};
+  Instant heard_at_;  // when anything came, or the connection was made
   Grant grant_;
   Instant ping_at_ = Instant::never();
   Instant join_deadline_ = Instant::never();

@@ -46,6 +46,7 @@ struct RendezvousConfig {
   std::optional<int> node_rank;  // Static: the group rank; otherwise only a wish
   std::string local_addr;        // what other nodes reach this one by; empty: found out
   RendezvousConf conf;
+  Duration say_waiting = limits::kSayWaiting;  // how often a wait is said again
   WorkerStore worker_store = WorkerStore::Rank0;
   std::optional<std::string>
       master_addr;  // fixed by the user (Static); unset: the address of group rank 0

@@ -25,6 +25,9 @@ struct Disconnect {
   bool is_reset = false;
 };
 
+// The connection is dead, though nobody said so: reset it and make another.
+struct Reconnect {};
+
 struct StartWorkers {
   control::World world;
 };
@@ -69,7 +72,7 @@ struct Finish {
   int64_t restarts_used = 0;
 };
 
-using Effect = std::variant<Tell, Disconnect, StartWorkers, StopWorkers, WantPort, Fence,
+using Effect = std::variant<Tell, Disconnect, Reconnect, StartWorkers, StopWorkers, WantPort, Fence,
                             FirstFailure, Note, Finish>;
 using Effects = std::vector<Effect>;
 

@@ -89,6 +89,7 @@ class AgentDaemon::Impl {
 
   void carry_out(const agent::Tell& effect) { connection_->send(effect.message); }
   void carry_out(const agent::Disconnect& effect);
+  void carry_out(const agent::Reconnect&) { connection_->reconnect(); }
   void carry_out(const agent::StartWorkers& effect);
   void carry_out(const agent::StopWorkers& effect) { host_->stop(effect.signal, effect.grace); }
   void carry_out(const agent::WantPort&);
@@ -203,7 +204,8 @@ void AgentDaemon::Impl::connect(bool is_own) {
     tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_time(), e); });
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
-  connection_ = std::make_unique<ControlClient>(loop_, coordinator_, is_own, events);
+  ControlClient::Options options{is_own, config_.rendezvous.say_waiting};
+  connection_ = std::make_unique<ControlClient>(loop_, coordinator_, options, events);
 }
 
 void AgentDaemon::Impl::catch_signals() {
@@ -315,6 +317,8 @@ void AgentDaemon::Impl::carry_out(const agent::Note& effect) {
 
 void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
   finish_ = effect;
+  bool is_cut_off = effect.how == agent::Finish::How::Error && !connection_->trouble().empty();
+  if (is_cut_off) finish_->text += "; tried last: " + connection_->trouble();
   close(true);  // unless a farewell is already on its way
 }
 

@@ -225,6 +225,9 @@ Status resolve_rendezvous(const ParsedOptions& options, const Environment& envir
       read_rdzv_conf(options.rdzv_conf, config.backend == Backend::Static, launch.warnings);
   if (!conf) return conf.error();
   config.conf = *conf;
+  if (auto minute = text::parse_double(environment.text("CPPRUN_TEST_MINUTE")); minute) {
+    config.say_waiting = std::max(seconds(*minute), Duration(std::chrono::milliseconds(100)));
+  }
   return read_worker_store(options, config);
 }
 

@@ -13,6 +13,7 @@
 #include "common/limits.hpp"
 #include "common/text.hpp"
 #include "rendezvous/client/attempt.hpp"
+#include "rendezvous/client/store_probe.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 
@@ -22,12 +23,18 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+namespace {
+constexpr const char* kStoreMet =
+    "what listens there is torch's TCPStore (a torchrun agent, or a script that serves it); start "
+    "all agents with cpprun, or give another port";
+}  // namespace
+
 class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& loop, Endpoint endpoint, bool is_own, Events events)
+  Impl(asio::io_context& loop, Endpoint endpoint, Options options, Events events)
       : loop_(loop),
         endpoint_(std::move(endpoint)),
-        is_own_(is_own),
+        options_(options),
         events_(std::move(events)),
         timer_(loop) {}
 
@@ -48,8 +55,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     is_closing_ = true;
     is_reset_ = is_reset;
     on_gone_ = std::move(on_gone);
-    timer_.cancel();
-    if (attempt_) attempt_->cancel();
+    stop_trying();
     if (!socket_ || is_reset || (!is_writing_ && pending_.empty())) {
       asio::post(loop_, [self = shared_from_this()] { self->shut(); });
     }
@@ -60,10 +66,19 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     events_ = Events{};
     on_gone_ = nullptr;
     is_closing_ = true;
-    timer_.cancel();
-    if (attempt_) attempt_->cancel();
+    stop_trying();
     drop_socket(true);
   }
+
+  // What is wrong with the connection that we have is not known here; a new one may be better.
+  void reconnect() {
+    asio::post(loop_, [self = shared_from_this(), current = socket_.get()] {
+      if (self->socket_.get() == current && current != nullptr && !self->is_closing_)
+        self->broken();
+    });
+  }
+
+  const std::string& trouble() const { return newest_trouble_; }
 
   std::string peer_address() const {
     if (!socket_) return "";
@@ -79,6 +94,12 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     return address.to_string();
   }
 
+  void stop_trying() {
+    timer_.cancel();
+    if (attempt_) attempt_->cancel();
+    if (probe_) probe_->cancel();
+  }
+
   void on_attempt(Attempt::Outcome outcome) {
     attempt_.reset();
     if (is_closing_) return;
@@ -88,12 +109,11 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
       return;
     }
     socket_ = std::move(outcome.socket);
-    back_off_ = limits::kReconnectFirst;
     pending_.assign(std::begin(control::kMagic), std::end(control::kMagic));
     input_.clear();
     is_welcomed_ = false;
     connected_at_ = std::chrono::steady_clock::now();
-    if (!is_own_) watch_for_welcome();
+    if (!options_.is_own) watch_for_welcome();
     read();
     error_code ignored;
     std::vector<std::string> own{unmapped(socket_->local_endpoint(ignored).address())};
@@ -113,20 +133,27 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     timer_.expires_after(limits::kHelloTimeout);
     timer_.async_wait([self = shared_from_this()](error_code error) {
       if (error || self->is_welcomed_ || !self->socket_) return;
-      if (!self->trouble_since_) self->trouble_since_ = self->connected_at_;
-      self->say_trouble(
-          "what listens there does not speak cpprun's protocol (a torchrun agent, or torch's "
-          "TCPStore?)");
       self->broken();
+    });
+  }
+
+  // Somebody listens and is no coordinator, or one that does not come to answer.
+  void say_stranger(const std::string& how) {
+    if (!trouble_since_) trouble_since_ = connected_at_;
+    if (probe_) return;
+    probe_ = StoreProbe::start(loop_, endpoint_, [self = shared_from_this(), how](bool is_store) {
+      self->probe_.reset();
+      self->say_trouble(is_store ? kStoreMet : how);
     });
   }
 
   void say_trouble(const std::string& why) {
     auto now = std::chrono::steady_clock::now();
     if (!trouble_since_) trouble_since_ = now;
+    newest_trouble_ = why;
     // At most one line a minute, but a new reason is said once a short trouble has turned into a
     // lasting one.
-    bool is_due = !said_at_ || now - *said_at_ >= limits::kSayWaiting;
+    bool is_due = !said_at_ || now - *said_at_ >= options_.say_waiting;
     bool is_news = why != last_trouble_;
     bool is_lasting = now - *trouble_since_ >= limits::kHelloTimeout;
     if (!is_lasting || !(is_due || is_news)) return;
@@ -173,7 +200,9 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
       }
       taken += frame.consumed;
       is_welcomed_ = true;
+      back_off_ = limits::kReconnectFirst;
       trouble_since_.reset();
+      newest_trouble_.clear();
       if (events_.on_message) events_.on_message(*message);
       if (socket_.get() != current) return false;
     }
@@ -204,6 +233,12 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void broken() {
+    bool is_stranger = socket_ && !is_welcomed_ && !options_.is_own && !is_closing_;
+    if (is_stranger) {
+      bool was_silent = std::chrono::steady_clock::now() - connected_at_ >= limits::kHelloTimeout;
+      say_stranger(was_silent ? "connected, but no coordinator answers"
+                              : "connected, but what listens there hangs up");
+    }
     drop_socket(true);
     if (is_closing_) {
       shut();
@@ -233,10 +268,11 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
 
   asio::io_context& loop_;
   const Endpoint endpoint_;
-  const bool is_own_;
+  const Options options_;
   Events events_;
   asio::steady_timer timer_;  // back-off, or the wait for the first answer
   std::shared_ptr<Attempt> attempt_;
+  std::shared_ptr<StoreProbe> probe_;
   std::unique_ptr<tcp::socket> socket_;
   Duration back_off_ = limits::kReconnectFirst;
 
@@ -253,11 +289,13 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   std::chrono::steady_clock::time_point connected_at_;
   std::optional<std::chrono::steady_clock::time_point> trouble_since_;
   std::optional<std::chrono::steady_clock::time_point> said_at_;
-  std::string last_trouble_;
+  std::string last_trouble_;    // that was said
+  std::string newest_trouble_;  // maybe not said yet
 };
 
-ControlClient::ControlClient(asio::io_context& loop, Endpoint endpoint, bool is_own, Events events)
-    : impl_(std::make_shared<Impl>(loop, std::move(endpoint), is_own, std::move(events))) {
+ControlClient::ControlClient(asio::io_context& loop, Endpoint endpoint, Options options,
+                             Events events)
+    : impl_(std::make_shared<Impl>(loop, std::move(endpoint), options, std::move(events))) {
   impl_->connect();
 }
 ControlClient::~ControlClient() {
@@ -268,6 +306,12 @@ void ControlClient::send(const control::AgentMessage& message) {
 }
 void ControlClient::close(bool is_reset, std::function<void()> on_gone) {
   impl_->close(is_reset, std::move(on_gone));
+}
+void ControlClient::reconnect() {
+  impl_->reconnect();
+}
+const std::string& ControlClient::trouble() const {
+  return impl_->trouble();
 }
 std::string ControlClient::peer_address() const {
   return impl_->peer_address();

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "common/endpoint.hpp"
+#include "common/limits.hpp"
 #include "common/result.hpp"
+#include "common/time.hpp"
 #include "rendezvous/protocol/control.hpp"
 
 namespace boost::asio {
@@ -31,9 +33,13 @@ class ControlClient {
     std::function<void(const std::string&)> on_trouble;
   };
 
-  // Starts to connect at once. `is_own` is a coordinator in our own process: nobody waits for it to
-  // say welcome.
-  ControlClient(boost::asio::io_context& loop, Endpoint endpoint, bool is_own, Events events);
+  struct Options {
+    bool is_own = false;  // a coordinator in our own process: nobody waits for it to say welcome
+    Duration say_waiting = limits::kSayWaiting;  // trouble is said this often
+  };
+
+  // Starts to connect at once.
+  ControlClient(boost::asio::io_context& loop, Endpoint endpoint, Options options, Events events);
   ~ControlClient();
   ControlClient(const ControlClient&) = delete;
 
@@ -44,7 +50,11 @@ class ControlClient {
   // or can't be.
   void close(bool is_reset, std::function<void()> on_gone);
 
-  std::string peer_address() const;  // numeric; "" while not connected
+  // Resets the connection, if there is one, and makes another.
+  void reconnect();
+
+  const std::string& trouble() const;  // why the newest try failed; "" since the last welcome
+  std::string peer_address() const;    // numeric; "" while not connected
 
  private:
   class Impl;

@@ -128,7 +128,7 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
     return nullptr;
   }
   MembershipOptions options{run_id, options_.host, Epoch(options_.epoch.value + jobs_begun_++),
-                            options_.embedded};
+                            options_.embedded, options_.say_waiting};
   auto made = std::make_unique<Membership>(std::move(options), terms, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/ids.hpp"
+#include "common/limits.hpp"
 #include "common/time.hpp"
 #include "rendezvous/core/effects.hpp"
 #include "rendezvous/core/membership.hpp"
@@ -21,6 +22,7 @@ struct CoordinatorOptions {
   std::string host;  // our name, for people
   Epoch epoch;       // greater than that of any coordinator before us at this endpoint
   std::optional<Incarnation> embedded;  // the agent in our own process
+  Duration say_waiting = limits::kSayWaiting;
 };
 
 class Coordinator {

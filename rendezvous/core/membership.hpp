@@ -11,6 +11,7 @@
 #include <string>
 
 #include "common/ids.hpp"
+#include "common/limits.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
 #include "rendezvous/core/budget.hpp"
@@ -25,7 +26,8 @@ struct MembershipOptions {
   std::string run_id;
   std::string coordinator;  // our host's name, for people
   Epoch epoch;
-  std::optional<Incarnation> embedded;  // the agent in our own process
+  std::optional<Incarnation> embedded;         // the agent in our own process
+  Duration say_waiting = limits::kSayWaiting;  // how often a wait is said again
 };
 
 class Membership {

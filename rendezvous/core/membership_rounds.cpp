@@ -43,7 +43,7 @@ void Membership::request_stop(StopCause cause, const std::string& why, Effects& 
 void Membership::settle(Instant now, Effects& effects) {
   if (phase_ == Phase::Stopping && pending_.empty()) {
     phase_ = Phase::Gathering;
-    say_waiting_at_ = now + limits::kSayWaiting;
+    say_waiting_at_ = now + options_.say_waiting;
     if (failing_) {
       decision_ = control::Decided{false, *failing_};
       decide(effects);
@@ -88,7 +88,7 @@ void Membership::try_form(Instant now, Effects& effects) {
   auto ready = static_cast<int64_t>(ready_.size());
   if (ready < terms_.min_nodes) {
     min_reached_at_.reset();
-    if (say_waiting_at_.is_never() && !nodes_.empty()) say_waiting_at_ = now + limits::kSayWaiting;
+    if (say_waiting_at_.is_never() && !nodes_.empty()) say_waiting_at_ = now + options_.say_waiting;
     return;
   }
   if (!min_reached_at_) min_reached_at_ = now;
@@ -224,7 +224,7 @@ std::string Membership::why_no_round() const {
 }
 
 void Membership::say_waiting(Instant now, Effects& effects) {
-  say_waiting_at_ = now + limits::kSayWaiting;
+  say_waiting_at_ = now + options_.say_waiting;
   for (const auto& [incarnation, node] : nodes_) {
     if (!is_member(incarnation) || phase_ == Phase::Gathering) say_wait(node, true, effects);
   }

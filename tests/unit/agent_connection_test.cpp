@@ -203,6 +203,28 @@ TEST_F(Agent, R11_WhoWakesActsFirstOnItsDeadline) {
   });
 }
 
+TEST_F(Agent, R11_AWorkerThatTheGuardianKilledIsNoFailure) {
+  runs();
+  now = now + 60s;  // frozen: its end is seen before the timer
+  forget();
+  worker_ends(0, -9);
+  EXPECT_EQ(said<control::Failed>(), nullptr);
+  EXPECT_TRUE(failures.empty());
+  ASSERT_FALSE(stops.empty());
+  EXPECT_EQ(stops.back().grace, 0s);
+}
+
+TEST_F(Agent, ASilentCoordinatorIsConnectedToAgainAfterALease) {
+  is_in_touch();
+  waits(false);
+  passes(4s);
+  EXPECT_EQ(reconnects, 0);
+  passes(1s);
+  EXPECT_EQ(reconnects, 1);
+  passes(4s);
+  EXPECT_EQ(reconnects, 1);
+}
+
 // ---------------------------------------------------------------- the join timeout
 
 TEST_F(Agent, JoinTimeout_WithoutAConnection) {

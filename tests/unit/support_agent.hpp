@@ -162,6 +162,7 @@ class AgentTest : public testing::Test {
   int64_t port = 40000;
   std::vector<control::AgentMessage> told;  // what reached the wire
   std::vector<agent::StopWorkers> stops;
+  int reconnects = 0;
   std::vector<Instant> fences;
   std::vector<control::World> started;
   std::vector<agent::FirstFailure> failures;
@@ -175,6 +176,7 @@ class AgentTest : public testing::Test {
     told.push_back(over_the_wire(effect.message));
   }
   void carry_out(const agent::Disconnect& effect) { disconnect = effect; }
+  void carry_out(const agent::Reconnect&) { ++reconnects; }
   void carry_out(const agent::StartWorkers& effect) { started.push_back(effect.world); }
   void carry_out(const agent::StopWorkers& effect) { stops.push_back(effect); }
   void carry_out(const agent::WantPort&) {
