@@ -60,7 +60,7 @@ inline constexpr int kEndedJobs = 64;  // whose outcome a coordinator remembers
 inline constexpr int kWorkersPerNode = 4'096;
 inline constexpr size_t kAddressesPerNode = 64;
 inline constexpr Duration kWireDuration =
-    std::chrono::hours(24 * 365 * 30);  // no time on the wire is longer, so that sums fit
+    std::chrono::hours(24 * 365 * 30);       // no time on the wire is longer, so that sums fit
 inline constexpr size_t kNameBytes = 1'024;  // run ids, roles, host names, addresses on the wire
 
 // --- agent
@@ -72,11 +72,12 @@ inline constexpr Duration kPartialLine = 100ms;  // a line without end is shown 
 inline constexpr size_t kLineBytes = 64 * 1024;  // longer lines are shown in pieces of this size
 inline constexpr size_t kOutputBufferBytes =
     256 * 1024;  // per stream; a slow console slows its writer from then on
-inline constexpr size_t kLastLines = 20;            // kept of each worker's stderr for the verdict
-inline constexpr Duration kLastLinesTake = 200ms;   // a blocked output thread must not hold up a worker's end for longer
-inline constexpr Duration kEndingTakes = 1s;        // the host's destructor waits this long for what it has killed
-inline constexpr Duration kGuardianTakes = 1s;      // the guardian looks this long for processes of a dead agent
-inline constexpr size_t kErrorFileBytes = 1 << 20;  // a larger error file is cut in the summary
+inline constexpr size_t kLastLines = 20;  // kept of each worker's stderr for the verdict
+inline constexpr Duration kLastLinesTake =
+    200ms;                                    // a blocked output holds up a worker's end no longer
+inline constexpr Duration kEndingTakes = 1s;  // a host that goes waits this long for what it killed
+inline constexpr Duration kGuardianTakes = 1s;  // how long it looks for processes of a dead agent
+inline constexpr size_t kErrorFileBytes = 1 << 20;      // a larger error file is cut in the summary
 inline constexpr size_t kSummaryTextBytes = 16 * 1024;  // per worker on the wire and in the summary
 
 }  // namespace cpprun::limits

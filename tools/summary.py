@@ -2,7 +2,7 @@
 """Adds up a test run: reads JUnit files, lists what failed and what was skipped and why.
 
     tools/summary.py FOLDER [FAILED-STAGE...]
-    tools/summary.py --write-skipped LIST FILE     # tests left out (name, tab, reason) as JUnit
+    tools/summary.py --write-skipped LIST FILE     # tests left out (`name | reason`) as JUnit
 
 Reads FOLDER/*.xml of pytest and ctest. A failed stage without a failed test of its own counts as
 one failure. The last line is `N passed, N failed, N skipped`; exits 1 if anything failed.
@@ -48,7 +48,7 @@ def write_skipped(list_path, junit_path):
     suite = ElementTree.Element('testsuite', name='left out')
     for line in pathlib.Path(list_path).read_text().splitlines():
         if line and not line.startswith('#'):
-            name, why = line.split('\t', 1)
+            name, why = line.split(' | ', 1)
             case = ElementTree.SubElement(suite, 'testcase', name=name)
             ElementTree.SubElement(case, 'skipped', message=why)
     ElementTree.ElementTree(suite).write(junit_path)

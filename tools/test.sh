@@ -100,13 +100,11 @@ stage_contract() {
     return 0
   fi
   [ -x "$bin/cpprun" ] || { echo "cpprun is not built"; return 1; }
-  local exceptions=tests/conformance/contract_exceptions.txt left_out=() name reason
-  while IFS=$'\t' read -r name reason; do
-    left_out+=("--deselect=$name")
-  done < <(grep -v '^#' "$exceptions")
+  local exceptions=tests/conformance/contract_exceptions.txt left_out=() name
+  while read -r name _; do left_out+=("--deselect=$name"); done < <(grep -v '^#' "$exceptions")
   tools/summary.py --write-skipped "$exceptions" "$results/contract-exceptions.xml"
-  # Reruns: torch itself aborts now and then in a process that is just ending (README, "Limits"), and
-  # test_restart_until_success counts a dump that a stopped worker may not have come to.
+  # Reruns: torch itself aborts now and then in a process that is just ending (README, "Limits"),
+  # and test_restart_until_success counts a dump that a stopped worker may not have come to.
   # shellcheck disable=SC2086  # the extra words are words
   LAUNCHER=$bin/cpprun TORCH_PYTHON=$python \
     STORE_SERVER_CMD="$bin/cpprunctl serve --listen 127.0.0.1:{port}" \

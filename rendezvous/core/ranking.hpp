@@ -30,8 +30,8 @@ std::vector<RankShare> share_ranks(const std::vector<Node*>& ranked);
 // (for a node on the coordinator's own host), else its first address.
 std::string reachable_address(const Node& node, const std::vector<Node*>& all);
 
-// The address at which all nodes reach the coordinator: where a node that is not on its host reached it, else the
-// loopback address that all have used. Requires: at least one node.
+// The address at which all nodes reach the coordinator: where a node that is not on its host
+// reached it, else the loopback address that all have used. Requires: at least one node.
 std::string coordinator_address(const std::vector<Node*>& all);
 
 }  // namespace cpprun
