@@ -83,7 +83,7 @@ class Cluster : public Dice {
   }
 
   // ---- time
-  // Next thing that happens; false if nothing ever will, or not before `end`.
+  // Next thing that happens; false if there is none until `end`.
   bool step(Instant end) {
     Instant next = events.empty() ? Instant::never() : events.begin()->first;
     next = std::min(next, core->next_deadline());
@@ -218,7 +218,6 @@ class Cluster : public Dice {
     });
   }
 
-  // ---- the agents' shell
   using AgentCall = std::function<void(Node&, Instant, agent::Effects&)>;
   void tell(Node& node, AgentCall what) {
     if (!node.is_alive || node.finish) return;
@@ -293,8 +292,8 @@ class Cluster : public Dice {
     bool is_off = effect.deadline.is_never();
     node.fence = is_off ? effect.deadline : to_global(node, effect.deadline);
   }
-  void carry_out(Node&, const agent::FirstFailure&) {}
-  void carry_out(Node&, const agent::Note&) {}
+  template <class Other>
+  void carry_out(Node&, const Other&) {}
   void carry_out(Node& node, const agent::Finish& effect) {
     bool is_clean = std::none_of(node.workers.begin(), node.workers.end(),
                                  [](const Worker& w) { return w.is_alive; });
@@ -308,12 +307,6 @@ class Cluster : public Dice {
     if (node.session) hang_up(node, true);
   }
 
-  // ---- workers
-  static void end_at(Worker& worker, Instant when, int exit_code = -9) {
-    if (!worker.is_alive || worker.ends_at <= when) return;
-    worker.ends_at = when;
-    worker.end.exit_code = exit_code;
-  }
   void kill_workers(Node& node) {
     for (Worker& worker : node.workers) end_at(worker, now + random_time(290ms));
     arm_ends(node);
@@ -373,7 +366,6 @@ class Cluster : public Dice {
   template <class Other>
   void carry_out(const Other&, Effects&) {}
 
-  // ---- timers
   Instant timer_of(const Node& node) const {
     bool is_deaf = !node.is_alive || node.is_frozen || node.finish;
     return is_deaf ? Instant::never() : to_global(node, node.core->next_deadline());

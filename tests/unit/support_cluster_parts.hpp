@@ -47,6 +47,11 @@ struct Worker {
   Instant ends_at;
   bool is_alive = true;
 };
+inline void end_at(Worker& worker, Instant when, int exit_code = -9) {
+  if (!worker.is_alive || worker.ends_at <= when) return;
+  worker.ends_at = when;
+  worker.end.exit_code = exit_code;
+}
 struct Node {
   NodeId id;
   std::unique_ptr<agent::Agent> core;
