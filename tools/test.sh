@@ -116,7 +116,7 @@ stage_contract() {
 stage_fuzz() {
   [ -f tests/fuzz/CMakeLists.txt ] || { echo "no fuzz targets yet"; return 0; }
   cmake --preset fuzz >/dev/null
-  cmake --build --preset fuzz -j "$slots" -- -k 0
+  cmake --build --preset fuzz -j "$slots" --target fuzzers
   local target name commands=()
   while read -r target; do
     name=$(basename "$target")

@@ -82,7 +82,7 @@ class ControlService::Impl {
     while (!queue_.empty()) {
       Effect effect = std::move(queue_.front());
       queue_.pop_front();
-      std::visit([this](const auto& e) { carry_out(e); }, effect);
+      std::visit([this](const auto& e) { this->carry_out(e); }, effect);
     }
     is_carrying_out_ = false;
     arm_timer();
