@@ -149,6 +149,20 @@ std::string LogFolder::attempt_file(const char* name) const {
   return run_.empty() ? "" : attempt_ + "/" + name;
 }
 
+bool LogFolder::holds_logs() const {
+  if (run_.empty()) return false;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(run_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;
+    const bool is_events = entry->path().filename() == "events.jsonl";
+    if (!is_events && entry->is_regular_file(gone) && entry->file_size(gone) > 0 && !gone) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void LogFolder::remove_if_temporary() {
   if (!is_temporary_ || temporary_.empty()) return;
   std::error_code ignored;

@@ -28,6 +28,9 @@ class LogFolder {
   std::string attempt_file(const char* name) const;       // "filtered_stdout.log", ...
   const std::string& run_folder() const { return run_; }  // "" with /dev/null
 
+  // Whether something is in it that people would look for: output, or error files.
+  bool holds_logs() const;
+
   // Removes a temporary folder; leaves a --log-dir alone.
   void remove_if_temporary();
   bool is_temporary() const { return is_temporary_; }

@@ -32,6 +32,9 @@ void ServerLoop::hold() {
 void ServerLoop::release() {
   io_->guard.reset();
 }
+void ServerLoop::stop() {
+  io_->context.stop();
+}
 void ServerLoop::post(std::function<void()> f) {
   asio::post(io_->context, std::move(f));
 }

@@ -21,11 +21,14 @@ class ServerLoop {
   ServerLoop& operator=(const ServerLoop&) = delete;
 
   boost::asio::io_context& context();
-  // Returns when there is nothing left to wait for, or after release() if hold() was called.
+  // Returns when there is nothing left to wait for, or after release() if hold() was called, or
+  // after stop().
   void run();
   // Keeps run() going while nothing is there to wait for.
   void hold();
   void release();
+  // run() returns at once, whatever is still waited for.
+  void stop();
   // Runs `f` on the loop's thread, soon. Thread-safe.
   void post(std::function<void()> f);
   // Calls `f` once, for the first of these signals that comes.
