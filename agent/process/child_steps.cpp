@@ -65,6 +65,9 @@ CPPRUN_IN_CHILD int child_main(void* argument) {
     errno = ESRCH;
     give_up(plan, ChildStep::ParentDeath);
   }
+  if (plan.descriptors != nullptr) {  // lowers the soft limit only, which can't fail
+    ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, plan.descriptors, nullptr);
+  }
   if (!place_stdio(plan)) give_up(plan, ChildStep::Stdio);
   clear_signals(plan);
   ::syscall(SYS_execve, plan.program, plan.argv, plan.environment);

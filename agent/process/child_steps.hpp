@@ -5,6 +5,7 @@
 // is kept out of the sanitizers' sight (their bookkeeping would be ours).
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -21,7 +22,8 @@ struct ChildPlan {
   int stdio[3] = {0, 1, 2};  // what becomes 0, 1, 2
   int cgroup_procs = -1;     // written to when the child was not born in its cgroup
   pid_t parent = 0;
-  const int* signals = nullptr;  // to be set to their default action
+  const rlimit* descriptors = nullptr;  // null: as many as we may have
+  const int* signals = nullptr;         // to be set to their default action
   size_t signal_count = 0;
   volatile ChildStep failed = ChildStep::None;  // written by the child
   volatile int error = 0;

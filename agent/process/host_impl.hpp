@@ -2,6 +2,8 @@
 // loop's.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -30,6 +32,7 @@ class ProcessHost::Impl {
 
   Status start(const std::vector<WorkerSpec>& specs);
   void stop(int signal, Duration grace);
+  void hurry();
   void forward(int signal);
   bool is_quiet() const { return !is_running_; }
   std::vector<int> pids() const;
@@ -54,6 +57,7 @@ class ProcessHost::Impl {
   void on_grace_over();
   void on_lines(int local_rank, std::vector<std::string> lines);
   void on_drained();
+  void limit_drain();
   void look_soon();
   void look();
   void deliver();
@@ -67,6 +71,7 @@ class ProcessHost::Impl {
   std::shared_ptr<int> life_ =
       std::make_shared<int>();  // shared: handlers ask whether we still are
   std::optional<Cgroup> cgroup_;
+  rlimit descriptors_{};  // as we found it: the workers' own
   Sweep sweep_;
   OomCounter oom_;
   std::map<int, WorkerProcess> workers_;  // by pid; those that have not been reaped
@@ -75,10 +80,12 @@ class ProcessHost::Impl {
   Timer kill_timer_;
   Timer sweep_timer_;
   Timer lines_timer_;
+  Timer drain_timer_{loop_, [this] { on_drained(); }};
   boost::asio::signal_set child_signals_;
   std::optional<Guard> guard_;  // while a round runs the loop has work
   bool is_running_ = false;
   bool is_drained_ = true;
+  bool is_hurried_ = false;
   bool is_look_posted_ = false;
   std::string found_name_, found_path_, found_program_;  // the last look-up on PATH
   std::unique_ptr<Output> output_;  // last: its thread posts to what stands above

@@ -168,6 +168,7 @@ Result<Spawned> SpawnGround::spawn(const SpawnPlan& plan) {
   child.stdio[1] = plan.out;
   child.stdio[2] = plan.err;
   child.parent = ::getpid();
+  child.descriptors = plan.descriptors;
   child.signals = signals_.data();
   child.signal_count = signals_.size();
 

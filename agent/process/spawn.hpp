@@ -7,6 +7,8 @@
 // that spawned).
 #pragma once
 
+#include <sys/resource.h>
+
 #include <string>
 #include <vector>
 
@@ -19,9 +21,10 @@ struct SpawnPlan {
   std::string program;  // path as exec takes it: see find_program()
   const std::vector<std::string>& argv;
   const std::vector<std::string>& environment;
-  int out = 1;      // becomes its stdout; 1 = ours is inherited
-  int err = 2;      // becomes its stderr; 2 = ours is inherited
-  int cgroup = -1;  // folder to be born in; -1: none
+  int out = 1;                          // becomes its stdout; 1 = ours is inherited
+  int err = 2;                          // becomes its stderr; 2 = ours is inherited
+  int cgroup = -1;                      // folder to be born in; -1: none
+  const rlimit* descriptors = nullptr;  // RLIMIT_NOFILE; null: ours
 };
 
 struct Spawned {

@@ -36,6 +36,7 @@ ProcessHost::Impl::Impl(boost::asio::io_context& loop, Options options, Events e
       child_signals_(loop, SIGCHLD) {
   CPPRUN_CHECK(!options_.token.empty() && events_.on_end);
   fill_standard_streams();
+  ::getrlimit(RLIMIT_NOFILE, &descriptors_);
   if (options_.use_cgroup) cgroup_ = Cgroup::make(options_.token);
 }
 
@@ -91,6 +92,7 @@ Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, Spawn
   plan.out = out->child;
   plan.err = err->child;
   if (cgroup_) plan.cgroup = cgroup_->folder();
+  plan.descriptors = &descriptors_;
   Result<Spawned> spawned = ground.spawn(plan);
   if (!spawned) return spawned.error();
   const int pid = spawned->pid;
