@@ -112,6 +112,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     pending_.assign(std::begin(control::kMagic), std::end(control::kMagic));
     input_.clear();
     is_welcomed_ = false;
+    has_said_nonsense_ = false;
     connected_at_ = std::chrono::steady_clock::now();
     if (!options_.is_own) watch_for_welcome();
     read();
@@ -151,14 +152,11 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     auto now = std::chrono::steady_clock::now();
     if (!trouble_since_) trouble_since_ = now;
     newest_trouble_ = why;
-    // At most one line a minute, but a new reason is said once a short trouble has turned into a
-    // lasting one.
+    // At most one line a minute, and only once a short trouble has turned into a lasting one.
     bool is_due = !said_at_ || now - *said_at_ >= options_.say_waiting;
-    bool is_news = why != last_trouble_;
     bool is_lasting = now - *trouble_since_ >= limits::kHelloTimeout;
-    if (!is_lasting || !(is_due || is_news)) return;
+    if (!is_lasting || !is_due) return;
     said_at_ = now;
-    last_trouble_ = why;
     auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - *trouble_since_).count();
     if (events_.on_trouble) {
       events_.on_trouble("can't reach the coordinator at " + to_string(endpoint_) + " for " +
@@ -194,7 +192,8 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
               : Result<control::CoordinatorMessage>(Error{
                     ErrorKind::Protocol, "what listens there does not speak cpprun's protocol"});
       if (!message) {
-        say_trouble(message.error().text);
+        if (is_welcomed_) say_trouble(message.error().text);
+        has_said_nonsense_ = true;
         broken();
         return false;
       }
@@ -236,8 +235,9 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     bool is_stranger = socket_ && !is_welcomed_ && !options_.is_own && !is_closing_;
     if (is_stranger) {
       bool was_silent = std::chrono::steady_clock::now() - connected_at_ >= limits::kHelloTimeout;
-      say_stranger(was_silent ? "connected, but no coordinator answers"
-                              : "connected, but what listens there hangs up");
+      say_stranger(has_said_nonsense_ ? "what listens there does not speak cpprun's protocol"
+                   : was_silent       ? "connected, but no coordinator answers"
+                                      : "connected, but what listens there hangs up");
     }
     drop_socket(true);
     if (is_closing_) {
@@ -282,6 +282,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   std::vector<uint8_t> writing_;  // being written
   bool is_writing_ = false;
   bool is_welcomed_ = false;
+  bool has_said_nonsense_ = false;
   bool is_closing_ = false;
   bool is_reset_ = false;
   std::function<void()> on_gone_;
@@ -289,8 +290,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   std::chrono::steady_clock::time_point connected_at_;
   std::optional<std::chrono::steady_clock::time_point> trouble_since_;
   std::optional<std::chrono::steady_clock::time_point> said_at_;
-  std::string last_trouble_;    // that was said
-  std::string newest_trouble_;  // maybe not said yet
+  std::string newest_trouble_;
 };
 
 ControlClient::ControlClient(asio::io_context& loop, Endpoint endpoint, Options options,

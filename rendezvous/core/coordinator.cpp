@@ -42,7 +42,7 @@ void Coordinator::on_connected(SessionId session, SessionFacts facts) {
 }
 
 void Coordinator::refuse(SessionId session, const std::string& why, Effects& effects) const {
-  effects.push_back(Note{Note::Level::Info, "refused", why});
+  effects.push_back(Note{Note::Level::Warning, "refused", "refused an agent: " + why});
   effects.push_back(Send{session, control::Refused{why}});
   effects.emplace_back(Close{session, false});
 }

@@ -84,6 +84,9 @@ void Membership::on_register(Instant now, SessionId session, const control::Hell
                              Effects& effects) {
   auto it = nodes_.find(hello.node.incarnation);
   if (Status ok = admit(it == nodes_.end() ? nullptr : &it->second, hello, message); !ok) {
+    effects.push_back(Note{Note::Level::Warning, "refused",
+                           "refused the agent on " + hello.node.name + " (" + facts.peer_address +
+                               "): " + ok.error().text});
     effects.push_back(Send{session, control::Refused{ok.error().text}});
     effects.emplace_back(Close{session, false});
     return;
