@@ -1,7 +1,7 @@
-"""Agents of one job as nodes of a cluster: processes on loopback, or hosts in network namespaces.
+"""Agents of a job as nodes of a cluster: processes on loopback, or hosts in network namespaces.
 
 Everything that a test starts carries a tag in its environment; the fixture ends what is left, and
-fails if a process, a namespace or a cgroup outlives its job, or if two worlds of one job overlapped.
+fails if a process, a namespace or a cgroup outlives its job, or if two worlds of a job overlapped.
 """
 
 import glob
@@ -47,7 +47,8 @@ def wait_for(condition, what, seconds=20):
         got = condition()
         if got:
             return got
-        assert time.monotonic() < end, f'not within {seconds} s: {what() if callable(what) else what}'
+        if time.monotonic() >= end:
+            raise AssertionError(f'not within {seconds} s: {what() if callable(what) else what}')
         time.sleep(0.01)
 
 
@@ -133,7 +134,8 @@ class Agent:
 
     def says(self, text, seconds=20):
         """Waits until the text stands in its stderr."""
-        wait_for(lambda: text in self.err() or not self.running(), lambda: self.story(text), seconds)
+        wait_for(lambda: text in self.err() or not self.running(), lambda: self.story(text),
+                 seconds)
         assert text in self.err(), self.story(f'ended without saying {text!r}')
         return self
 
@@ -147,7 +149,8 @@ class Agent:
         return self
 
     def story(self, why=''):
-        return f'{why}\nnode {self.node}: {" ".join(self.command)}\n--- stderr\n{self.err()[-4000:]}'
+        return (f'{why}\nnode {self.node}: {" ".join(self.command)}\n'
+                f'--- stderr\n{self.err()[-4000:]}')
 
 
 class Cluster:

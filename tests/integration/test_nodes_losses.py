@@ -159,7 +159,7 @@ def test_frozen_when_done_does_not_end_the_round(cluster):
 
 
 def test_frozen_host_of_the_coordinator_wakes_and_goes_on(cluster):
-    """Nobody else can judge meanwhile; its own workers and theirs are gone when their grant ends."""
+    """Nobody else can judge meanwhile; all workers are gone when their grant ends."""
     job = Job(cluster, 2, lease=SHORT)
     host = job.host(0)
     job.agent(1)

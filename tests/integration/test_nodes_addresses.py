@@ -1,0 +1,242 @@
+"""Where agents meet and by which addresses they reach each other: hosts in network namespaces."""
+
+import ipaddress
+import signal
+import socket
+
+from nodes import Job, cluster, free_port, wait_for  # noqa: F401
+from nodes_net import namespaces, net  # noqa: F401
+
+LOCAL = '127.0.0.1 localhost\n'
+
+
+def assert_reachable_master(world, hosts, card=0):
+    """The master's address is the numeric one of the node with group rank 0."""
+    address = ipaddress.ip_address(world.master[0])
+    zero = next(w.node for w in world if w.group == 0)
+    assert address == ipaddress.ip_address(hosts.addr(zero, card))
+
+
+def ends_well(cluster):
+    cluster.say(0)
+    for agent in cluster.agents:
+        agent.ends(0)
+
+
+# ---------------------------------------------------------------- names
+
+
+def test_a_name_with_several_addresses(cluster, net):
+    """The first one answers nobody; all are tried at once."""
+    hosts = net(3)
+    for i in range(3):
+        hosts.etc(i, 'hosts', LOCAL + f'10.230.7.99 rdzv\n{hosts.addr(0)} rdzv\n')
+    job = Job(cluster, 3, host='rdzv', net=hosts)
+    job.agents(2, 1, 0)
+    assert_reachable_master(cluster.world(0, 1, 2), hosts)
+    ends_well(cluster)
+
+
+def test_the_hosts_own_name_may_mean_loopback_on_it(cluster, net):
+    """Debian maps the host name to 127.0.1.1; the others see another address."""
+    hosts = net(2)
+    hosts.etc(0, 'hosts', LOCAL + '127.0.1.1 node-a\n')
+    hosts.etc(1, 'hosts', LOCAL + f'{hosts.addr(0)} node-a\n')
+    job = Job(cluster, 2, host='node-a', net=hosts)
+    job.agents(0, 1)
+    assert_reachable_master(cluster.world(0, 1), hosts)
+    ends_well(cluster)
+
+
+def test_host_is_found_by_address_whatever_names_say(cluster, net):
+    """All have the same name. The one with the endpoint's address hosts, though it is last."""
+    hosts = net(3)
+    job = Job(cluster, 3, host=hosts.addr(2), net=hosts)
+    job.agents(0, 1, LOGLEVEL='INFO')
+    cluster.agents[0].says("can't reach the coordinator")
+    job.agent(2)
+    assert_reachable_master(cluster.world(0, 1, 2), hosts)
+    ends_well(cluster)
+
+
+def test_no_dns(cluster, net):
+    """A resolver that never answers: numeric addresses need none."""
+    hosts = net(2)
+    for i in range(2):
+        hosts.etc(i, 'resolv.conf', 'nameserver 10.230.7.200\noptions timeout:30\n')
+        hosts.etc(i, 'hosts', '')
+    job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
+    agents = job.agents(0, 1)
+    world = cluster.world(0, 1)
+    assert world.begun - agents[0].started < 8
+    assert_reachable_master(world, hosts)
+    ends_well(cluster)
+
+
+# ---------------------------------------------------------------- addresses
+
+
+def test_ipv6_only(cluster, net):
+    hosts = net(2, 'v6')
+    job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
+    job.agents(0, 1)
+    world = cluster.world(0, 1)
+    assert_reachable_master(world, hosts)
+    assert world[0].env['CPPRUN_STORE'].startswith('[fd00:7::1]:')
+    ends_well(cluster)
+
+
+def test_two_cards_the_one_towards_the_coordinator_counts(cluster, net):
+    hosts = net(2, 'two')
+    job = Job(cluster, 2, host=hosts.addr(0, 1), net=hosts)
+    job.agents(0, 1)
+    assert_reachable_master(cluster.world(0, 1), hosts, card=1)
+    ends_well(cluster)
+
+
+def test_local_addr_beats_what_was_found_out(cluster, net):
+    hosts = net(2, 'two')
+    job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
+    for node in (0, 1):
+        job.agent(node, f'--local-addr={hosts.addr(node, 1)}')
+    assert_reachable_master(cluster.world(0, 1), hosts, card=1)
+    ends_well(cluster)
+
+
+def test_is_host_true_hosts_behind_a_foreign_address(cluster, net):
+    """Behind a forwarding gateway: the endpoint is no address of the host."""
+    hosts = net(2)
+    hosts.etc(0, 'hosts', LOCAL + '10.230.7.77 gateway\n')
+    hosts.etc(1, 'hosts', LOCAL + f'{hosts.addr(0)} gateway\n')
+    job = Job(cluster, 2, host='gateway', net=hosts)
+    job.agent(0, conf={'is_host': 'true'})
+    job.agent(1, conf={'is_host': 'false'})
+    world = cluster.world(0, 1)
+    assert not ipaddress.ip_address(world.master[0]).is_loopback
+    assert_reachable_master(world, hosts)
+    ends_well(cluster)
+
+
+def test_is_host_false_never_hosts(cluster):
+    job = Job(cluster, 1, join_timeout=3)
+    agent = job.agent(0, conf={'is_host': 'false'}).ends(1)
+    assert 'Connection refused' in agent.err(), agent.story()
+    assert not cluster.workers()
+
+
+# ---------------------------------------------------------------- out of reach
+
+
+def test_unreachable_endpoint_says_what_was_tried_and_ends(cluster, net):
+    """Every address with its reason, since when; at most a line a minute (here a second)."""
+    hosts = net(1)
+    hosts.etc(0, 'hosts', LOCAL + '10.230.7.98 rdzv\nfd00::1 rdzv\n127.0.0.9 other\n')
+    job = Job(cluster, 2, host='rdzv', net=hosts, join_timeout=8)
+    agent = job.agent(0, CPPRUN_TEST_MINUTE='1').ends(1)
+    said = [line for line in agent.err().splitlines() if "can't reach the coordinator" in line]
+    assert said and all(f'rdzv:{job.port} for ' in line for line in said), agent.story()
+    assert '10.230.7.98: ' in said[-1] and 'fd00::1: ' in said[-1], agent.story()
+    assert len(said) <= 7, agent.story()
+    assert 'timed out after 8 s' in agent.err() and 'tried last: ' in agent.err()
+
+
+def test_unknown_name_says_so_and_ends(cluster):
+    job = Job(cluster, 2, host='no-such-host.invalid', join_timeout=4)
+    agent = job.agent(0).ends(1)
+    assert agent.err().count("the name 'no-such-host.invalid' can't be resolved") in (2, 3), \
+        agent.story()
+
+
+def test_a_minute_is_a_minute(cluster):
+    job = Job(cluster, 2, host='127.0.0.1', join_timeout=5)
+    agent = job.agent(0, conf={'is_host': 'false'}).ends(1)
+    assert agent.err().count("can't reach the coordinator") == 1, agent.story()
+
+
+# ---------------------------------------------------------------- two jobs, one endpoint
+
+
+def test_the_hosts_job_ends_first_and_the_other_goes_on(cluster):
+    port = free_port()
+    one = Job(cluster, 2, port=port, run_id='one')
+    two = Job(cluster, 2, port=port, run_id='two', restarts=1)
+    host = one.host(0)
+    others = two.agents(10, 11)
+    one.agent(1)
+    first = cluster.world(0, 1, job='one')
+    begun = cluster.world(10, 11, job='two')
+    assert first.master != begun.master
+    cluster.say(0, f'round-one-{first.round}')
+    cluster.agents[-1].ends(0)
+    host.says('other agents still need the rendezvous')
+    cluster.say(1, begun[0])  # and it still forms rounds
+    again = cluster.world(10, 11, job='two', after=begun)
+    cluster.say(0, f'round-two-{again.round}')
+    [a.ends(0) for a in (*others, host)]
+
+
+def test_a_host_that_stays_for_others_goes_on_a_signal(cluster):
+    port = free_port()
+    one = Job(cluster, 1, port=port, run_id='one')
+    two = Job(cluster, 1, port=port, run_id='two', join_timeout=2, lease=2.0)
+    host = one.host(0)
+    first = cluster.world(0, job='one')
+    other = two.agent(10)
+    cluster.world(10, job='two')
+    cluster.say(0, f'round-one-{first.round}')
+    host.says('staying until they end')
+    host.send(signal.SIGTERM)
+    host.ends(lambda code: code != 99, seconds=10)
+    other.ends(1)
+
+
+# ---------------------------------------------------------------- static
+
+
+def test_static_restarts_at_the_given_port(cluster, net):
+    hosts = net(2)
+    job = Job(cluster, 2, host=hosts.addr(0), net=hosts, static=True, restarts=1)
+    job.agents(1, 0, nproc=2)
+    first = cluster.world(0, 1)
+    cluster.say(1, first.of(1)[0])
+    second = cluster.world(0, 1, after=first)
+    for world in (first, second):
+        assert world.master == (hosts.addr(0), str(job.port))
+        assert world.ranks == {0: 0, 1: 1}
+        assert {w.env['TORCHELASTIC_USE_AGENT_STORE'] for w in world} == {'True'}
+    assert second.restarts == [1]
+    ends_well(cluster)
+
+
+def test_static_replaces_a_dead_node(cluster):
+    job = Job(cluster, 2, static=True, lease=30.0)
+    job.host(0)
+    victim = job.agent(1)
+    first = cluster.world(0, 1)
+    victim.send(signal.SIGKILL)
+    wait_for(lambda: job.status()['phase'] == 'gathering', job.status)
+    cluster.agents.remove(victim)
+    job.agent(1)
+    second = cluster.world(0, 1, after=first)
+    assert second.ranks == first.ranks
+    ends_well(cluster)
+
+
+def test_static_node_rank_twice_is_refused(cluster):
+    job = Job(cluster, 3, static=True)
+    host = job.host(0, LOGLEVEL='INFO')
+    job.agent(1)
+    job.wait_members(2)
+    twin = job.agent(1).ends(1)
+    assert '--node-rank=1 is taken by the agent on ' + socket.gethostname() in twin.err()
+    host.says('--node-rank=1 is taken')
+    job.agent(2)
+    cluster.world(0, 1, 2)
+    cluster.say(0)
+    [a.ends(0) for a in cluster.agents if a is not twin]
+
+
+def test_static_node_rank_out_of_range_is_refused(cluster):
+    job = Job(cluster, 2, static=True)
+    agent = job.agent(2).ends(1)
+    assert 'ranks go from 0 to 1' in agent.err()
