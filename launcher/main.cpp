@@ -1,14 +1,18 @@
 // cpprun: what people type instead of torchrun. Options in, exit code out.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <string>
+#include <system_error>
 #include <variant>
 #include <vector>
 
 #include "agent/daemon/daemon.hpp"
 #include "common/log/log.hpp"
+#include "common/text.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/rendezvous_host.hpp"
 
@@ -23,7 +27,37 @@ int fail(const Error& error) {
   return exit_code(error);
 }
 
+// Asio throws where the system has no descriptors or memory left for a loop. What was started
+// goes with the objects on the way out.
+template <class Run>
+int guarded(Run run) {
+  try {
+    return run();
+  } catch (const std::system_error& error) {
+    log::error(std::string("the system refused what is needed to run: ") + error.what());
+  } catch (const std::bad_alloc&) {
+    log::error("out of memory");
+  }
+  return 1;
+}
+
+// Some of what runs short of descriptors can only throw, so the least that is needed is asked for
+// before anything is opened. Pipes and log files come on top; their lack is said when it comes.
+Status check_descriptors(int workers) {
+  constexpr rlim_t kOwn = 32;  // standard streams, loops, server, guardian, log
+  constexpr rlim_t kMostPerWorker = 5;
+  const rlim_t count = static_cast<rlim_t>(workers);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kOwn + count) return {};
+  const std::string enough = std::to_string(kOwn + count * kMostPerWorker);
+  return Error{ErrorKind::System, "the limit on open files is " + std::to_string(limit.rlim_cur) +
+                                      ", and " + text::count(static_cast<size_t>(count), "worker") +
+                                      " need up to " + enough + "; raise it with ulimit -n " +
+                                      enough};
+}
+
 int launch(const Launch& asked) {
+  if (Status ok = check_descriptors(asked.config.workers.nproc); !ok) return fail(ok.error());
   for (const std::string& warning : asked.warnings) log::warning(warning);
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(asked.config);
   if (!agent) return fail(agent.error());
@@ -32,6 +66,7 @@ int launch(const Launch& asked) {
       RendezvousHost::start(rendezvous, (*agent)->incarnation());
   if (!host) return fail(host.error());
   int code = (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
+  agent->reset();  // signals have their default effect again
   // Others may still need the coordinator in this process; whoever was told to go by a signal goes.
   if (*host && code < kSignalBase) (*host)->wait_until_idle();
   return code;
@@ -49,5 +84,5 @@ int main(int argc, char** argv) {
     std::fputs(shown->text.c_str(), stdout);
     return std::fflush(stdout) == 0 ? 0 : 1;
   }
-  return launch(std::get<Launch>(*asked));
+  return guarded([&] { return launch(std::get<Launch>(*asked)); });
 }

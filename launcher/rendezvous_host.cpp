@@ -1,6 +1,7 @@
 #include "launcher/rendezvous_host.hpp"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -32,6 +33,15 @@ std::string own_host_name() {
 Epoch epoch_now() {
   auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   return Epoch(std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count());
+}
+
+// One for each agent and each of its stores' clients: take what the system allows. The workers keep
+// the limit that their agent found.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // Where to listen, and where our own agent then reaches us.
@@ -118,7 +128,7 @@ class RendezvousHost::Impl {
  private:
   void end() {
     server_->stop();
-    loop_.release();
+    loop_.stop();  // the coordinator's timer may still wait for nodes that never come
   }
 
   ServerLoop loop_;
@@ -136,6 +146,7 @@ Result<std::unique_ptr<RendezvousHost>> RendezvousHost::start(const RendezvousCo
   Result<std::optional<Place>> place = find_place(config);
   if (!place) return place.error();
   if (!*place) return std::unique_ptr<RendezvousHost>();
+  if (!config.is_standalone) raise_descriptor_limit();
   auto impl = std::make_unique<Impl>(config, embedded);
   if (Status ok = impl->listen(**place); !ok) {
     if ((*place)->must_host) return ok.error();

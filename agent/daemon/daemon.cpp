@@ -65,6 +65,10 @@ class AgentDaemon::Impl {
     for (size_t i = 0; i < 8; ++i) incarnation_.value = incarnation_.value << 8 | id[i];
   }
 
+  ~Impl() {
+    if (!finish_) folder_.remove_if_temporary();  // nothing was ever started
+  }
+
   Status prepare();
   Incarnation incarnation() const { return incarnation_; }
   int run(const Endpoint& coordinator, bool is_own);
@@ -81,7 +85,7 @@ class AgentDaemon::Impl {
     while (!queue_.empty()) {
       agent::Effect effect = std::move(queue_.front());
       queue_.pop_front();
-      std::visit([this](const auto& e) { carry_out(e); }, effect);
+      std::visit([this](const auto& e) { this->carry_out(e); }, effect);
     }
     is_carrying_out_ = false;
     arm_timer();
@@ -108,6 +112,7 @@ class AgentDaemon::Impl {
   void on_timer();
   void close(bool is_reset);
   void end_loop();
+  void leave_folder(bool is_success);
 
   const AgentConfig config_;
   const std::string host_name_;
@@ -184,12 +189,18 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
   int code = report_->finish(*finish_);
-  if (finish_->how == agent::Finish::How::Success) {
-    folder_.remove_if_temporary();
-  } else if (folder_.is_temporary()) {
-    log::info("logs of this run are kept in " + folder_.run_folder());
-  }
+  leave_folder(finish_->how == agent::Finish::How::Success);
   return code;
+}
+
+// A temporary folder stays for those who look for the reason of a failure, and only for them.
+void AgentDaemon::Impl::leave_folder(bool is_success) {
+  if (!folder_.is_temporary()) return;
+  if (!is_success && folder_.holds_logs()) {
+    log::warning("the logs of this run are kept in " + folder_.run_folder());
+  } else {
+    folder_.remove_if_temporary();
+  }
 }
 
 void AgentDaemon::Impl::connect(bool is_own) {
@@ -218,6 +229,7 @@ void AgentDaemon::Impl::wait_for_signal() {
   signals_.async_wait([this](error_code error, int number) {
     if (error) return;
     wait_for_signal();
+    host_->hurry();
     tell_core([&](agent::Effects& e) { core_->on_signal(boot_time(), number, e); });
   });
 }

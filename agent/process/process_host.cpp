@@ -23,6 +23,9 @@ Status ProcessHost::start(const std::vector<WorkerSpec>& workers) {
 void ProcessHost::stop(int signal, Duration grace) {
   impl_->stop(signal, grace);
 }
+void ProcessHost::hurry() {
+  impl_->hurry();
+}
 void ProcessHost::forward(int signal) {
   impl_->forward(signal);
 }
@@ -96,6 +99,7 @@ void ProcessHost::Impl::on_dead(int pid) {
   if (workers_.empty()) {
     kill_timer_.set(Instant::never());
     if (!is_drained_) output_->finish();
+    limit_drain();
   }
   look_soon();
   deliver();
@@ -115,7 +119,18 @@ void ProcessHost::Impl::deliver() {
   lines_timer_.set(ends_.next_deadline());
 }
 
+void ProcessHost::Impl::hurry() {
+  is_hurried_ = true;
+  limit_drain();
+}
+
+void ProcessHost::Impl::limit_drain() {
+  const bool is_wanted = is_hurried_ && workers_.empty() && !is_drained_;
+  if (is_wanted) drain_timer_.set(boot_now() + limits::kOutputAfterExit);
+}
+
 void ProcessHost::Impl::on_drained() {
+  drain_timer_.set(Instant::never());
   is_drained_ = true;
   settle();
 }

@@ -76,6 +76,10 @@ class ProcessHost {
   // is_stopped_by_us.
   void stop(int signal, Duration grace);
 
+  // From now on a round's end waits for a console that takes nothing no longer than a second:
+  // whoever told us to go is not kept waiting by a reader who does not read.
+  void hurry();
+
   // Forwards a signal without any further plan.
   void forward(int signal);
 

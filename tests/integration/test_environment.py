@@ -1,0 +1,356 @@
+"""Surroundings that are not as they should be: folders, limits, variables, disks."""
+
+import contextlib
+import os
+import resource
+import shutil
+import subprocess
+
+import pytest
+from conftest import BIN, PYTHON, has_no_traces, has_own_mounts, poll
+
+
+def expect_said(running, *words, lines=2):
+    """Ends with 1, at once, in a few lines of its own that hold these words."""
+    assert running.done(20) == 1, running.output
+    for word in words:
+        assert str(word) in running.err, running.err
+    said = [line for line in running.err.splitlines() if line.startswith('cpprun: ')]
+    assert 1 <= len(said) <= lines, running.err
+    assert has_no_traces(running.err)
+
+
+def test_a_file_in_place_of_the_log_folder(jobs):
+    (jobs.folder / 'logs').touch()
+    expect_said(jobs.cpprun('--log-dir=logs', jobs.sh(':')), 'logs', 'a file is in its place')
+    expect_said(jobs.cpprun('--log-dir=logs/below', jobs.sh(':')), 'logs/below')
+
+
+@pytest.mark.parametrize('folder', ['/proc/cpprun-logs', '/dev/full', '/dev/zero/x'])
+def test_a_place_where_nobody_may_write(jobs, folder):
+    expect_said(jobs.cpprun(f'--log-dir={folder}', jobs.sh(':')), folder)
+
+
+def test_a_log_folder_that_is_read_only(jobs):
+    if not has_own_mounts():
+        pytest.skip('needs root and mount namespaces')
+    (jobs.folder / 'logs').mkdir()
+    mount = 'mount -t tmpfs -o ro none "$0" && exec "$@"'
+    wrap = ('unshare', '-m', 'sh', '-c', mount, jobs.folder / 'logs')
+    running = jobs.cpprun('--log-dir=logs', jobs.sh(':'), wrap=wrap)
+    expect_said(running, 'logs', 'Read-only file system')
+
+
+def test_an_unwritable_log_folder_of_another_user(jobs):
+    if os.geteuid() != 0 or not shutil.which('setpriv'):
+        pytest.skip('needs root and setpriv, to be somebody else')
+    logs = jobs.folder / 'logs'
+    logs.mkdir(mode=0o700)
+    for path in (jobs.folder, *jobs.folder.parents):
+        if path.stat().st_uid == 0 and path.stat().st_mode & 0o077 == 0:
+            path.chmod(0o711)
+    jobs.tmp.chmod(0o777)
+    wrap = ('setpriv', '--reuid=65534', '--regid=65534', '--clear-groups')
+    probe = subprocess.run([*wrap, BIN / 'cpprun', '--version'], check=False, capture_output=True)
+    if probe.returncode != 0:
+        pytest.skip('another user may not start this cpprun')
+    expect_said(jobs.cpprun('--log-dir=logs', jobs.sh(':'), wrap=wrap), 'logs', 'Permission denied')
+
+
+@pytest.fixture
+def small_disk():
+    """Words that give a command a folder `disk` of 256 KiB, below its own."""
+    if not has_own_mounts():
+        pytest.skip('a small disk needs root and mount namespaces')
+    mount = 'mkdir -p disk && mount -t tmpfs -o size=256k none disk && exec "$@"'
+    return ('unshare', '-m', 'sh', '-c', mount, 'sh')
+
+
+@pytest.mark.parametrize('words', [('--tee=3',), ('--redirects=0', '--tee=1')])
+def test_a_full_disk_stops_nothing(jobs, small_disk, words):
+    code = (
+        'import sys\nfor _ in range(20): sys.stdout.write(("x" * 99 + "\\n") * 1000)\n'
+        'print("all written")'
+    )
+    running = jobs.cpprun(*words, '--log-dir=disk', jobs.py(code), wrap=small_disk)
+    assert running.done(20) == 0, running.output
+    assert 'all written' in running.out
+    assert running.out.count('x' * 99) == 20_000
+    assert running.err.count('No space left on device') == 1, running.err
+
+
+def test_a_full_disk_hits_the_worker_that_writes_itself(jobs, small_disk):
+    worker = jobs.sh('head -c 1000000 /dev/zero || exit 7')
+    running = jobs.cpprun('--redirects=3', '--log-dir=disk', worker, wrap=small_disk)
+    assert running.done(20) == 1, running.output
+    assert 'exitcode  : 7' in running.err
+    assert has_no_traces(running.err)
+
+
+def test_a_disk_that_is_full_from_the_start(jobs, small_disk):
+    *start, script, name = small_disk
+    script = script.replace('exec', '{ cat /dev/zero >disk/x; } 2>&-; exec')
+    wrap = (*start, script, name)
+    running = jobs.cpprun('--log-dir=disk', '--tee=3', jobs.sh('echo out'), wrap=wrap)
+    assert running.done(20) in (0, 1), running.output
+    if running.process.returncode == 0:
+        assert 'out' in running.out
+    assert 'No space left on device' in running.err
+    assert has_no_traces(running.err)
+
+
+def test_a_full_disk_in_the_middle_of_restarts(jobs, small_disk):
+    worker = jobs.sh('head -c 100000 /dev/zero; exit 3')
+    words = ('--redirects=3', '--log-dir=disk', '--max-restarts=5')
+    running = jobs.cpprun(*words, worker, wrap=small_disk)
+    assert running.done(30) == 1, running.output
+    assert has_no_traces(running.err)
+
+
+def test_long_paths(jobs):
+    expect_said(jobs.cpprun('--log-dir=' + 'x' * 4096, jobs.sh(':')), 'too long')
+    expect_said(jobs.cpprun('--log-dir=' + '/x' * 2048, jobs.sh(':')), 'too long', '--log-dir')
+    expect_said(jobs.cpprun('y' * 4096 + '.py'), 'yyy')
+    expect_said(jobs.cpprun('--no-python', '/y' * 2048), '/y/y')
+    # As in Python, a TMPDIR that can't be used is passed over.
+    assert jobs.cpprun(jobs.sh(':'), env={'TMPDIR': '/x' * 2048}).done(20) == 0
+
+
+def test_long_names_of_runs_and_arguments(jobs):
+    running = jobs.cpprun('--rdzv-id=' + 'é' * 500, '--log-dir=logs', jobs.sh('echo ok'))
+    assert running.done(20) == 0, running.output
+    running = jobs.cpprun(jobs.sh('echo ${#1}'), 'a' * 100_000)
+    assert running.done(20) == 0, running.output
+    assert '100000' in running.out
+
+
+@pytest.mark.parametrize('value', ['/no/such/folder', '', None])
+def test_tmpdir(jobs, value):
+    """As Python does it: a TMPDIR that can't be used is passed over."""
+    running = jobs.cpprun(jobs.sh('echo ok'), env={'TMPDIR': value})
+    code = running.done(20)
+    if value == '/no/such/folder' and code != 0:
+        assert '/no/such/folder' in running.err
+        assert has_no_traces(running.err)
+    else:
+        assert running.out == 'ok\n', running.output
+
+
+def test_no_temporary_folder_that_can_be_written(jobs):
+    if not has_own_mounts():
+        pytest.skip('needs root and mount namespaces')
+    make = 'mount -t tmpfs -o ro none "$TMPDIR" && exec "$@"'
+    running = jobs.cpprun(jobs.sh(':'), wrap=('unshare', '-m', 'sh', '-c', make, 'sh'))
+    if running.done(20) != 0:
+        expect_said(running, jobs.tmp)
+
+
+@pytest.mark.parametrize('limit', [3, 4, 6, 8, 10, 12, 16, 20, 24, 32])
+def test_few_descriptors(jobs, limit):
+    """What is needed is said; or it was enough."""
+
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+    running = jobs.cpprun('--nproc-per-node=8', jobs.sh('echo ok'), preexec_fn=few)
+    code = running.done(20)
+    if limit == 3:
+        assert code != 0  # not even the shared libraries can be opened
+    elif code == 0:
+        assert running.out == 'ok\n' * 8
+    else:
+        assert code == 1, running.output
+        assert 'ulimit -n' in running.err or 'Too many open files' in running.err, running.err
+        assert has_no_traces(running.err), running.err
+    assert jobs.wait_until_gone() == []
+
+
+def test_too_few_descriptors_for_many_workers_names_the_number(jobs):
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+
+    running = jobs.cpprun('--nproc-per-node=64', '--tee=3', jobs.sh(':'), preexec_fn=few)
+    assert running.done(20) == 1, running.output
+    assert '64 workers' in running.err
+    assert 'ulimit -n' in running.err
+    assert has_no_traces(running.err)
+    assert jobs.wait_until_gone() == []
+
+
+def test_a_soft_limit_is_raised_or_enough_and_workers_keep_theirs(jobs):
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 4096))
+
+    running = jobs.cpprun('--nproc-per-node=16', jobs.sh('ulimit -Sn'), preexec_fn=few)
+    if running.done(20) == 0:
+        assert running.out == '64\n' * 16, 'workers must have the limits of the launcher'
+    else:
+        assert 'ulimit -n' in running.err
+
+
+def test_no_processes_left(jobs):
+    """RLIMIT_NPROC does not bind root, so as somebody else."""
+    if os.geteuid() != 0 or not shutil.which('setpriv'):
+        pytest.skip('needs root and setpriv, to be somebody else')
+    os.chmod(jobs.tmp, 0o777)
+    for path in (jobs.folder, *jobs.folder.parents):
+        if path.stat().st_uid == 0 and path.stat().st_mode & 0o011 != 0o011:
+            path.chmod(path.stat().st_mode | 0o011)
+    wrap = ('setpriv', '--reuid=64321', '--regid=64321', '--clear-groups', 'prlimit', '--nproc=3')
+    probe = subprocess.run([*wrap, BIN / 'cpprun', '--version'], check=False, capture_output=True)
+    if probe.returncode != 0:
+        pytest.skip('another user may not start this cpprun')
+    running = jobs.cpprun('--nproc-per-node=8', '--no-python', '/bin/true', wrap=wrap)
+    assert running.done(20) != 0, running.output
+    assert 'Resource temporarily unavailable' in running.err, running.err
+    assert has_no_traces(running.err), running.err
+    poll(lambda: jobs.wait_until_gone(0) == [], 2, 'the end of all')
+
+
+def test_an_empty_environment(jobs):
+    worker = jobs.sh('echo "$RANK $WORLD_SIZE $MASTER_ADDR"')
+    running = jobs.cpprun('--nproc-per-node=2', worker, wrap=('env', '-i'))
+    assert running.done(20) == 0, running.output
+    assert sorted(running.out.splitlines()) == ['0 2 127.0.0.1', '1 2 127.0.0.1']
+
+
+def test_an_empty_environment_with_python(jobs):
+    script = jobs.folder / 'x.py'
+    script.write_text('print("from python")')
+    running = jobs.cpprun(script, wrap=('env', '-i'))
+    assert running.done(20) == 0, running.output
+    assert 'from python' in running.out
+
+
+@pytest.mark.parametrize('name', ['HOME', 'USER', 'LANG', 'TERM'])
+def test_variables_that_may_be_unset(jobs, name):
+    running = jobs.cpprun(jobs.sh('echo ok'), env={name: None})
+    assert running.done(20) == 0, running.output
+
+
+@pytest.mark.parametrize('value', [None, '', '/no/such'])
+def test_path(jobs, value):
+    script = jobs.folder / 'x.py'
+    script.write_text('print("from python")')
+    running = jobs.cpprun(script, env={'PATH': value})
+    code = running.done(20)
+    if value is None:  # the C library's own default
+        assert code == 0, running.output
+    else:
+        assert code == 1
+        assert 'python3' in running.err
+        assert 'PATH' in running.err
+        assert has_no_traces(running.err)
+
+
+def test_a_huge_environment(jobs):
+    env = {f'FILL_{i}': 'x' * 1000 for i in range(1500)}
+    running = jobs.cpprun('--nproc-per-node=2', jobs.sh('echo "$FILL_1499" | wc -c'), env=env)
+    assert running.done(20) == 0, running.output
+    assert running.out.split() == ['1001', '1001']
+    assert jobs.wait_until_gone() == []
+
+
+def test_an_environment_that_only_just_fits_us_but_no_worker(jobs):
+    """The workers' variables make it too large for exec: said, not died of."""
+    size = 120_000
+    env = {f'FILL_{i}': 'x' * size for i in range(40)}
+    running = None
+    with contextlib.suppress(OSError):  # our own exec may refuse it already
+        running = jobs.cpprun(jobs.sh('echo ok'), env=env)
+    if running is None:
+        pytest.skip('the system takes no such environment')
+    code = running.done(20)
+    assert code == 0 or 'Argument list too long' in running.err, running.output
+
+
+def test_odd_variables(jobs):
+    env = dict(jobs.env())
+    env.update({'WITH SPACE': '1', 'ünï': 'cödé', 'EMPTY': '', 'LINES_IN_IT': 'a\nb'})
+    running = jobs.cpprun(jobs.sh('printf "%s" "$LINES_IN_IT$EMPTY"'), env=env)
+    assert running.done(20) == 0, running.output
+    assert running.out == 'a\nb'
+
+
+@pytest.mark.parametrize('words', [(), ('--nproc-per-node=2', '--tee=3')])
+def test_a_folder_that_was_deleted(jobs, words):
+    gone = jobs.folder / 'gone'
+    gone.mkdir()
+    shell = ('sh', '-c', f'cd "{gone}" && rmdir "{gone}" && exec "$@"', 'sh')
+    running = jobs.cpprun(*words, jobs.sh('echo ok'), wrap=shell)
+    assert running.done(20) == 0, running.output
+    assert 'ok' in running.out
+
+
+def test_a_relative_log_folder_below_a_deleted_one(jobs):
+    gone = jobs.folder / 'gone'
+    gone.mkdir()
+    shell = ('sh', '-c', f'cd "{gone}" && rmdir "{gone}" && exec "$@"', 'sh')
+    expect_said(jobs.cpprun('--log-dir=logs', jobs.sh(':'), wrap=shell), 'logs')
+
+
+def test_a_log_folder_that_vanishes_while_running(jobs):
+    """The round goes on; the next one can't be started without its folder, which is said."""
+    wait = 'echo up >"$MARKS/up"; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done\n'
+    worker = jobs.sh(wait + 'exit 3')
+    running = jobs.cpprun('--log-dir=logs', '--tee=3', '--max-restarts=2', worker)
+    jobs.mark('up')
+    shutil.rmtree(jobs.folder / 'logs')
+    (jobs.marks / 'go').touch()
+    assert running.done(20) == 1, running.output
+    assert 'logs' in running.err
+    assert has_no_traces(running.err)
+    assert jobs.wait_until_gone() == []
+
+
+def test_a_temporary_folder_that_vanishes_while_running(jobs):
+    worker = jobs.sh('echo up >"$MARKS/up"; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done')
+    running = jobs.cpprun(worker)
+    jobs.mark('up')
+    shutil.rmtree(jobs.tmp)
+    (jobs.marks / 'go').touch()
+    assert running.done(20) == 0, running.output
+
+
+def test_signals_that_were_ignored_or_blocked_by_the_parent(jobs):
+    """nohup and careless parents: workers get default dispositions and an empty mask."""
+    code = (
+        'import os, signal, sys\n'
+        'signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n'
+        'for n in (1, 2, 13, 15, 17): signal.signal(n, signal.SIG_IGN)\n'
+        'os.execv(sys.argv[1], sys.argv[1:])'
+    )
+    wrap = (PYTHON, '-ISc', code)
+    worker = jobs.sh("grep -E '^Sig(Blk|Ign)' /proc/self/status >\"$MARKS/sig\"; exit 3")
+    running = jobs.cpprun('--max-restarts=1', worker, wrap=wrap)
+    assert running.done(20) == 1, running.output
+    assert [int(line.split()[1], 16) for line in jobs.mark('sig').splitlines()] == [0, 0]
+
+
+def test_a_small_stack_and_memory_limit(jobs):
+    def small():
+        resource.setrlimit(resource.RLIMIT_STACK, (256 * 1024, 256 * 1024))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+
+    running = jobs.cpprun('--nproc-per-node=4', jobs.sh('echo ok'), preexec_fn=small)
+    assert running.done(20) == 0, running.output
+    assert running.out == 'ok\n' * 4
+
+
+def test_a_limit_of_file_sizes(jobs):
+    """SIGXFSZ must not end the launcher: the log is cut, the job goes on."""
+
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    worker = jobs.sh('head -c 300000 /dev/zero | tr "\\0" x; echo')
+    reader, writer = os.pipe()
+    running = jobs.cpprun('--tee=1', '--log-dir=logs', worker, preexec_fn=small, stdout=writer)
+    os.close(writer)
+    got = b''
+    while more := os.read(reader, 65536):
+        got += more
+    os.close(reader)
+    assert running.done(20) == 0, running.output
+    assert got.count(b'x') == 300_000
+    assert 'File too large' in running.err

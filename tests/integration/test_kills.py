@@ -1,0 +1,275 @@
+"""The launcher's end by force, its guardian's, and what people do with terminals: nothing stays."""
+
+import contextlib
+import os
+import pty
+import signal
+import time
+
+import pytest
+from conftest import BIN, free_port, guardian_of, has_no_traces, is_alive, kill, poll
+
+UP = 'echo $$ >"$MARKS/new$RANK"; mv "$MARKS/new$RANK" "$MARKS/up$RANK"\n'
+FOR_EVER = UP + 'while :; do sleep 0.1; done'
+STUBBORN = 'trap "" TERM INT HUP\n' + FOR_EVER
+
+
+def start(jobs, *words, code=FOR_EVER, **options):
+    """A job with two workers that run; and their process ids."""
+    running = jobs.cpprun('--nproc-per-node=2', *words, jobs.sh(code), **options)
+    return running, jobs.numbers(['up0', 'up1'])
+
+
+@pytest.mark.parametrize('code', [FOR_EVER, STUBBORN], ids=['willing', 'stubborn'])
+def test_kill_minus_nine_of_the_launcher(jobs, ground, code):
+    running, _ = start(jobs, code=code, wrap=ground)
+    running.process.kill()
+    running.process.wait()
+    assert jobs.wait_until_gone(1) == []
+
+
+def test_kill_minus_nine_of_the_guardian_is_mended(jobs, ground):
+    running, workers = start(jobs, wrap=ground)
+    first = guardian_of(running.pid)
+    kill(first)
+    poll(lambda: guardian_of(running.pid) != first, what='another guardian')
+    assert all(is_alive(pid) for pid in workers)
+    running.process.kill()
+    running.process.wait()
+    assert jobs.wait_until_gone(1) == []
+
+
+def test_kill_minus_nine_of_the_guardian_again_and_again(jobs):
+    running, workers = start(jobs)
+    fds = len(os.listdir(f'/proc/{running.pid}/fd'))
+    for _ in range(20):
+        old = guardian_of(running.pid)
+        kill(old)
+        poll(lambda gone=old: guardian_of(running.pid) != gone, what='another guardian')
+    poll(lambda: len(os.listdir(f'/proc/{running.pid}/fd')) <= fds, 5, 'no descriptors lost')
+    assert all(is_alive(pid) for pid in workers)
+    running.send(signal.SIGTERM)
+    assert running.done(20) == 128 + signal.SIGTERM
+    assert jobs.wait_until_gone() == []
+
+
+@pytest.mark.parametrize('is_guardian_first', [True, False])
+def test_kill_minus_nine_of_both_takes_the_workers(jobs, ground, is_guardian_first):
+    """The kernel's parent-death signal is left for the workers themselves."""
+    running, _ = start(jobs, wrap=ground)
+    pair = [guardian_of(running.pid), running.pid]
+    os.kill(running.pid, signal.SIGSTOP)  # so that it makes no other guardian
+    for pid in pair if is_guardian_first else reversed(pair):
+        kill(pid)
+    running.process.wait()
+    assert jobs.wait_until_gone(1) == []
+
+
+@pytest.mark.parametrize('milliseconds', [0, 1, 2, 3, 5, 8, 12, 20, 40])
+def test_kill_minus_nine_at_any_moment_of_the_start(jobs, ground, milliseconds):
+    running = jobs.cpprun('--nproc-per-node=8', jobs.sh('setsid sleep 60 & sleep 60'), wrap=ground)
+    end = time.monotonic() + milliseconds / 1000
+    while time.monotonic() < end:
+        pass
+    running.process.kill()
+    running.process.wait()
+    assert jobs.wait_until_gone(1.5) == []
+
+
+def test_kill_minus_nine_while_stopping(jobs, ground):
+    running, _ = start(jobs, code=STUBBORN, wrap=ground)
+    running.send(signal.SIGTERM)
+    running.process.kill()
+    running.process.wait()
+    assert jobs.wait_until_gone(1) == []
+
+
+def test_kill_minus_nine_while_restarting(jobs):
+    worker = jobs.sh('echo "$TORCHELASTIC_RESTART_COUNT"; setsid sleep 60 & exit 1')
+    running = jobs.cpprun('--nproc-per-node=4', '--max-restarts=1000', worker)
+    running.wait_for(r'^5$')
+    running.process.kill()
+    running.process.wait()
+    assert jobs.wait_until_gone(1) == []
+
+
+def test_a_frozen_launcher_that_is_killed(jobs):
+    running, _ = start(jobs)
+    os.kill(running.pid, signal.SIGSTOP)
+    kill(running.pid)
+    running.process.wait()
+    assert jobs.wait_until_gone(1) == []
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_is_passed_on_and_is_the_exit_code(jobs, number):
+    name = number.name.removeprefix('SIG')
+    code = f'trap "echo got {name}; exit 0" {name}\n' + FOR_EVER
+    running, _ = start(jobs, code=code)
+    running.send(number)
+    assert running.done(20) == 128 + number, running.output
+    assert running.out.count(f'got {name}') == 2
+    assert has_no_traces(running.err)
+    assert jobs.wait_until_gone() == []
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+def test_the_second_signal_kills_at_once(jobs, number):
+    running, _ = start(jobs, '--shutdown-timeout=60', code='trap "echo got" TERM INT\n' + FOR_EVER)
+    running.send(number)
+    running.wait_for_all('^got', 2)
+    running.send(number)
+    begun = time.monotonic()
+    assert running.done(20) == 128 + number, running.output
+    assert time.monotonic() - begun < 2
+    assert jobs.wait_until_gone() == []
+
+
+def test_a_storm_of_signals(jobs):
+    running, _ = start(jobs, code=STUBBORN)
+    with contextlib.suppress(ProcessLookupError):
+        for _ in range(50):
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                os.kill(running.pid, number)
+    assert running.done(20) >= 128
+    assert jobs.wait_until_gone() == []
+
+
+@pytest.mark.parametrize('number', [signal.SIGUSR1, signal.SIGSEGV, signal.SIGABRT, signal.SIGALRM])
+def test_signals_that_nobody_handles_end_the_launcher_and_all(jobs, number):
+    running, _ = start(jobs)
+    running.send(number)
+    assert running.done(20) == -number
+    assert jobs.wait_until_gone(1) == []
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_before_workers_run(jobs, number):
+    """Of two nodes one never comes: the launcher waits, and goes when told to."""
+    worker = jobs.sh('echo x >"$MARKS/started"')
+    meet = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}')
+    running = jobs.cpprun(*meet, worker)
+    guardian_of(running.pid)
+    poll(lambda: catches(running.pid, number), what='its handler')
+    running.send(number)
+    assert running.done(5) == 128 + number, running.output
+    assert not (jobs.marks / 'started').exists()
+    assert jobs.wait_until_gone() == []
+    assert list(jobs.tmp.iterdir()) == [], 'an empty folder is worth nothing'
+
+
+def catches(pid, number):
+    with open(f'/proc/{pid}/status') as status:
+        caught = next(line for line in status if line.startswith('SigCgt:'))
+    return int(caught.split()[1], 16) >> (number - 1) & 1
+
+
+@pytest.mark.parametrize('milliseconds', [0, 1, 2, 4, 8, 16])
+def test_a_signal_at_any_moment_of_the_start(jobs, milliseconds):
+    running = jobs.cpprun('--nproc-per-node=4', '--shutdown-timeout=2', jobs.sh('sleep 60'))
+    end = time.monotonic() + milliseconds / 1000
+    while time.monotonic() < end:
+        pass
+    running.send(signal.SIGTERM)
+    assert running.done(10) in (128 + signal.SIGTERM, -signal.SIGTERM), running.output
+    assert jobs.wait_until_gone(1) == []
+
+
+def test_the_terminal_goes(jobs):
+    """Closing the window: SIGHUP to the foreground job, and output to nowhere."""
+    main, other = os.openpty()
+    worker = jobs.sh('trap "echo hup >$MARKS/hup$RANK; exit 0" HUP\n' + FOR_EVER)
+    options = {'stdin': other, 'stdout': other, 'stderr': other, 'start_new_session': True}
+
+    def own_terminal():
+        os.close(os.open(os.ttyname(0), os.O_RDWR))  # the session's terminal from here on
+
+    command = ('--nproc-per-node=2', worker)
+    running = jobs.cpprun(*command, preexec_fn=own_terminal, **options)
+    os.close(other)
+    jobs.numbers(['up0', 'up1'])
+    os.close(main)
+    assert running.done(20) == 128 + signal.SIGHUP
+    assert jobs.mark('hup0') == jobs.mark('hup1') == 'hup'
+    assert jobs.wait_until_gone() == []
+
+
+def test_ctrl_c_at_a_terminal_reaches_workers_once(jobs):
+    """They have sessions of their own, so only we pass it on."""
+    main, other = pty.openpty()
+    worker = jobs.sh('trap "echo int >>$MARKS/int$RANK; exit 0" INT\n' + FOR_EVER)
+
+    def own_terminal():
+        os.close(os.open(os.ttyname(0), os.O_RDWR))
+
+    options = {'stdin': other, 'start_new_session': True, 'preexec_fn': own_terminal}
+    running = jobs.cpprun('--nproc-per-node=2', worker, **options)
+    os.close(other)
+    jobs.numbers(['up0', 'up1'])
+    os.write(main, b'\x03')
+    assert running.done(20) == 128 + signal.SIGINT
+    assert jobs.mark('int0') == jobs.mark('int1') == 'int'
+    os.close(main)
+    assert jobs.wait_until_gone() == []
+
+
+def test_in_the_background_of_a_shell(jobs):
+    """`cpprun ... &` of a shell without job control ignores SIGINT; SIGTERM ends it."""
+    shell = '"$@" & echo $! >"$MARKS/pid"; wait $!; echo "code $?"'
+    running = jobs.cpprun('--nproc-per-node=2', jobs.sh(FOR_EVER), wrap=('sh', '-c', shell, 'sh'))
+    jobs.numbers(['up0', 'up1'])
+    os.kill(int(jobs.mark('pid')), signal.SIGTERM)
+    running.done(20)
+    assert running.out.endswith(f'code {128 + signal.SIGTERM}\n'), running.output
+    assert jobs.wait_until_gone() == []
+
+
+def test_nohup(jobs):
+    running = jobs.cpprun('--nproc-per-node=2', jobs.sh(FOR_EVER), wrap=('nohup',))
+    jobs.numbers(['up0', 'up1'])
+    running.send(signal.SIGTERM)
+    assert running.done(20) == 128 + signal.SIGTERM, running.output
+    assert jobs.wait_until_gone() == []
+
+
+def nested(jobs, inner, words=''):
+    """A cpprun of one worker that is a cpprun of two; and a sibling of the outer's."""
+    outer = jobs.sh(
+        f'if [ "$RANK" = 1 ]; then RANK=sibling\n{FOR_EVER}\nfi\n'
+        f'exec {BIN / "cpprun"} --nproc-per-node=2 {words} "$INNER"'
+    )
+    running = jobs.cpprun('--nproc-per-node=2', outer, env={'INNER': str(jobs.sh(inner))})
+    jobs.mark('upsibling')
+    return running
+
+
+def test_nothing_of_an_inner_launcher_stays_after_kill_minus_nine_of_the_outer(jobs):
+    running = nested(jobs, 'setsid sleep 60 &\n' + FOR_EVER)
+    jobs.numbers(['up0', 'up1'])
+    running.process.kill()
+    running.process.wait()
+    assert jobs.wait_until_gone(1) == []
+
+
+def test_restarts_of_an_inner_launcher_do_not_touch_the_outers_workers(jobs):
+    inner = (
+        'if [ "$TORCHELASTIC_RESTART_COUNT" -lt 3 ]; then setsid sleep 60 & exit 1; fi\n' + FOR_EVER
+    )
+    running = nested(jobs, inner, '--max-restarts=3')
+    jobs.numbers(['up0', 'up1'])
+    assert is_alive(int(jobs.mark('upsibling')))
+    assert running.process.poll() is None
+    running.send(signal.SIGTERM)
+    assert running.done(20) == 128 + signal.SIGTERM, running.output
+    assert jobs.wait_until_gone(1) == []
+
+
+def test_the_inner_launchers_end_leaves_the_outer_running(jobs):
+    running = nested(jobs, UP + 'exit 0')
+    jobs.numbers(['up0', 'up1'])
+    sibling = int(jobs.mark('upsibling'))
+    poll(lambda: len(jobs.alive()) <= 4, what='outer, its guardian, the sibling and its sleep')
+    assert is_alive(sibling)
+    kill(sibling, signal.SIGTERM)
+    assert running.done(20) == 1
+    assert jobs.wait_until_gone(1) == []

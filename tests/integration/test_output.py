@@ -1,0 +1,264 @@
+"""What workers print: much, broken, binary, or to nobody."""
+
+import array
+import fcntl
+import os
+import signal
+import subprocess
+import termios
+
+import pytest
+from conftest import BIN, has_no_traces, poll, read_bytes
+
+TEE = ('--tee=3', '--log-dir=logs')
+
+
+def logs(jobs, rank, name='stdout.log'):
+    return next(jobs.folder.glob(f'logs/*/attempt_0/{rank}/{name}'))
+
+
+def test_much_output(jobs):
+    """100 MB of lines of two workers: all there, whole, in bounded memory."""
+    count, size = 500_000, 100
+    code = (
+        'import os, sys\n'
+        'line = (os.environ["RANK"] * 99 + "\\n").encode()\n'
+        f'block = line * 1000\nfor _ in range({count // 1000}): sys.stdout.buffer.write(block)\n'
+    )
+    running = jobs.cpprun('--nproc-per-node=2', jobs.py(code))
+    peak = 0
+    while running.process.poll() is None:
+        status = read_bytes(f'/proc/{running.pid}/status').decode()
+        if 'VmHWM:' in status:
+            peak = max(peak, int(status.split('VmHWM:')[1].split()[0]))
+        assert running.seconds < 60
+        poll(lambda: True)
+    assert running.done() == 0
+    seen = {b'0' * 99: 0, b'1' * 99: 0}
+    with open(running.out_path, 'rb') as file:
+        for line in file:
+            seen[line.rstrip(b'\n')] += 1
+    assert seen == {b'0' * 99: count, b'1' * 99: count}
+    assert os.path.getsize(running.out_path) == 2 * count * size
+    assert 0 < peak < 40_000, f'{peak} KiB'
+
+
+@pytest.mark.parametrize('words', [(), ('--nproc-per-node=2',), TEE], ids=['one', 'two', 'tee'])
+def test_every_byte_comes_through(jobs, words):
+    code = (
+        'import os, sys\n'
+        'if os.environ["RANK"] == "0": sys.stdout.buffer.write(bytes(range(256)) * 400 + b"\\n")'
+    )
+    running = jobs.cpprun(*words, jobs.py(code))
+    assert running.done(20) == 0, running.output
+    want = bytes(range(256)) * 400 + b'\n'
+    shown = running.out_path.read_bytes()
+    if words == TEE:
+        assert logs(jobs, 0).read_bytes() == want
+        shown = shown.replace(b'[default0]:', b'')
+    assert shown == want
+
+
+def test_output_without_newline(jobs):
+    code = 'import sys; sys.stdout.write("x" * 300_000)'
+    running = jobs.cpprun('--nproc-per-node=2', *TEE, jobs.py(code))
+    assert running.done(20) == 0, running.output
+    assert running.out.count('x') == 600_000
+    assert logs(jobs, 0).read_bytes() == b'x' * 300_000
+    assert logs(jobs, 1).read_bytes() == b'x' * 300_000
+
+
+def test_text_that_is_no_utf_8_in_the_summary(jobs):
+    worker = jobs.sh('printf "\\377\\376bad\\033[31m\\n" >&2; exit 3')
+    running = jobs.cpprun('--nproc-per-node=2', '--event-log-handler=console', worker)
+    assert running.done(20) == 1, running.output
+    assert 'Root Cause' in running.err
+    assert has_no_traces(running.err)
+
+
+@pytest.mark.parametrize('stream', [1, 2])
+def test_a_worker_that_closes_its_stream_goes_on(jobs, stream):
+    worker = jobs.sh(f'exec {stream}>&-; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done; exit 0')
+    running = jobs.cpprun('--nproc-per-node=2', '--tee=3', worker)
+    poll(lambda: len(jobs.alive()) >= 4, what='launcher, guardian and workers')
+    (jobs.marks / 'go').touch()
+    assert running.done(20) == 0, running.output
+
+
+@pytest.mark.parametrize('words', [(), ('--nproc-per-node=2',), ('--tee=3',)])
+def test_the_last_words_of_a_dying_worker_are_shown(jobs, words):
+    code = (
+        'import os, signal, sys\n'
+        'sys.stdout.write("out " * 10000 + "last-out\\n"); sys.stderr.write("last-err\\n")\n'
+        'sys.stdout.flush(); os.kill(os.getpid(), signal.SIGSEGV)'
+    )
+    running = jobs.cpprun(*words, jobs.py(code))
+    assert running.done(20) == 1, running.output
+    assert 'last-out' in running.out
+    assert 'last-err' in running.err
+
+
+def test_who_prints_while_being_stopped_is_heard(jobs):
+    worker = jobs.sh(
+        'trap "echo farewell; exit 0" TERM; echo up >"$MARKS/up$RANK"; while :; do sleep 0.05; done'
+    )
+    running = jobs.cpprun('--nproc-per-node=2', worker)
+    jobs.mark('up0'), jobs.mark('up1')
+    running.send(signal.SIGTERM)
+    running.done(20)
+    assert running.out.count('farewell') == 2
+
+
+def test_head_ends_the_job(jobs):
+    """`cpprun ... | head -1`: the reader goes, the workers notice, nothing stays."""
+    worker = jobs.sh('while :; do echo line || exit 0; done')
+    running = jobs.start(
+        '/bin/sh', '-c', '"$0" "$@" | head -1', BIN / 'cpprun', '--nproc-per-node=2', worker
+    )
+    assert running.done(30) == 0
+    assert running.out.splitlines().count('line') == 1
+    assert has_no_traces(running.output)
+    assert jobs.wait_until_gone(10) == []
+
+
+@pytest.mark.parametrize('words', [(), ('--nproc-per-node=2',), ('--tee=3',)])
+def test_full_stdout(jobs, words):
+    with open('/dev/full', 'wb') as full:
+        worker = jobs.sh('echo text || :; echo x >"$MARKS/ran$RANK"')
+        running = jobs.cpprun(*words, worker, stdout=full)
+    assert running.done(20) == 0, running.output
+    assert jobs.mark('ran0')
+    assert has_no_traces(running.err)
+
+
+@pytest.mark.parametrize('closed', ['>&-', '2>&-', '<&-', '<&- >&- 2>&-'])
+@pytest.mark.parametrize('words', [[], ['--nproc-per-node=2'], ['--tee=3', '--log-dir=logs']])
+def test_closed_streams(jobs, closed, words):
+    """Workers get /dev/null there, never a descriptor of ours."""
+    code = (
+        'import os\n'
+        'links = [os.readlink(f"/proc/self/fd/{fd}") for fd in range(3)]\n'
+        'open(os.environ["MARKS"] + "/links" + os.environ["RANK"], "w").write(" ".join(links))\n'
+        'print("out"); os.write(2, b"err\\n")'
+    )
+    shell = ('/bin/sh', '-c', f'exec "$0" "$@" {closed}')
+    running = jobs.start(*shell, BIN / 'cpprun', *words, *jobs.py(code), is_split=True)
+    assert running.done(20) == 0, running.output
+    assert 'anon_inode' not in jobs.mark('links0')
+    assert 'socket' not in jobs.mark('links0')
+    if closed == '2>&-':
+        assert 'out' in running.out
+    if closed == '>&-':
+        assert 'err' in running.err
+    assert jobs.wait_until_gone() == []
+
+
+def test_closed_streams_of_a_job_that_fails(jobs):
+    shell = ('/bin/sh', '-c', 'exec "$0" "$@" <&- >&- 2>&-')
+    running = jobs.start(*shell, BIN / 'cpprun', '--max-restarts=1', jobs.sh('exit 3'))
+    assert running.done(20) == 1
+
+
+def is_full(pipe):
+    size = array.array('i', [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, size)
+    return size[0] > fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) - 4096
+
+
+def test_a_pipe_that_nobody_reads_stops_nobody_for_ever(jobs):
+    """A blocked stdout holds up those that write; a signal ends all."""
+    reader, writer = os.pipe()
+    worker = jobs.sh('echo up >"$MARKS/up"; while :; do echo text; done')
+    running = jobs.cpprun('--nproc-per-node=2', '--shutdown-timeout=1', worker, stdout=writer)
+    os.close(writer)
+    jobs.mark('up')
+    poll(lambda: is_full(reader), what='a full pipe')
+    running.send(signal.SIGTERM)
+    assert running.done(20) == 128 + signal.SIGTERM, running.output
+    os.close(reader)
+    assert jobs.wait_until_gone() == []
+
+
+def test_a_slow_reader_gets_all_of_a_job_that_ends(jobs):
+    """As of any program: only a signal makes us leave before it has read."""
+    reader, writer = os.pipe()
+    worker = jobs.sh('head -c 300000 /dev/zero | tr "\\0" x; echo; exit 3')
+    running = jobs.cpprun('--nproc-per-node=2', worker, stdout=writer)
+    os.close(writer)
+    poll(lambda: is_full(reader), what='a full pipe')
+    assert running.process.poll() is None
+    got = b''
+    while more := os.read(reader, 65536):
+        got += more
+    os.close(reader)
+    assert running.done(20) == 1, running.output
+    assert got.count(b'x') >= 300_000
+
+
+def test_a_reader_sees_the_end_although_a_daemon_lives(jobs):
+    """A pipe from us ends when we end."""
+    worker = jobs.sh('setsid sleep 60 & echo done')
+    command = [BIN / 'cpprun', '--nproc-per-node=2', worker]
+    done = subprocess.run(command, env=jobs.env(), cwd=jobs.folder, capture_output=True, timeout=30)
+    assert done.stdout.count(b'done') == 2
+    assert jobs.wait_until_gone() == []
+
+
+@pytest.mark.parametrize(
+    'make, named',
+    [
+        ('broken', 'valid JSON'),
+        ('five-megabytes', 'larger than'),
+        ('nested', 'nested'),
+        ('list', 'message'),
+        ('numbers', ''),
+        ('binary', ''),
+        ('folder', ''),
+        ('fifo', ''),
+        ('device', ''),
+        ('loop', ''),
+    ],
+)
+def test_error_files(jobs, make, named):
+    write = 'open(path, "wb").write({})'
+    how = {
+        'broken': write.format('b\'{"message": {"message": "oh\''),
+        'five-megabytes': write.format('b\'{"message": "\' + b"x" * 5_000_000 + b\'"}\''),
+        'nested': write.format('b\'{"message": \' + b"[" * 100_000 + b"]" * 100_000 + b"}"'),
+        'list': write.format('b"[1, 2]"'),
+        'numbers': write.format('b\'{"message": {"message": 1e999, "extraInfo": [-1]}}\''),
+        'binary': write.format('bytes(range(256))'),
+        'folder': 'os.mkdir(path)',
+        'fifo': 'os.mkfifo(path)',
+        'device': 'os.symlink("/dev/zero", path)',
+        'loop': 'os.symlink(path, path)',
+    }[make]
+    code = f'import os, sys\npath = os.environ["TORCHELASTIC_ERROR_FILE"]\n{how}\nsys.exit(3)'
+    own = jobs.folder / 'own.json'
+    running = jobs.cpprun(jobs.py(code), env={'TORCHELASTIC_ERROR_FILE': str(own)})
+    assert running.done(20) == 1, running.output
+    assert 'exitcode  : 3' in running.err
+    assert named in running.err, running.err
+    assert has_no_traces(running.err)
+    assert len(running.err) < 100_000
+
+
+def test_an_error_file_in_place_of_which_a_folder_stood_hands_nothing_up(jobs):
+    (jobs.folder / 'own.json').mkdir()
+    worker = jobs.sh('echo \'{"message": "boom"}\' >"$TORCHELASTIC_ERROR_FILE"; exit 3')
+    own = str(jobs.folder / 'own.json')
+    running = jobs.cpprun(worker, env={'TORCHELASTIC_ERROR_FILE': own})
+    assert running.done(20) == 1
+    assert 'boom' in running.err
+    assert 'own.json' in running.err
+    assert has_no_traces(running.err)
+
+
+def test_stdin_reaches_the_worker(jobs):
+    reader, writer = os.pipe()
+    running = jobs.cpprun(jobs.sh('read -r line; echo "got $line"'), stdin=reader)
+    os.close(reader)
+    os.write(writer, b'words\n')
+    os.close(writer)
+    assert running.done(20) == 0
+    assert 'got words' in running.out
