@@ -25,7 +25,7 @@ class Cluster : public Dice {
   explicit Cluster(ClusterOptions given) : Dice{std::mt19937_64(given.seed)}, options(given) {
     CoordinatorOptions made{"head", Epoch(1), std::nullopt};
     if (options.is_first_embedded) made.embedded = Incarnation(1);
-    core = std::make_unique<cpprun::Coordinator>(made);
+    core = std::make_unique<Coordinator>(made);
   }
 
   // ---- faults and arrivals
@@ -83,7 +83,6 @@ class Cluster : public Dice {
   }
 
   // ---- time
-  // Next thing that happens; false if there is none until `end`.
   bool step(Instant end) {
     Instant next = events.empty() ? Instant::never() : events.begin()->first;
     next = std::min(next, core->next_deadline());
@@ -109,7 +108,7 @@ class Cluster : public Dice {
   const ClusterOptions options;
   Instant now = Instant::from_nanoseconds(1'000'000'000);
   bool has_faults = true;
-  std::unique_ptr<cpprun::Coordinator> core;
+  std::unique_ptr<Coordinator> core;
   std::vector<std::unique_ptr<Node>> nodes;
   Checks checks;
   int64_t rounds_started = 0;
@@ -247,13 +246,9 @@ class Cluster : public Dice {
     });
   }
   void carry_out(Node& node, const agent::StartWorkers& effect) {
+    RoundNumber round = effect.world.round;
     for (const auto& other : nodes) {
-      for (const Worker& worker : other->workers) {
-        bool is_same = !worker.is_alive || worker.round == effect.world.round;
-        checks.require(is_same, "workers of two rounds at one time (S1): " +
-                                    std::to_string(worker.round.value) + " and " +
-                                    std::to_string(effect.world.round.value));
-      }
+      checks.require(!has_workers_of_another(*other, round), "workers of two rounds (S1)");
     }
     ++rounds_started;
     node.workers.clear();
@@ -268,6 +263,7 @@ class Cluster : public Dice {
     }
     node.workers.resize(2);
     for (Worker& worker : node.workers) {
+      worker.epoch = effect.world.epoch;
       worker.round = effect.world.round;
       worker.ends_at = Instant::never();
       bool fails = has_faults && chance() < options.worker_fails;
@@ -295,9 +291,7 @@ class Cluster : public Dice {
   template <class Other>
   void carry_out(Node&, const Other&) {}
   void carry_out(Node& node, const agent::Finish& effect) {
-    bool is_clean = std::none_of(node.workers.begin(), node.workers.end(),
-                                 [](const Worker& w) { return w.is_alive; });
-    checks.require(is_clean || effect.how == agent::Finish::How::Error,
+    checks.require(!has_workers(node) || effect.how == agent::Finish::How::Error,
                    "an agent ends before its workers");
     node.finish = effect;
     trace(node, "ends: " + std::to_string(static_cast<int>(effect.how)) + " " + effect.text);
@@ -352,7 +346,15 @@ class Cluster : public Dice {
     if (const auto* world = std::get_if<control::World>(&effect.message)) {
       checks.on_world(link.node->id.incarnation, *world);
     }
+    const auto* decided = std::get_if<control::Decided>(&effect.message);
+    if (decided != nullptr && decided->is_success) judge_success(*core->jobs().at("job"));
     send_down(link, over_the_wire(effect.message));
+  }
+  void judge_success(const Membership& job) {
+    for (const auto& node : nodes) {
+      bool is_well = has_ended_well(*node, job.epoch(), job.round());
+      checks.require(is_well, "success, though not all ended well (R8)");
+    }
   }
   void carry_out(const Close& effect, Effects& more) {
     Link& link = links.at(effect.session);
@@ -369,9 +371,6 @@ class Cluster : public Dice {
   Instant timer_of(const Node& node) const {
     bool is_deaf = !node.is_alive || node.is_frozen || node.finish;
     return is_deaf ? Instant::never() : to_global(node, node.core->next_deadline());
-  }
-  Instant guardian_of(const Node& node) const {
-    return node.is_alive && !node.finish ? node.fence : Instant::never();
   }
   void on_timer(Node& node) {
     if (timer_of(node) > now) return;

@@ -2,6 +2,7 @@
 // the coordinator. The printing of events is for one seed that is looked at.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <deque>
@@ -42,6 +43,7 @@ struct ClusterOptions {
 };
 
 struct Worker {
+  Epoch epoch;
   RoundNumber round;
   WorkerEnd end;
   Instant ends_at;
@@ -68,6 +70,21 @@ struct Node {
   std::optional<agent::Finish> finish;
 };
 
+inline bool has_workers_of_another(const Node& node, RoundNumber round) {
+  return std::any_of(node.workers.begin(), node.workers.end(),
+                     [&](const Worker& w) { return w.is_alive && w.round != round; });
+}
+inline bool has_workers(const Node& node) {
+  return has_workers_of_another(node, RoundNumber(-1));
+}
+
+// Did all workers that it has for this round end well?
+inline bool has_ended_well(const Node& node, Epoch epoch, RoundNumber round) {
+  return std::all_of(node.workers.begin(), node.workers.end(), [&](const Worker& w) {
+    bool is_of_it = w.epoch == epoch && w.round == round;
+    return !is_of_it || (!w.is_alive && w.end.is_success());
+  });
+}
 // A farewell or a break, in order with the messages before it.
 enum class Mark { Fin, Reset };
 using Up = std::variant<control::AgentMessage, Mark>;
@@ -91,6 +108,10 @@ inline Instant to_global(const Node& node, Instant local) {
   if (local.is_never()) return local;
   double ns = std::ceil(static_cast<double>(local.nanoseconds()) / node.rate);
   return Instant::from_nanoseconds(static_cast<int64_t>(ns) + 1);
+}
+
+inline Instant guardian_of(const Node& node) {
+  return node.is_alive && !node.finish ? node.fence : Instant::never();
 }
 
 inline agent::AgentOptions agent_options(const ClusterOptions& options, const Node& node) {
