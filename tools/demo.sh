@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The main job from a clean clone: builds cpprun, trains with two workers, kills one on the way, and
-# shows that training goes on from its snapshot. Exits 0 only if all of that was seen.
+# shows that training goes on from its snapshot. Then the same job over two agents, as on two
+# machines: one is killed, a new one takes its place. Exits 0 only if all of that was seen.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -36,8 +37,10 @@ give_up() {
 }
 
 clean_up() {
-  local status=$?
-  if [ -n "$launcher" ] && kill -TERM "$launcher" 2>/dev/null; then wait "$launcher" || true; fi
+  local status=$? agent
+  for agent in "$launcher" "${agents[@]}"; do
+    if [ -n "$agent" ] && kill -TERM "$agent" 2>/dev/null; then wait "$agent" || true; fi
+  done
   if [ -n "$viewer" ] && kill "$viewer" 2>/dev/null; then wait "$viewer" || true; fi
   rm -rf "$work"
   exit "$status"
@@ -82,10 +85,64 @@ judge() {
   echo "   test accuracy $accuracy % (at least $wanted_accuracy % was asked for), exit code 0"
 }
 
-launcher='' viewer=''
+# start_agent NAME: one more agent of the job over several nodes; its pid goes to `launcher`.
+start_agent() {
+  PATH=$root/build/release/bin:$root/.venv/bin:$PATH "${elastic[@]}" \
+    > >(sed -u "s/^/   | $1: /" >>"$work/nodes") 2>&1 &
+  launcher=$!
+  agents+=("$launcher")
+}
+
+# A node that is lost and replaced. On a cluster each agent is typed on a machine of its own, with
+# the name of one of them in the place of localhost.
+replace_node() {
+  local port status=0
+  port=$(python3 -c 'import socket; print(socket.create_server(("", 0)).getsockname()[1])')
+  elastic=(cpprun --nnodes=2 --nproc_per_node=1 --rdzv_backend=c10d --rdzv_id=digits
+    --rdzv_endpoint="localhost:$port" examples/python/digits_ddp.py --epochs "$epochs"
+    --snapshot "$work/nodes.pt" --sleep 0.2)
+  say "7. Now over two nodes, each with an agent of its own (here both on this machine):"
+  echo "   ${elastic[*]}"
+  touch "$work/nodes"
+  rm -f "$work/out"
+  ln -s nodes "$work/out"
+  tail -n +1 -s 0.1 -f "$work/nodes" &
+  viewer=$!
+  deadline=$((SECONDS + limit))
+  start_agent A
+  local first=$launcher
+  until (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do  # A is where the others meet
+    kill -0 "$first" 2>/dev/null || give_up "agent A did not start"
+    sleep 0.05
+  done
+  start_agent B
+  wait_for "training epoch $kill_after of $epochs done" || give_up "the two agents did not train"
+  say "8. Killing agent B with kill -9, as if its machine had lost power"
+  kill -KILL "$launcher"
+  { wait "$launcher"; } 2>/dev/null || true
+  say "9. Agent A saw it and waits for another node. Starting agent C in the place of B"
+  start_agent C
+  wait_for 'resuming from snapshot' || give_up "training did not resume with the new agent"
+  wait_for 'test accuracy' || give_up "training over two nodes did not finish"
+  for launcher in "$launcher" "$first"; do
+    wait "$launcher" || status=$?
+  done
+  launcher=''
+  agents=()
+  kill "$viewer"
+  { wait "$viewer"; } 2>/dev/null || true
+  viewer=''
+  [ "$status" = 0 ] || give_up "an agent ended with exit code $status, not 0"
+  say "10. Done. A node was lost and replaced; both agents ended with exit code 0:"
+  sed -n 's/.*\] \(resuming from .*\)/   \1/p' "$work/nodes"
+  sed -n 's/.*\(test accuracy [0-9.]* %\).*/   \1/p' "$work/nodes"
+}
+
+launcher='' viewer='' agents=() elastic=()
 build
 work=$(mktemp -d)
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 train
 judge
+replace_node
