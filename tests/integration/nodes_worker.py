@@ -1,8 +1,8 @@
 """A worker that says who it is and then does what it is told. Standard library only.
 
 It writes one record to $NODES_DIR and looks for orders beside it: a file `say-<pid>`,
-`say-node-<n>`, `say-round-<job>-<r>` or `say-all` with an exit code. $NODES_STUBBORN=1: SIGTERM is ignored. The record
-lists every worker of an older round that was still alive when this one began.
+`say-node-<n>`, `say-round-<job>-<r>` or `say-all` with an exit code. $NODES_STUBBORN=1: SIGTERM is
+ignored. The record lists every worker of an older round that was still alive when this one began.
 """
 
 import json
