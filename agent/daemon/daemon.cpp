@@ -330,7 +330,9 @@ void AgentDaemon::Impl::carry_out(const agent::Note& effect) {
 void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
   finish_ = effect;
   bool is_cut_off = effect.how == agent::Finish::How::Error && !connection_->trouble().empty();
-  if (is_cut_off) finish_->text += "; tried last: " + connection_->trouble();
+  if (is_cut_off) {
+    finish_->text += "; tried last: " + to_string(coordinator_) + ": " + connection_->trouble();
+  }
   close(true);  // unless a farewell is already on its way
 }
 

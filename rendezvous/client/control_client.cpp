@@ -141,6 +141,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   // Somebody listens and is no coordinator, or one that does not come to answer.
   void say_stranger(const std::string& how) {
     if (!trouble_since_) trouble_since_ = connected_at_;
+    newest_trouble_ = how;
     if (probe_) return;
     probe_ = StoreProbe::start(loop_, endpoint_, [self = shared_from_this(), how](bool is_store) {
       self->probe_.reset();

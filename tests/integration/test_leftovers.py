@@ -71,8 +71,8 @@ def test_a_folder_of_the_users_own_is_left_alone_and_not_named(jobs):
 
 
 def test_nothing_after_a_signal(jobs):
-    running = jobs.cpprun('--nproc-per-node=2', jobs.sh(TRACE + 'echo up >"$MARKS/up"; sleep 60'))
-    jobs.mark('up')
+    running = jobs.cpprun('--nproc-per-node=2', jobs.sh(TRACE + 'sleep 60'))
+    running.wait_for_all('^port', 2)
     running.send(signal.SIGTERM)
     assert running.done(20) == 128 + signal.SIGTERM
     assert list(jobs.tmp.iterdir()) == []
@@ -80,8 +80,8 @@ def test_nothing_after_a_signal(jobs):
 
 
 def test_only_files_after_kill_minus_nine(jobs):
-    running = jobs.cpprun('--nproc-per-node=2', jobs.sh(TRACE + 'echo up >"$MARKS/up"; sleep 60'))
-    jobs.mark('up')
+    running = jobs.cpprun('--nproc-per-node=2', jobs.sh(TRACE + 'sleep 60'))
+    running.wait_for_all('^port', 2)
     running.process.kill()
     running.process.wait()
     expect_no_traces(jobs, running)
