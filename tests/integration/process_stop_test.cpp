@@ -47,8 +47,8 @@ TEST_P(ProcessStop, IgnoredTermIsFollowedByKill) {
 // Some kernels kill whoever is born in a cgroup that was killed once.
 TEST_P(ProcessStop, ARoundAfterAKillRuns) {
   for (const char* name : {"a", "b", "c"}) {
-    start({worker(0, {"ignore 15; report " + std::string(name) + "; pause"}),
-           worker(1, {"pause"})});
+    start(
+        {worker(0, {"ignore 15; report " + std::string(name) + "; pause"}), worker(1, {"pause"})});
     wait_reported(name);
     host().stop(SIGTERM, 0s);
     run_until_quiet(5);

@@ -36,7 +36,7 @@ CaughtStream::CaughtStream(int fd) : fd_(fd), quit_(::eventfd(0, EFD_CLOEXEC)) {
     for (;;) {
       pollfd ready[] = {{read_end_, POLLIN, 0}, {quit_, POLLIN, 0}};
       if (::poll(ready, 2, -1) < 0) continue;  // a SIGCHLD
-      if (ready[0].revents == 0) return;  // told to end, and nothing is left
+      if (ready[0].revents == 0) return;       // told to end, and nothing is left
       const ssize_t size = ::read(read_end_, buffer.data(), buffer.size());
       if (size <= 0) return;
       text_.append(buffer.data(), static_cast<size_t>(size));
