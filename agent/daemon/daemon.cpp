@@ -16,11 +16,11 @@
 
 #include "agent/core/agent.hpp"
 #include "agent/core/worker_plan.hpp"
-#include "agent/daemon/clocks.hpp"
 #include "agent/daemon/join_options.hpp"
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/worker_specs.hpp"
 #include "agent/process/cgroup.hpp"
+#include "agent/process/clock.hpp"
 #include "agent/process/guardian.hpp"
 #include "agent/process/log_folder.hpp"
 #include "agent/process/port_reservation.hpp"
@@ -167,10 +167,10 @@ void AgentDaemon::Impl::start_host() {
   ProcessHost::Events events;
   events.on_end = [this](const WorkerEnd& end) {
     report_->worker_ended(end);
-    tell_core([&](agent::Effects& e) { core_->on_worker_end(boot_time(), end, e); });
+    tell_core([&](agent::Effects& e) { core_->on_worker_end(boot_now(), end, e); });
   };
   events.on_quiet = [this] {
-    tell_core([&](agent::Effects& e) { core_->on_quiet(boot_time(), e); });
+    tell_core([&](agent::Effects& e) { core_->on_quiet(boot_now(), e); });
   };
   events.on_stdout_closed = [] { log::info("stdout was closed by its reader"); };
   host_ = std::make_unique<ProcessHost>(loop_, ProcessHost::Options{token_, true}, events);
@@ -185,7 +185,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   catch_signals();
   watch_guardian();
   connect(is_own);
-  tell_core([&](agent::Effects& e) { core_->start(boot_time(), e); });
+  tell_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
   int code = report_->finish(*finish_);
@@ -206,13 +206,13 @@ void AgentDaemon::Impl::leave_folder(bool is_success) {
 void AgentDaemon::Impl::connect(bool is_own) {
   ControlClient::Events events;
   events.on_connected = [this](std::vector<std::string> addresses) {
-    tell_core([&](agent::Effects& e) { core_->on_connected(boot_time(), addresses, e); });
+    tell_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, e); });
   };
   events.on_message = [this](const control::CoordinatorMessage& message) {
-    tell_core([&](agent::Effects& e) { core_->on_message(boot_time(), message, e); });
+    tell_core([&](agent::Effects& e) { core_->on_message(boot_now(), message, e); });
   };
   events.on_disconnected = [this] {
-    tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_time(), e); });
+    tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
   ControlClient::Options options{is_own, config_.rendezvous.say_waiting};
@@ -230,7 +230,7 @@ void AgentDaemon::Impl::wait_for_signal() {
     if (error) return;
     wait_for_signal();
     host_->hurry();
-    tell_core([&](agent::Effects& e) { core_->on_signal(boot_time(), number, e); });
+    tell_core([&](agent::Effects& e) { core_->on_signal(boot_now(), number, e); });
   });
 }
 
@@ -255,7 +255,7 @@ void AgentDaemon::Impl::arm_timer() {
   armed_for_ = next;
   timer_.cancel();
   if (next.is_never()) return;
-  timer_.expires_after(std::max(Duration{}, next - boot_time()));
+  timer_.expires_after(std::max(Duration{}, next - boot_now()));
   timer_.async_wait([this](error_code error) {
     if (!error) on_timer();
   });
@@ -265,7 +265,7 @@ void AgentDaemon::Impl::arm_timer() {
 // Mail comes after.
 void AgentDaemon::Impl::on_timer() {
   armed_for_ = Instant::never();
-  tell_core([&](agent::Effects& e) { core_->on_time(boot_time(), e); });
+  tell_core([&](agent::Effects& e) { core_->on_time(boot_now(), e); });
 }
 
 // ---------------------------------------------------------------- effects
@@ -282,7 +282,7 @@ void AgentDaemon::Impl::close(bool is_reset) {
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
   report_->round_started(effect.world);
   if (Status ok = start_workers(effect.world); !ok) {
-    tell_core([&](agent::Effects& e) { core_->on_start_failed(boot_time(), ok.error(), e); });
+    tell_core([&](agent::Effects& e) { core_->on_start_failed(boot_now(), ok.error(), e); });
   }
 }
 
@@ -304,13 +304,13 @@ void AgentDaemon::Impl::carry_out(const agent::WantPort&) {
     port_.reset();
     Result<PortReservation> fresh = PortReservation::make(std::nullopt);
     if (!fresh) {
-      tell_core([&](agent::Effects& e) { core_->on_unreachable(boot_time(), fresh.error(), e); });
+      tell_core([&](agent::Effects& e) { core_->on_unreachable(boot_now(), fresh.error(), e); });
       return;
     }
     port_.emplace(std::move(*fresh));
   }
   int64_t number = port_ ? port_->port() : 0;
-  tell_core([&](agent::Effects& e) { core_->on_port(boot_time(), number, e); });
+  tell_core([&](agent::Effects& e) { core_->on_port(boot_now(), number, e); });
 }
 
 void AgentDaemon::Impl::carry_out(const agent::Note& effect) {

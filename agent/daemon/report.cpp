@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "agent/daemon/clocks.hpp"
 #include "agent/daemon/json_lines.hpp"
+#include "agent/daemon/local_time.hpp"
+#include "agent/process/clock.hpp"
 #include "common/log/log.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
@@ -52,7 +53,7 @@ void Report::omp_banner() const {
 }
 
 void Report::round_started(const control::World& world) const {
-  event(json_lines::round_started(wall_time(), world));
+  event(json_lines::round_started(wall_now(), world));
 }
 
 void Report::worker_ended(const WorkerEnd& end) const {
@@ -68,7 +69,7 @@ void Report::first_failure(const agent::FirstFailure& failure) const {
 }
 
 int Report::finish(const agent::Finish& finish) const {
-  event(json_lines::finished(wall_time(), finish));
+  event(json_lines::finished(wall_now(), finish));
   switch (finish.how) {
     case agent::Finish::How::Success:
       return 0;

@@ -1,4 +1,4 @@
-#include "agent/daemon/clocks.hpp"
+#include "agent/daemon/local_time.hpp"
 
 #include <array>
 #include <cstdio>
@@ -6,12 +6,6 @@
 
 namespace cpprun {
 namespace {
-
-int64_t read_clock(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 std::string format(WallTime time, const char* pattern) {
   time_t whole = time.microseconds / 1'000'000;
@@ -23,13 +17,6 @@ std::string format(WallTime time, const char* pattern) {
 }
 
 }  // namespace
-
-Instant boot_time() {
-  return Instant::from_nanoseconds(read_clock(CLOCK_BOOTTIME));
-}
-WallTime wall_time() {
-  return WallTime{read_clock(CLOCK_REALTIME) / 1000};
-}
 
 std::string local_stamp(WallTime time) {
   return format(time, "%Y-%m-%d_%H:%M:%S");
