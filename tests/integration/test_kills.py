@@ -7,7 +7,16 @@ import signal
 import time
 
 import pytest
-from conftest import BIN, free_port, guardian_of, has_no_traces, is_alive, kill, poll
+from conftest import (
+    BIN,
+    cgroup_folders,
+    free_port,
+    guardian_of,
+    has_no_traces,
+    is_alive,
+    kill,
+    poll,
+)
 
 UP = 'echo $$ >"$MARKS/new$RANK"; mv "$MARKS/new$RANK" "$MARKS/up$RANK"\n'
 FOR_EVER = UP + 'while :; do sleep 0.1; done'
@@ -55,14 +64,19 @@ def test_kill_minus_nine_of_the_guardian_again_and_again(jobs):
 
 @pytest.mark.parametrize('is_guardian_first', [True, False])
 def test_kill_minus_nine_of_both_takes_the_workers(jobs, ground, is_guardian_first):
-    """The kernel's parent-death signal is left for the workers themselves."""
-    running, _ = start(jobs, wrap=ground)
+    """The kernel's parent-death signal is left for the workers themselves. Nobody is left for the
+    cgroup, which is empty."""
+    code = 'echo "$CPPRUN_TOKEN" >"$MARKS/token"\n' + FOR_EVER
+    running, _ = start(jobs, code=code, wrap=ground)
+    token = jobs.mark('token')
     pair = [guardian_of(running.pid), running.pid]
     os.kill(running.pid, signal.SIGSTOP)  # so that it makes no other guardian
     for pid in pair if is_guardian_first else reversed(pair):
         kill(pid)
     running.process.wait()
     assert jobs.wait_until_gone(1) == []
+    for folder in cgroup_folders(token):
+        folder.rmdir()
 
 
 @pytest.mark.parametrize('milliseconds', [0, 1, 2, 3, 5, 8, 12, 20, 40])

@@ -5,17 +5,9 @@ import re
 import signal
 
 import pytest
-from conftest import BIN, free_port, poll, read_bytes
+from conftest import BIN, cgroup_folders, free_port, poll, read_bytes
 
 TRACE = 'echo "port $MASTER_PORT token $CPPRUN_TOKEN"\n'
-
-
-def cgroup_folders(token):
-    with open('/proc/mounts') as mounts:
-        points = [line.split()[1] for line in mounts if line.split()[2] == 'cgroup2']
-    return [
-        path for point in points for path in pathlib.Path(point).rglob(f'cpprun-{token[:16]}*')
-    ]
 
 
 def expect_no_traces(jobs, running):
