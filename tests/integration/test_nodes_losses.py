@@ -241,7 +241,7 @@ def test_unplugged_for_good_ends_at_its_join_timeout(cluster, net):
 def test_unplugged_while_joining(cluster, net):
     hosts = net(3)
     job = Job(cluster, 3, host=hosts.addr(0), net=hosts, lease=SHORT)
-    job.agent(0, LOGLEVEL='INFO')
+    job.agent(0, LOGLEVEL='INFO').says('waiting: 1 of at least 3')
     job.agent(1, LOGLEVEL='INFO').says('waiting: 2 of at least 3')
     hosts.cable(1, False)
     cluster.agents[0].says('nothing was heard from')

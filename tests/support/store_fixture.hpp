@@ -14,7 +14,7 @@ using tcpstore::Command;
 using tcpstore::Op;
 
 // Replies as readable words, by session: "0" for a byte, "5" for a number, "'text'" for bytes.
-class Words : public ReplySink {
+class SpokenReplies : public ReplySink {
  public:
   void reply_byte(SessionId to, uint8_t value) override { add(to, "b", std::to_string(value), ""); }
   void reply_number(SessionId to, int64_t value) override {
@@ -103,7 +103,7 @@ class StoreTest : public testing::Test {
   void closed(uint64_t session) { store_.session_closed(SessionId(session), sink_); }
 
   Store store_;
-  Words sink_;
+  SpokenReplies sink_;
 };
 
 }  // namespace cpprun
