@@ -106,7 +106,7 @@ stage_contract() {
   # Reruns: torch itself aborts now and then in a process that is just ending (README, "Limits"),
   # and test_restart_until_success counts a dump that a stopped worker may not have come to.
   # shellcheck disable=SC2086  # the extra words are words
-  LAUNCHER=$bin/cpprun TORCH_PYTHON=$python \
+  LAUNCHER=$bin/cpprun TORCH_PYTHON=$python TORCHRUN=$PWD/.venv/bin/torchrun \
     STORE_SERVER_CMD="$bin/cpprunctl serve --listen 127.0.0.1:{port}" \
     run_pytest contract "$CPPRUN_CONFORMANCE_DIR" -m "contract or better" -n "$slots" \
     --dist worksteal --timeout 120 --reruns 3 "${left_out[@]}" ${CPPRUN_CONFORMANCE_ARGS:-}
@@ -117,14 +117,14 @@ stage_fuzz() {
   [ -f tests/fuzz/CMakeLists.txt ] || { echo "no fuzz targets yet"; return 0; }
   cmake --preset fuzz >/dev/null
   cmake --build --preset fuzz -j "$slots" --target fuzzers
-  local target name commands=()
+  local target name seconds=30 commands=()
+  if [ "$all" = yes ]; then seconds=600; fi
   while read -r target; do
-    name=$(basename "$target")
+    name=$(basename "$target" _fuzz)
     mkdir -p "build/corpus/$name"
-    commands+=("$target -max_total_time=$([ "$all" = yes ] && echo 600 || echo 30) -timeout=10 \
-      -rss_limit_mb=2048 -print_final_stats=0 -verbosity=0 -artifact_prefix=build/corpus/$name. \
-      build/corpus/$name $(ls -d "tests/fuzz/corpus/$name" 2>/dev/null)")
-  done < <(find build/fuzz -type f -perm -u+x -name '*fuzz*' -not -name '*.*' | sort)
+    commands+=("$target -max_total_time=$seconds -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+      -artifact_prefix=build/corpus/$name. build/corpus/$name tests/fuzz/corpus/$name")
+  done < <(find build/fuzz -type f -perm -u+x -name '*_fuzz' | sort)
   [ ${#commands[@]} -gt 0 ] || { echo "no fuzz targets built"; return 1; }
   printf '%s\n' "${commands[@]}" | xargs -P "$slots" -I{} bash -c '{}'
 }
