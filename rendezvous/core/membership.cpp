@@ -71,7 +71,8 @@ Status Membership::admit(const Node* known, const control::Hello& hello,
                   " is not below --nnodes=" + std::to_string(terms_.max_nodes));
   }
   for (const auto& [incarnation, node] : nodes_) {
-    if (&node != known && node.life == Node::Life::Present && node.facts.node_rank == rank) {
+    // One that is cut off may be dead: its replacement waits for the end of its lease.
+    if (&node != known && node.is_connected() && node.facts.node_rank == rank) {
       return refuse("--node-rank=" + std::to_string(rank) + " is taken by the agent on " +
                     node.id.name + "; give every agent its own");
     }

@@ -201,6 +201,20 @@ TEST_F(Coordinator, FixedRanks_AfterADeathTheRankIsFree) {
   expect_world("b", 2, 1, 4);
 }
 
+TEST_F(Coordinator, FixedRanks_AReplacementWaitsForTheLeaseOfOneThatIsCutOff) {
+  terms.has_fixed_ranks = true;
+  player("b").facts.node_rank = 1;
+  a_and_b_run();
+  is_cut_off("a");
+  player("c").facts.node_rank = 0;
+  join("c");
+  passes(terms.lease);
+  expect_stop("b", control::StopCause::NodeLost);
+  says_stopped("b");
+  expect_world("c", 2, 0, 4);
+  expect_world("b", 2, 1, 4);
+}
+
 TEST_F(Coordinator, AConnectionThatSaysNothingCostsNothing) {
   connects("a");
   connects("b");
