@@ -25,19 +25,19 @@ INSTANTIATE_TEST_SUITE_P(Both, ProcessSweep, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "cgroup" : "plain"; });
 
 TEST_P(ProcessSweep, ChildrenOfAWellEndedWorkerGetTerm) {
-  start({worker(0, {"fork 2; sleep_ms 50; exit 0", "report kid; pause"})});
+  start({worker(0, {"fork 2; await 1; exit 0", "report kid; pause"})});
   run_until_quiet(3);
   EXPECT_FALSE(is_alive(wait_reported("kid")));
 }
 
 TEST_P(ProcessSweep, DetachedGrandchildrenGoToo) {
-  start({worker(0, {"orphan 2; sleep_ms 50; exit 0", "report kid; pause"})});
+  start({worker(0, {"orphan 2; await 1; exit 0", "report kid; pause"})});
   run_until_quiet(3);
   EXPECT_FALSE(is_alive(wait_reported("kid")));
 }
 
 TEST_P(ProcessSweep, WhoIgnoresTermIsKilledAfterTheSweepsGrace) {
-  start({worker(0, {"orphan 2; sleep_ms 100; exit 0", "ignore 15; report kid; pause"})});
+  start({worker(0, {"orphan 2; await 1; exit 0", "ignore 15; report kid; pause"})});
   const int kid = wait_reported("kid");
   const auto before = Clock::now();
   run_until([&] { return ends_.size() == 1; });
@@ -47,7 +47,7 @@ TEST_P(ProcessSweep, WhoIgnoresTermIsKilledAfterTheSweepsGrace) {
 }
 
 TEST_P(ProcessSweep, AfterAFailureLeftoversAreKilledAtOnce) {
-  start({worker(0, {"orphan 2; fork 3; sleep_ms 100; exit 1", "ignore 15; report kid; pause",
+  start({worker(0, {"orphan 2; fork 3; await 2; exit 1", "ignore 15; report kid; pause",
                     "ignore 15; report other; pause"})});
   const int kid = wait_reported("kid"), other = wait_reported("other");
   run_until_quiet(2);
@@ -96,7 +96,7 @@ TEST_P(ProcessSweep, DaemonOfALivingWorkerIsLeftAlone) {
 }
 
 TEST_P(ProcessSweep, LeftoversGoWithTheirWorkerWhileOthersLive) {
-  start({worker(0, {"orphan 2; sleep_ms 50; exit 0", "report kid; pause"}),
+  start({worker(0, {"orphan 2; await 1; exit 0", "report kid; pause"}),
          worker(1, {"report b; pause"})});
   const int kid = wait_reported("kid");
   wait_reported("b");

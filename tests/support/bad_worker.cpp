@@ -3,7 +3,7 @@
 // A script is a list of steps separated by ';'. The first one runs; `fork N`, `orphan N` and `bare
 // N` run the N-th one (counted from 1) in a child, in a detached grandchild, or after exec with an
 // empty environment. `report NAME` sends "NAME <pid>" to the test, to the abstract datagram socket
-// TEST_SOCKET.
+// TEST_SOCKET; `await N` waits until N reports of this worker and its children were sent.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,6 +27,7 @@ namespace {
 
 char** arguments;
 std::string test_socket;
+int reports[2] = {-1, -1};  // a pipe with a byte for each report, if somebody awaits them
 
 void run(const char* script);
 
@@ -147,6 +148,19 @@ void print_stdin(const std::string&) {
   put(1, buffer, size > 0 ? static_cast<size_t>(size) : 0);
 }
 
+void report_and_count(const std::string& name) {
+  report(name + " " + std::to_string(::getpid()));
+  if (reports[1] >= 0) put(reports[1], "r", 1);
+}
+
+void await_reports(const std::string& count) {
+  for (int left = atoi(count.c_str()); left > 0; --left) {
+    char byte = 0;
+    while (::read(reports[0], &byte, 1) < 0 && errno == EINTR) {
+    }
+  }
+}
+
 const std::map<std::string, std::function<void(const std::string&)>> kSteps{
     {"exit", [](const std::string& n) { ::_exit(atoi(n.c_str())); }},
     {"kill", [](const std::string& n) { ::kill(::getpid(), atoi(n.c_str())); }},
@@ -155,7 +169,8 @@ const std::map<std::string, std::function<void(const std::string&)>> kSteps{
     {"pause", pause_ever},
     {"sleep_ms",
      [](const std::string& n) { ::usleep(static_cast<useconds_t>(atoi(n.c_str())) * 1000); }},
-    {"report", [](const std::string& name) { report(name + " " + std::to_string(::getpid())); }},
+    {"report", report_and_count},
+    {"await", await_reports},
     {"state", [](const std::string&) { state(); }},
     {"fork", fork_script},
     {"orphan", orphan_script},
@@ -191,6 +206,9 @@ int main(int count, char** words) {
   if (count < 2) return 98;
   arguments = words;
   if (const char* name = ::getenv("TEST_SOCKET")) test_socket = name;
+  bool is_awaited = false;
+  for (int i = 1; i < count; ++i) is_awaited |= ::strstr(words[i], "await ") != nullptr;
+  if (is_awaited && ::pipe2(reports, O_CLOEXEC) != 0) return 98;
   run(words[1]);
   return 0;
 }
