@@ -75,6 +75,7 @@ run_inside() {
     bash -euo pipefail -c '
       system=$1
       shift
+      mount --bind "$system" "$system"  # a root that is a mount: `ip netns` needs one
       mount -t proc proc "$system/proc"
       mount --rbind /dev "$system/dev"
       mount --rbind /sys "$system/sys"

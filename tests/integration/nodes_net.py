@@ -19,10 +19,14 @@ def why_not():
     if shutil.which('ip') is None:
         return 'network namespaces need iproute2'
     name = f'cn{uuid.uuid4().hex[:6]}'
-    tried = subprocess.run(['ip', 'netns', 'add', name], capture_output=True, text=True)
-    if tried.returncode != 0:
-        return f'network namespaces are not allowed here: {tried.stderr.strip()}'
-    subprocess.run(['ip', 'netns', 'del', name], capture_output=True)
+    bridge = ['ip', '-n', name, 'link', 'add', 'name', 'br0', 'type', 'bridge']
+    try:
+        for command in (['ip', 'netns', 'add', name], bridge):
+            tried = subprocess.run(command, capture_output=True, text=True)
+            if tried.returncode != 0:
+                return f'network namespaces do not work here: {tried.stderr.strip()}'
+    finally:
+        subprocess.run(['ip', 'netns', 'del', name], capture_output=True)
     return ''
 
 
