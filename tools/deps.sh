@@ -9,7 +9,8 @@ for_build=(ca-certificates g++ cmake ninja-build ccache libboost1.81-dev libcli1
            nlohmann-json3-dev
            libspdlog-dev libfmt-dev)
 for_python=(python3 python3-venv procps)
-for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev iproute2
+for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
+          iproute2 mount
           util-linux)
 
 usage() { echo "usage: tools/deps.sh [--test] [--python]"; }
