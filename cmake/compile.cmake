@@ -42,3 +42,11 @@ function(cpprun_module name)
   target_link_libraries(${name} PUBLIC ${M_LINKS} PRIVATE cpprun_flags)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
 endfunction()
+
+# cpprun_torch_module(NAME SOURCES ... LINKS ...): a module of the worker SDK that sees LibTorch, with the precompiled header.
+function(cpprun_torch_module name)
+  cpprun_module(${name} ${ARGN})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/worker_sdk)
+  target_link_libraries(${name} PUBLIC libtorch::libtorch)
+  target_precompile_headers(${name} REUSE_FROM cpprun_pch)
+endfunction()

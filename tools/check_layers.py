@@ -49,8 +49,45 @@ ARROWS = {
     },
     'launcher/options': {'common', 'agent/core'},  # fills the agent's configuration
     'launcher/ctl': {'common', 'common/log', 'rendezvous/server'},
-    'worker_sdk': {'common', 'rendezvous/protocol'},
-    'examples': {'worker_sdk'},
+    'worker_sdk': {  # the target that joins the parts
+        'worker_sdk/cpprun/worker',
+        'worker_sdk/cpprun/dist',
+        'worker_sdk/cpprun/nn',
+        'worker_sdk/cpprun/data',
+        'worker_sdk/cpprun/optim',
+        'worker_sdk/cpprun/trainer',
+    },
+    'worker_sdk/cpprun/worker': {'common', 'rendezvous/protocol'},
+    'worker_sdk/cpprun/dist': {'worker_sdk/cpprun/worker', 'common'},
+    'worker_sdk/cpprun/nccl': {'worker_sdk/cpprun/dist'},
+    'worker_sdk/cpprun/nn': {'worker_sdk/cpprun/dist', 'worker_sdk/cpprun/worker'},
+    'worker_sdk/cpprun/data': {'worker_sdk/cpprun/dist', 'worker_sdk/cpprun/worker'},
+    'worker_sdk/cpprun/optim': {'worker_sdk/cpprun/dist'},
+    'worker_sdk/cpprun/trainer': {
+        'worker_sdk/cpprun/worker',
+        'worker_sdk/cpprun/dist',
+        'worker_sdk/cpprun/nn',
+        'worker_sdk/cpprun/data',
+        'worker_sdk/cpprun/optim',
+    },
+    'worker_sdk/cpprun': {  # the umbrella headers
+        'worker_sdk/cpprun/worker',
+        'worker_sdk/cpprun/dist',
+        'worker_sdk/cpprun/nn',
+        'worker_sdk/cpprun/data',
+        'worker_sdk/cpprun/optim',
+        'worker_sdk/cpprun/trainer',
+    },
+    'examples': {
+        'worker_sdk',
+        'worker_sdk/cpprun',
+        'worker_sdk/cpprun/worker',
+        'worker_sdk/cpprun/dist',
+        'worker_sdk/cpprun/nn',
+        'worker_sdk/cpprun/data',
+        'worker_sdk/cpprun/optim',
+        'worker_sdk/cpprun/trainer',
+    },
     'tests/support/sim': {
         'common',
         'rendezvous/protocol',
@@ -68,7 +105,17 @@ BUILD_ONLY = ('cmake',)
 
 PURE = {'common', 'rendezvous/protocol', 'rendezvous/core', 'rendezvous/client/core', 'agent/core'}
 ASIO = {'rendezvous/server', 'rendezvous/client', 'agent/daemon', 'agent/process'}
-TORCH = {'worker_sdk', 'examples'}
+TORCH = {
+    'worker_sdk',
+    'worker_sdk/cpprun',
+    'worker_sdk/cpprun/dist',
+    'worker_sdk/cpprun/nccl',
+    'worker_sdk/cpprun/nn',
+    'worker_sdk/cpprun/data',
+    'worker_sdk/cpprun/optim',
+    'worker_sdk/cpprun/trainer',
+    'examples',
+}
 NO_ASIO_TESTS = ('tests/support/sim',)
 
 # (include or target, modules that may name it, why). It must not reach others by a header.
@@ -77,7 +124,7 @@ OUTSIDE = [
     (r'boost/process', {'agent/process', 'agent/daemon'}, 'processes are the business of agent'),
     (r'spdlog|cpprun_spdlog$', {'common/log'}, 'the log library stays behind common/log'),
     (r'CLI/|CLI11', {'launcher', 'launcher/options', 'launcher/ctl'}, "options are launcher's"),
-    (r'(torch|ATen|c10)/|torch|cpprun_torch$', TORCH, 'LibTorch is for worker_sdk and examples'),
+    (r'(torch|ATen|c10)/|(lib)?torch|cpprun_torch', TORCH, 'LibTorch is for the SDK and examples'),
 ]
 IMPURE_HEADERS = re.compile(
     r'^(thread|mutex|shared_mutex|condition_variable|future|stop_token|semaphore|barrier|latch'
@@ -95,7 +142,13 @@ IMPURE_CALLS = [
 ]
 
 
+# Public headers are named as their users name them.
+PUBLIC_HEADERS = 'worker_sdk/'
+
+
 def module_of(path):
+    if path.startswith('cpprun/'):
+        path = PUBLIC_HEADERS + path
     fits = [name for name in ARROWS if path == name or path.startswith(name + '/')]
     return max(fits, key=len) if fits else None
 
@@ -210,7 +263,8 @@ def check_sources(root, paths, out):
 
 
 COMMAND = re.compile(
-    r'\b(cpprun_module|add_library|add_executable|target_link_libraries)\s*\(([^()]*)\)'
+    r'\b(cpprun_module|cpprun_torch_module|add_library|add_executable|target_link_libraries)'
+    r'\s*\(([^()]*)\)'
 )
 KEYWORDS = {
     'PUBLIC',
@@ -267,7 +321,7 @@ def check_links(root, paths, out):
             out.append((path, line, f'target {words[0]} belongs to no module'))
             continue
         links = words[words.index('LINKS') + 1 :] if 'LINKS' in words else words[1:]
-        if command == 'cpprun_module' and 'LINKS' not in words:
+        if command.endswith('_module') and 'LINKS' not in words:
             links = []
         for name in links:
             if name in KEYWORDS or name.startswith('$'):

@@ -1,0 +1,20 @@
+// What a sampler is to the SDK's loaders and Trainer: any type with these four calls.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace cpprun::data {
+
+template <class S>
+concept Sampler = requires(S sampler, size_t batch_size, int64_t training_epoch) {
+  { sampler.next(batch_size) } -> std::same_as<std::optional<std::vector<size_t>>>;
+  { sampler.size() } -> std::convertible_to<size_t>;
+  sampler.set_epoch(training_epoch);
+  sampler.state();
+};
+
+}  // namespace cpprun::data

@@ -1,0 +1,86 @@
+// DistributedDataParallel: a module whose gradients are averaged over all ranks during backward.
+//
+//   auto net = std::make_shared<Net>();
+//   nn::parallel::DistributedDataParallel ddp(net);
+//   auto loss = F::mse_loss(ddp(x), y);  loss.backward();
+//
+// Buckets, overlap, unused parameters, static graph, gradient views and hooks are those of
+// c10d::Reducer, so a step equals Python's bit for bit. Construct it on all ranks, after moving the
+// module to its device, with the same module everywhere (checked, by names and shapes); destroy it
+// before the process group. One thread. Python counterpart: torch.nn.parallel.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include <torch/nn/module.h>
+#include <torch/nn/pimpl.h>
+
+#include "cpprun/dist/process_group.hpp"
+#include "cpprun/nn/parallel/collect_tensors.hpp"
+#include "cpprun/nn/parallel/comm_hooks.hpp"
+#include "cpprun/nn/parallel/ddp_core.hpp"
+#include "cpprun/nn/parallel/ddp_options.hpp"
+
+namespace cpprun::nn::parallel {
+
+// `Module` is the implementation class: `Net` for a struct derived from torch::nn::Module,
+// `FooImpl` for a TORCH_MODULE holder.
+template <class Module>
+class DistributedDataParallel {
+ public:
+  explicit DistributedDataParallel(std::shared_ptr<Module> module, DdpOptions options = {})
+      : module_(std::move(module)), core_(module_, std::move(options)) {}
+  explicit DistributedDataParallel(torch::nn::ModuleHolder<Module> holder, DdpOptions options = {})
+      : DistributedDataParallel(holder.ptr(), std::move(options)) {}
+
+  // The module's own forward, with gradients made ready for backward. Returns what it returns.
+  template <class... Args>
+  auto forward(Args&&... args) {
+    core_.before_forward();
+    auto output = module_->forward(std::forward<Args>(args)...);
+    core_.after_forward(output_tensors(output));
+    return output;
+  }
+  template <class... Args>
+  auto operator()(Args&&... args) {
+    return forward(std::forward<Args>(args)...);
+  }
+
+  Module& module() { return *module_; }
+  const std::shared_ptr<Module>& ptr() const { return module_; }
+  Module* operator->() { return module_.get(); }
+  std::vector<at::Tensor> parameters() const { return module_->parameters(); }
+  void train(bool on = true) { module_->train(on); }
+  void eval() { module_->eval(); }
+
+  // While it lives, backward adds up gradients without averaging. Forward must be inside as well.
+  [[nodiscard]] NoSyncGuard no_sync() { return core_.no_sync(); }
+  [[nodiscard]] NoSyncGuard no_sync_if(bool on) { return core_.no_sync_if(on); }
+  // For uneven inputs: ranks that ran out early answer the others' collectives when it ends.
+  [[nodiscard]] JoinGuard join(JoinOptions options = {}) { return core_.join(options); }
+  // Right with gradient views as well, where torch's Optimizer::zero_grad throws.
+  void zero_grad(bool set_to_none = true) { core_.zero_grad(set_to_none); }
+  // Once, before the first forward.
+  void register_comm_hook(CommHook hook) { core_.register_comm_hook(std::move(hook)); }
+  // Sizes, times and choices, as Python's _get_ddp_logging_data: name to value.
+  std::vector<std::pair<std::string, std::string>> logging_data() const {
+    return core_.logging_data();
+  }
+
+  DdpCore& core() { return core_; }
+
+ private:
+  std::shared_ptr<Module> module_;
+  DdpCore core_;
+};
+
+template <class Module>
+DistributedDataParallel(std::shared_ptr<Module>) -> DistributedDataParallel<Module>;
+template <class Module>
+DistributedDataParallel(std::shared_ptr<Module>, DdpOptions) -> DistributedDataParallel<Module>;
+
+}  // namespace cpprun::nn::parallel

@@ -1,0 +1,25 @@
+// The worker's side of the line to its agent: heartbeat, readiness, stop requests, error report.
+//
+// The agent's socket is named by CPPRUN_AGENT; over it comes one shared page
+// (common/worker_page.hpp). Without an agent (torchrun, or started by hand) every call works and
+// does nothing. Costs: a heartbeat is a few stores into memory, no system call. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace cpprun::worker {
+
+enum class Phase : uint32_t { Starting = 0, Ready, Training, Evaluating, Saving, Ending };
+
+// Training goes on: this step, in this phase, after so many collectives. May be called every step.
+void heartbeat(int64_t step, Phase phase = Phase::Training);
+void count_collective();  // by dist, once per collective
+// Set up and about to train; the agent notes when the last worker of a round has said so.
+void mark_ready();
+// The agent (or SIGTERM, under cpprun::main) asks to stop: save, then end.
+bool should_stop();
+// False when there is none; connects at the first call of any of these.
+bool has_agent();
+
+}  // namespace cpprun::worker

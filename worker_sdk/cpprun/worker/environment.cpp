@@ -1,0 +1,1 @@
+#include "cpprun/worker/environment.hpp"

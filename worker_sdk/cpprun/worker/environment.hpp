@@ -1,0 +1,46 @@
+// What a launcher tells a worker, as one struct. cpprun and torchrun alike; docs/supervision.md has
+// the list. Read once at the start: later changes of the environment have no effect.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/result.hpp"
+
+namespace cpprun::worker {
+
+struct Environment {
+  int rank = 0;
+  int local_rank = 0;
+  int world_size = 1;
+  int local_world_size = 1;
+  int group_rank = 0;
+  int group_world_size = 1;
+  int role_rank = 0;
+  int role_world_size = 1;
+  std::string role;
+  std::string master_addr;
+  int master_port = 0;
+  int restart_count = 0;
+  int max_restarts = 0;
+  std::string run_id;
+  bool use_agent_store = false;  // TORCHELASTIC_USE_AGENT_STORE
+  std::string error_file;        // TORCHELASTIC_ERROR_FILE; empty: none
+  int64_t round = 0;             // CPPRUN_ROUND
+  std::string store;         // CPPRUN_STORE: host:port of the round's store; empty under torchrun
+  std::string agent;         // CPPRUN_AGENT: name of the agent's socket; empty: no agent to talk to
+  std::string resume_from;   // CPPRUN_RESUME_FROM
+  std::string faults;        // CPPRUN_FAULTS
+  bool is_launched = false;  // a launcher set RANK and WORLD_SIZE
+};
+
+using Lookup = std::function<std::optional<std::string>(const char* name)>;
+
+// What `lookup` gives. Error (BadValue): the variable, its value and what is wanted.
+Result<Environment> parse_environment(const Lookup& lookup);
+// This process's own, parsed at the first call. Any thread.
+const Result<Environment>& environment();
+
+}  // namespace cpprun::worker

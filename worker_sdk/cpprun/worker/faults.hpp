@@ -1,0 +1,35 @@
+// One fault on demand, for tests of recovery: CPPRUN_FAULTS=kill:rank=1,epoch=2,attempt=0
+//
+// What: kill (SIGKILL), stop (SIGSTOP), exit (code=N), throw, slow (ms=N). Where: rank, step, epoch
+// (of training), attempt (restart count), round; what is left out fits everywhere. It happens once,
+// in fault_point.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "common/result.hpp"
+
+namespace cpprun::worker {
+
+struct Fault {
+  enum class What { Kill, Stop, Exit, Throw, Slow } what = What::Kill;
+  std::optional<int64_t> rank, step, training_epoch, attempt, round;
+  int code = 1;
+  int64_t slow_ms = 0;
+};
+
+// Error (BadValue) names the word that is wrong and what is known.
+Result<Fault> parse_fault(std::string_view text);
+
+struct FaultPlace {
+  int64_t rank = 0, attempt = 0, round = 0;
+  std::optional<int64_t> step, training_epoch;
+};
+bool fits(const Fault& fault, const FaultPlace& place);
+
+// The training loop is here; does what CPPRUN_FAULTS asks for at this place, if anything.
+void fault_point(std::optional<int64_t> training_epoch, std::optional<int64_t> step = {});
+
+}  // namespace cpprun::worker
