@@ -1,1 +1,115 @@
 #include "cpprun/worker/environment.hpp"
+
+#include <cstdlib>
+#include <limits>
+
+#include "common/text.hpp"
+
+namespace cpprun::worker {
+namespace {
+
+constexpr int64_t kMany = std::numeric_limits<int>::max();
+constexpr int64_t kPortMax = 65'535;
+
+Error missing(const char* name, const char* other) {
+  return {ErrorKind::BadValue, std::string(name) + " is not set, but " + other +
+                                   " is; start the program with cpprun or torchrun, or give rank "
+                                   "and world_size"};
+}
+
+// Reads variables one by one; the first one that is wrong is kept, what follows is left alone.
+class Reader {
+ public:
+  explicit Reader(const Lookup& lookup) : lookup_(lookup) {}
+
+  bool has(const char* name) const { return lookup_(name).has_value(); }
+  std::string text(const char* name) const { return lookup_(name).value_or(""); }
+
+  template <class Number>
+  void number(const char* name, Number& into, int64_t from, int64_t to) {
+    const std::optional<std::string> given = lookup_(name);
+    if (!given || error_) return;
+    const std::optional<int64_t> value = text::parse_int(*given);
+    if (value && *value >= from && *value <= to) {
+      into = static_cast<Number>(*value);
+    } else {
+      error_ = Error{ErrorKind::BadValue, std::string(name) + " is '" + *given +
+                                              "', but must be a whole number from " +
+                                              std::to_string(from) + " to " + std::to_string(to)};
+    }
+  }
+
+  // A rank lies below the size that goes with it, and the size is at least 1.
+  void place(const char* rank_name, int& rank, const char* size_name, int& size) {
+    number(size_name, size, 1, kMany);
+    number(rank_name, rank, 0, kMany);
+    if (error_ || rank < size) return;
+    error_ = Error{ErrorKind::BadValue, std::string(rank_name) + " is " + std::to_string(rank) +
+                                            ", but must be below " + size_name + ", which is " +
+                                            std::to_string(size)};
+  }
+
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  const Lookup& lookup_;
+  std::optional<Error> error_;
+};
+
+void read_places(Reader& reader, Environment& to) {
+  reader.place("RANK", to.rank, "WORLD_SIZE", to.world_size);
+  reader.place("LOCAL_RANK", to.local_rank, "LOCAL_WORLD_SIZE", to.local_world_size);
+  reader.place("GROUP_RANK", to.group_rank, "GROUP_WORLD_SIZE", to.group_world_size);
+  // Who starts workers by hand names no roles: then all have the same one.
+  to.role_rank = to.rank;
+  to.role_world_size = to.world_size;
+  reader.place("ROLE_RANK", to.role_rank, "ROLE_WORLD_SIZE", to.role_world_size);
+}
+
+void read_numbers(Reader& reader, Environment& to) {
+  reader.number("MASTER_PORT", to.master_port, 0, kPortMax);
+  reader.number("TORCHELASTIC_RESTART_COUNT", to.restart_count, 0, kMany);
+  reader.number("TORCHELASTIC_MAX_RESTARTS", to.max_restarts, 0, kMany);
+  reader.number("CPPRUN_ROUND", to.round, 0, std::numeric_limits<int64_t>::max());
+}
+
+void read_texts(const Reader& reader, Environment& to) {
+  to.role = reader.text("ROLE_NAME");
+  to.master_addr = reader.text("MASTER_ADDR");
+  to.run_id = reader.text("TORCHELASTIC_RUN_ID");
+  to.use_agent_store = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  to.error_file = reader.text("TORCHELASTIC_ERROR_FILE");
+  to.store = reader.text("CPPRUN_STORE");
+  to.agent = reader.text("CPPRUN_AGENT");
+  to.resume_from = reader.text("CPPRUN_RESUME_FROM");
+  to.faults = reader.text("CPPRUN_FAULTS");
+}
+
+std::optional<std::string> own_variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+Result<Environment> parse_environment(const Lookup& lookup) {
+  Reader reader(lookup);
+  if (reader.has("RANK") != reader.has("WORLD_SIZE")) {
+    return reader.has("RANK") ? missing("WORLD_SIZE", "RANK") : missing("RANK", "WORLD_SIZE");
+  }
+  Environment result;
+  result.is_launched = reader.has("RANK");
+  read_places(reader, result);
+  read_numbers(reader, result);
+  read_texts(reader, result);
+  if (reader.error()) return *reader.error();
+  return result;
+}
+
+const Result<Environment>& environment() {
+  static const Result<Environment> own = parse_environment(own_variable);
+  return own;
+}
+
+}  // namespace cpprun::worker

@@ -38,7 +38,8 @@ struct Environment {
 
 using Lookup = std::function<std::optional<std::string>(const char* name)>;
 
-// What `lookup` gives. Error (BadValue): the variable, its value and what is wanted.
+// What `lookup` gives. Error (BadValue): the variable, its value and what is wanted. Neither RANK
+// nor WORLD_SIZE is fine (a world of one); one without the other is an error, as it would hang.
 Result<Environment> parse_environment(const Lookup& lookup);
 // This process's own, parsed at the first call. Any thread.
 const Result<Environment>& environment();
