@@ -39,14 +39,15 @@ endif()
 function(cpprun_module name)
   cmake_parse_arguments(M "" "" "SOURCES;LINKS" ${ARGN})
   add_library(${name} STATIC ${M_SOURCES})
-  target_link_libraries(${name} PUBLIC ${M_LINKS} PRIVATE cpprun_flags)
-  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  # What is for the build alone must not reach those who link the installed library.
+  target_link_libraries(${name} PUBLIC ${M_LINKS} PRIVATE $<BUILD_INTERFACE:cpprun_flags>)
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 endfunction()
 
 # cpprun_torch_module(NAME SOURCES ... LINKS ...): a module of the worker SDK that sees LibTorch, with the precompiled header.
 function(cpprun_torch_module name)
   cpprun_module(${name} ${ARGN})
-  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/worker_sdk)
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/worker_sdk>)
   target_link_libraries(${name} PUBLIC libtorch::libtorch)
   target_precompile_headers(${name} REUSE_FROM cpprun_pch)
 endfunction()
