@@ -1,0 +1,64 @@
+# `cmake --install`: the programs, and the worker SDK as a CMake package that users find with
+#
+#   find_package(cpprun COMPONENTS worker torch)
+#
+# include/cpprun holds the public headers, include/cpprun-internal what they include of common/.
+# tests/e2e/test_package.py installs it and builds against it.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(CPPRUN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/cpprun)
+set(CPPRUN_COMMON_HEADERS check.hpp result.hpp)
+# Headers, or folders of them, that a part keeps to itself.
+set(CPPRUN_PRIVATE_HEADERS nccl internal)
+
+# cpprun_install_component(NAME TARGETS ...): static libraries with one export; cpprun_x is cpprun::x for users.
+function(cpprun_install_component component)
+  foreach(target ${ARGN})
+    string(REGEX REPLACE "^cpprun_" "" name ${target})
+    set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+    target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/cpprun-internal>)
+  endforeach()
+  install(TARGETS ${ARGN} EXPORT cpprun-${component})
+  install(EXPORT cpprun-${component} NAMESPACE cpprun:: DESTINATION ${CPPRUN_PACKAGE_DIR})
+endfunction()
+
+function(cpprun_install_headers)
+  set(private)
+  foreach(name ${CPPRUN_PRIVATE_HEADERS})
+    list(APPEND private PATTERN ${name} EXCLUDE)
+  endforeach()
+  set(folders worker)
+  set(umbrellas worker.hpp)
+  if(CPPRUN_TORCH)
+    list(APPEND folders dist nn data optim trainer)
+    list(APPEND umbrellas torch.hpp pch.hpp)
+  endif()
+  list(TRANSFORM folders PREPEND worker_sdk/cpprun/)
+  list(TRANSFORM umbrellas PREPEND worker_sdk/cpprun/)
+  list(TRANSFORM CPPRUN_COMMON_HEADERS PREPEND common/ OUTPUT_VARIABLE common)
+  install(DIRECTORY ${folders} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cpprun FILES_MATCHING PATTERN "*.hpp" ${private})
+  install(FILES ${umbrellas} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cpprun)
+  install(FILES ${common} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cpprun-internal/common)
+endfunction()
+
+function(cpprun_install_package)
+  configure_package_config_file(cmake/cpprun-config.cmake.in ${PROJECT_BINARY_DIR}/package/cpprun-config.cmake
+                                INSTALL_DESTINATION ${CPPRUN_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/cpprun-config-version.cmake
+                                   COMPATIBILITY SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/package/cpprun-config.cmake ${PROJECT_BINARY_DIR}/package/cpprun-config-version.cmake
+          cmake/FindLibTorch.cmake DESTINATION ${CPPRUN_PACKAGE_DIR})
+  install(DIRECTORY examples/cmake_project DESTINATION ${CMAKE_INSTALL_DATADIR}/cpprun/examples)
+endfunction()
+
+install(TARGETS cpprun cpprunctl)
+cpprun_install_component(worker cpprun_worker cpprun_tcpstore cpprun_common)
+if(CPPRUN_TORCH)
+  cpprun_install_component(torch cpprun_torch cpprun_trainer cpprun_optim cpprun_data cpprun_nn cpprun_dist)
+endif()
+if(TARGET cpprun_nccl)
+  install(TARGETS cpprun_nccl)
+endif()
+cpprun_install_headers()
+cpprun_install_package()
