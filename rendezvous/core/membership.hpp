@@ -110,6 +110,7 @@ class Membership {
   Node* find(SessionId session);
   Instant last_call_deadline() const;
   Instant growth_deadline() const;
+  Instant after_interval(std::optional<Instant> last) const;
 
   const MembershipOptions options_;
   const control::Terms terms_;
@@ -131,6 +132,8 @@ class Membership {
   Instant arrived_at_;                     // the newest registration while gathering
   std::optional<Instant> min_reached_at_;  // since when min nodes are ready
   std::optional<Instant> grew_at_;         // last restart for a newcomer
+  std::optional<Instant> replaced_at_;     // last restart for one who took a lost node's place
+  size_t most_nodes_ = 0;                  // of any round so far
   Instant say_waiting_at_ = Instant::never();
   Instant next_burial_ = Instant::never();     // no dead node's grace ends before
   Instant next_lease_end_ = Instant::never();  // no lease ends before

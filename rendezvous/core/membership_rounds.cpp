@@ -64,14 +64,22 @@ bool Membership::may_grow() const {
          static_cast<int64_t>(worlds_.size()) < terms_.max_nodes;
 }
 
+// A place that was lost is filled without waiting for the interval of growth, but has one of its
+// own: a node that comes and goes in a loop restarts the world at most twice in an interval.
 Instant Membership::growth_deadline() const {
   if (!may_grow()) return Instant::never();
-  return grew_at_ ? *grew_at_ + terms_.scale_up_interval : Instant{};
+  const bool has_vacancy = worlds_.size() < most_nodes_;
+  return has_vacancy ? std::min(after_interval(grew_at_), after_interval(replaced_at_))
+                     : after_interval(grew_at_);
+}
+
+Instant Membership::after_interval(std::optional<Instant> last) const {
+  return last ? *last + terms_.scale_up_interval : Instant{};
 }
 
 void Membership::grow_if_due(Instant now, Effects& effects) {
   if (now < growth_deadline()) return;
-  grew_at_ = now;
+  (now >= after_interval(grew_at_) ? grew_at_ : replaced_at_) = now;
   request_stop(StopCause::Growth, "a node joins", effects);
 }
 
@@ -133,6 +141,7 @@ void Membership::form(Effects& effects) {
     send(node, world, effects);
     ready_.erase(node.id.incarnation);
   }
+  most_nodes_ = std::max(most_nodes_, worlds_.size());
   for (Incarnation spare : ready_) say_wait(nodes_.at(spare), false, effects);
   if (!terms_.is_store_on_main_port) {
     store_port_.reset();

@@ -192,6 +192,17 @@ TEST_F(Membership, BelowMinItIsSaidEveryMinute) {
 
 // ---------------------------------------------------------------- growth and spares
 
+class Growth : public Membership {
+ protected:
+  // A member dies; a and b go on without it.
+  void loses(const std::string& name) {
+    dies(name);
+    all({"a", "b"}, &Growth::says_stopped);
+    passes(limits::kDeathGrace);
+    all({"a", "b"}, &Growth::says_started);
+  }
+};
+
 TEST_F(Membership, Growth_TheFirstIsTakenInAtOnce) {
   nodes(1, 4);
   a_and_b_run();
@@ -219,6 +230,36 @@ TEST_F(Membership, Growth_FurtherOnesAreBundled) {
   EXPECT_EQ(phase(), Phase::Stopping);
   all({"a", "b", "c"}, &Membership::says_stopped);
   expect_world("e", 3, 4, 10);
+}
+
+TEST_F(Growth, AReplacementIsTakenInAtOnce) {
+  nodes(1, 5);
+  a_and_b_run();
+  join("c");
+  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b", "c"}, &Membership::says_started);
+  loses("c");
+  join("d");
+  EXPECT_EQ(phase(), Phase::Stopping) << "the place of c, 0 s after the last growth";
+  all({"a", "b"}, &Membership::says_stopped);
+  expect_world("d", 4, 2, 6);
+}
+
+TEST_F(Growth, OneWhoComesAndGoesIsHeldUp) {
+  nodes(1, 5);
+  a_and_b_run();
+  for (const char* name : {"c", "d"}) {
+    join(name);
+    all({"a", "b"}, &Membership::says_stopped);
+    all({"a", "b", name}, &Membership::says_started);
+    loses(name);
+  }
+  join("e");
+  EXPECT_EQ(phase(), Phase::Running);
+  passes(29s);
+  EXPECT_EQ(phase(), Phase::Running);
+  passes(1s);
+  EXPECT_EQ(phase(), Phase::Stopping);
 }
 
 TEST_F(Membership, Growth_NoneOnceSomebodyIsDone) {
