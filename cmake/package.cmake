@@ -3,13 +3,10 @@
 #   find_package(cpprun COMPONENTS worker torch)
 #
 # include/cpprun holds the public headers, include/cpprun-internal what they include of common/.
-# tests/e2e/test_package.py installs it and builds against it.
+# tests/sdk/package installs it and builds against it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(CPPRUN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/cpprun)
-set(CPPRUN_COMMON_HEADERS check.hpp result.hpp)
-# Headers, or folders of them, that a part keeps to itself.
-set(CPPRUN_PRIVATE_HEADERS nccl internal)
 
 # cpprun_install_component(NAME TARGETS ...): static libraries with one export; cpprun_x is cpprun::x for users.
 function(cpprun_install_component component)
@@ -23,23 +20,16 @@ function(cpprun_install_component component)
   install(EXPORT cpprun-${component} NAMESPACE cpprun:: DESTINATION ${CPPRUN_PACKAGE_DIR})
 endfunction()
 
+# Public is what these headers reach.
 function(cpprun_install_headers)
-  set(private)
-  foreach(name ${CPPRUN_PRIVATE_HEADERS})
-    list(APPEND private PATTERN ${name} EXCLUDE)
-  endforeach()
-  set(folders worker)
-  set(umbrellas worker.hpp)
+  set(headers cpprun/worker.hpp)
   if(CPPRUN_TORCH)
-    list(APPEND folders dist nn data optim trainer)
-    list(APPEND umbrellas torch.hpp pch.hpp)
+    list(APPEND headers cpprun/torch.hpp cpprun/pch.hpp cpprun/dist/native.hpp)
   endif()
-  list(TRANSFORM folders PREPEND worker_sdk/cpprun/)
-  list(TRANSFORM umbrellas PREPEND worker_sdk/cpprun/)
-  list(TRANSFORM CPPRUN_COMMON_HEADERS PREPEND common/ OUTPUT_VARIABLE common)
-  install(DIRECTORY ${folders} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cpprun FILES_MATCHING PATTERN "*.hpp" ${private})
-  install(FILES ${umbrellas} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cpprun)
-  install(FILES ${common} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cpprun-internal/common)
+  install(CODE "set(CPPRUN_SOURCE \"${PROJECT_SOURCE_DIR}\")
+    set(CPPRUN_HEADERS \"${headers}\")
+    set(CPPRUN_INCLUDE \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")")
+  install(SCRIPT cmake/install_headers.cmake)
 endfunction()
 
 function(cpprun_install_package)

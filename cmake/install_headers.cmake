@@ -1,0 +1,25 @@
+# At install time: copies what the umbrella headers reach, and nothing else. That is what public means.
+#
+# Takes CPPRUN_SOURCE, CPPRUN_HEADERS (paths below worker_sdk to begin with) and CPPRUN_INCLUDE (folder to copy to). Headers of
+# other folders, such as common/, go to cpprun-internal/ beside cpprun/.
+set(pending ${CPPRUN_HEADERS})
+set(seen)
+while(pending)
+  list(POP_FRONT pending header)
+  if(header IN_LIST seen)
+    continue()
+  endif()
+  list(APPEND seen ${header})
+  if(header MATCHES "^cpprun/")
+    set(source ${CPPRUN_SOURCE}/worker_sdk/${header})
+    set(target ${CPPRUN_INCLUDE}/${header})
+  else()
+    set(source ${CPPRUN_SOURCE}/${header})
+    set(target ${CPPRUN_INCLUDE}/cpprun-internal/${header})
+  endif()
+  get_filename_component(folder ${target} DIRECTORY)
+  file(INSTALL ${source} DESTINATION ${folder})
+  file(STRINGS ${source} lines REGEX "^#include \"")
+  string(REGEX REPLACE "#include \"([^\"]*)\"[^;]*" "\\1" included "${lines}")
+  list(APPEND pending ${included})
+endwhile()

@@ -1,0 +1,21 @@
+// Everything of the worker SDK, with LibTorch: what a training program includes.
+//
+// Compiling it costs what <torch/torch.h> costs; cpprun_precompile() of the CMake package pays that
+// once. A file that needs only one part includes that part's header instead.
+#pragma once
+
+#include "cpprun/data/distributed_sampler.hpp"
+#include "cpprun/data/eval_sampler.hpp"
+#include "cpprun/data/sampler.hpp"
+#include "cpprun/dist/collectives.hpp"
+#include "cpprun/dist/errors.hpp"
+#include "cpprun/dist/objects.hpp"
+#include "cpprun/dist/process_group.hpp"
+#include "cpprun/dist/store.hpp"
+#include "cpprun/dist/work.hpp"
+#include "cpprun/nn/parallel/distributed_data_parallel.hpp"
+#include "cpprun/nn/sync_batch_norm.hpp"
+#include "cpprun/optim/clip_grad.hpp"
+#include "cpprun/optim/lr_scheduler.hpp"
+#include "cpprun/pch.hpp"
+#include "cpprun/worker.hpp"
