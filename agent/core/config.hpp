@@ -82,6 +82,7 @@ struct WorkerConfig {
   std::string title;                   // how summaries name the job: the script, else the program
   PassLocalRank pass_local_rank = PassLocalRank::No;
   bool is_virtual_local_rank = false;
+  bool tunes_malloc = false;         // kMallocVariables, where they are not set already
   std::string numa_binding;          // empty: none; else one of torchrun's four words
   bool set_omp_num_threads = false;  // nproc > 1 and the variable was unset
 };

@@ -246,6 +246,12 @@ constexpr OptionRow kTable[] = {
      .help = "For scripts of the old launcher: put --local_rank=N before the script's arguments; "
              "with =dash it is --local-rank=N.",
      .note = "PET_PASS_LOCAL_RANK takes underscore or dash"},
+    {.name = "tune-malloc",
+     .kind = Flag,
+     .group = kOwn,
+     .help = "Let glibc's malloc in the workers keep big blocks instead of giving them back at "
+             "every step; what is set already stays.",
+     .note = "MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_"},
 
     // --- information
     {.name = "help",

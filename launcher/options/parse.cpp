@@ -148,6 +148,7 @@ void CommandLine::bind(const OptionRow& row, ParsedOptions& o) {
   if (row.name == "event-log-handler") return add(row, o.event_log_handler);
   if (row.name == "worker-store") return add(row, o.worker_store);
   if (row.name == "pass-local-rank") return add(row, o.pass_local_rank);
+  if (row.name == "tune-malloc") return add(row, o.tune_malloc);
   if (row.name == "print-completion") return add(row, o.print_completion);
   CPPRUN_CHECK(row.kind == OptionKind::Question);
   const std::string help(row.help);

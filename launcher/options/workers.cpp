@@ -63,6 +63,7 @@ Status resolve_workers(const ParsedOptions& options, const Environment& environm
   workers.nproc = *nproc;
   workers.role = options.role;
   workers.pass_local_rank = *pass;
+  workers.tunes_malloc = options.tune_malloc;
   workers.is_virtual_local_rank = options.virtual_local_rank;
   workers.numa_binding = options.numa_binding;
   workers.set_omp_num_threads = *nproc > 1 && !environment.variable("OMP_NUM_THREADS");

@@ -91,6 +91,7 @@ std::vector<FlagCase> worker_cases() {
       {"event-log-handler", "console", [](auto& c) { return c.event_log_handler == "console"; }},
       {"worker-store", "agent",
        [](auto& c) { return c.rendezvous.worker_store == WorkerStore::Agent; }},
+      {"tune-malloc", "", [](auto& c) { return c.workers.tunes_malloc; }},
       {"pass-local-rank", "dash",
        [](auto& c) { return c.workers.pass_local_rank == PassLocalRank::Dash; }},
   };
@@ -143,6 +144,7 @@ TEST(OptionsFlags, DefaultsAreTorchruns) {
   EXPECT_EQ(config.workers.title, "train.py");
   EXPECT_EQ(config.workers.pass_local_rank, PassLocalRank::No);
   EXPECT_FALSE(config.workers.set_omp_num_threads);
+  EXPECT_FALSE(config.workers.tunes_malloc);
   EXPECT_EQ(config.max_restarts, 0);
   EXPECT_EQ(config.stop_grace, seconds(30));
   EXPECT_EQ(config.signals, (std::vector<int>{15, 2, 1, 3}));

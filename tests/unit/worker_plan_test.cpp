@@ -89,6 +89,16 @@ TEST_F(WorkerPlan, OneThreadWhereNothingIsSet) {
   EXPECT_EQ(environment(0)["OMP_NUM_THREADS"], "1");
 }
 
+TEST_F(WorkerPlan, MallocIsTunedWhereNothingIsSet) {
+  EXPECT_FALSE(environment(0).contains("MALLOC_TOP_PAD_"));
+  config.workers.tunes_malloc = true;
+  config.environment = {"MALLOC_TRIM_THRESHOLD_=5"};
+  auto variables = environment(0);
+  EXPECT_EQ(variables["MALLOC_MMAP_THRESHOLD_"], "1073741824");
+  EXPECT_EQ(variables["MALLOC_TRIM_THRESHOLD_"], "5");
+  EXPECT_EQ(variables["MALLOC_TOP_PAD_"], "67108864");
+}
+
 TEST_F(WorkerPlan, TheAgentsStoreIsNamedInPythonsWords) {
   world.is_agent_store = true;
   EXPECT_EQ(environment(0)["TORCHELASTIC_USE_AGENT_STORE"], "True");
