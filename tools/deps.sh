@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing on Debian 12: the compiler and libraries, with --test what the tests need
-# as well, with --python (part of --test) a virtual environment .venv with torch and pytest.
-# Quick when all is there.
+# as well, with --python (part of --test) a virtual environment .venv with torch and pytest, with
+# --newest one in build/venv-newest with the newest torch. Quick when all is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,14 +13,16 @@ for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang
           iproute2 mount
           util-linux)
 
-usage() { echo "usage: tools/deps.sh [--test] [--python]"; }
+usage() { echo "usage: tools/deps.sh [--test] [--python] [--newest]"; }
 
 want=("${for_build[@]}")
 venv=no
+newest=no
 for option in "$@"; do
   case $option in
     --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
+    --newest) want+=("${for_python[@]}"); newest=yes ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -74,5 +76,33 @@ make_venv() {
   cp tools/requirements.txt "$stamp"
 }
 
+# torch_wants PATTERN: the requirements of torch that begin so, less what a CPU run never opens.
+torch_wants() {
+  build/venv-newest/bin/python - "$1" <<'END'
+import importlib.metadata, re, sys
+for want in importlib.metadata.requires('torch'):
+    name = want.split(';')[0].strip()
+    if re.match(sys.argv[1], name):
+        print(re.sub(r',(cusolver|nvrtc|nvtx)\b', '', name))
+END
+}
+
+# The newest torch that PyPI has today, with the other packages of tools/requirements.txt.
+make_newest() {
+  local python=build/venv-newest/bin/python others wants
+  [ -x "$python" ] || /usr/bin/python3 -m venv build/venv-newest
+  local pip=("$python" -m pip install -q --disable-pip-version-check)
+  mapfile -t others < <(grep -vE '^(#|torch=|nvidia-|$)' tools/requirements.txt)
+  "${pip[@]}" --upgrade --no-deps torch "${others[@]}"
+  mapfile -t wants < <(torch_wants 'nvidia-')
+  "${pip[@]}" --no-deps "${wants[@]}"
+  # Only here with dependencies: they are the pins of one release of CUDA. pip then complains of
+  # what was left out on purpose.
+  mapfile -t wants < <(torch_wants 'cuda-toolkit')
+  "${pip[@]}" "${wants[@]}" 2>/dev/null
+  "$python" -c 'import torch; print("deps: the newest torch is", torch.__version__)'
+}
+
 install_packages
 if [ "$venv" = yes ]; then make_venv; fi
+if [ "$newest" = yes ]; then make_newest; fi

@@ -11,7 +11,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-stages=(deps style check asan conformance integration e2e contract fuzz tidy)
+stages=(deps style check asan conformance integration e2e sdk contract fuzz tidy)
+long_stages=(sdk_asan tsan newest)  # only with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -112,6 +113,53 @@ stage_contract() {
     --dist worksteal --timeout 120 --reruns 3 "${left_out[@]}" ${CPPRUN_CONFORMANCE_ARGS:-}
 }
 
+# Ranks of the worker SDK beside their Python twins, and users' projects against an installed tree.
+# What needs one process only has run in stage check.
+stage_sdk() { sdk_pytest check; }
+
+sdk_pytest() {  # sdk_pytest PRESET PYTEST-ARGUMENTS...
+  local preset=$1
+  shift
+  CPPRUN_BIN=$PWD/build/$preset/bin run_pytest "sdk-$preset" tests/sdk -n "$slots" \
+    --dist loadfile --timeout 600 "$@"
+}
+
+sdk_all() {  # sdk_all PRESET: the SDK's tests alone, with a build of their own
+  local preset=$1
+  cmake --build --preset "$preset" -j "$slots" --target cpprun sdk_tests -- -k 0
+  run_all "$(declare -f run_ctest); slots=$slots results=$results
+      run_ctest sdk-ctest-$preset $preset -L sdk" \
+    "$(declare -f run_pytest sdk_pytest); slots=$slots python=$python results=$results
+      sdk_pytest $preset --ignore tests/sdk/package"
+}
+
+# LibTorch itself is not instrumented: a vector that it grew looks wrong to our side, and it leaves
+# some memory behind at exit (tests/support/lsan.supp).
+stage_sdk_asan() {
+  export ASAN_OPTIONS=detect_container_overflow=0:detect_odr_violation=0
+  export LSAN_OPTIONS=suppressions=$PWD/tests/support/lsan.supp:print_suppressions=0
+  export UBSAN_OPTIONS=print_stacktrace=1
+  cmake --preset sdk-asan >/dev/null
+  sdk_all sdk-asan
+}
+
+# The part without LibTorch, which has threads of its own; LibTorch knows nothing of TSan.
+stage_tsan() {
+  cmake --preset tsan >/dev/null
+  cmake --build --preset tsan -j "$slots" --target unit_tests integration_tests -- -k 0
+  TSAN_OPTIONS=second_deadlock_stack=1 run_ctest tsan tsan -L 'unit|integration' -R '^Worker'
+}
+
+# The newest torch on PyPI instead of the pinned one, in C++ and in the Python twins.
+stage_newest() {
+  tools/deps.sh --newest
+  local venv=$PWD/build/venv-newest folder
+  folder=$("$venv/bin/python" -c \
+    'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')
+  cmake --preset newest -DLIBTORCH="$folder" >/dev/null
+  TORCH_PYTHON=$venv/bin/python sdk_all newest
+}
+
 # Each target starts from its kept corpus; what it finds on the way stays in build/.
 stage_fuzz() {
   [ -f tests/fuzz/CMakeLists.txt ] || { echo "no fuzz targets yet"; return 0; }
@@ -129,11 +177,13 @@ stage_fuzz() {
   printf '%s\n' "${commands[@]}" | xargs -P "$slots" -I{} bash -c '{}'
 }
 
-# Files that differ from origin/main; all of them with --all, or where there is no origin.
+# Files that differ from origin/main; all of them with --all, or where there is no origin. A file
+# that sees LibTorch takes half a minute, so these are looked at with --all only.
 stage_tidy() {
-  local list log=build/results/tidy.log
-  cmake -S . -B build/tidy -G Ninja -DCPPRUN_TESTS=ON -DCMAKE_CXX_COMPILER=clang++-14 \
-    -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
+  local list log=build/results/tidy.log torch=OFF
+  if [ "$all" = yes ]; then torch=ON; else echo "files that see LibTorch: only with --all"; fi
+  cmake -S . -B build/tidy -G Ninja -DCPPRUN_TESTS=ON -DCPPRUN_TORCH=$torch \
+    -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
   if [ "$all" = no ] && git rev-parse -q --verify origin/main >/dev/null; then
     list=$({ git diff --name-only --diff-filter=d origin/main -- '*.cpp'
              git ls-files -o --exclude-standard -- '*.cpp'; } | sort -u)
@@ -155,10 +205,13 @@ main() {
   local stage wanted=()
   for stage in "$@"; do
     if [ "$stage" = --all ]; then all=yes
-    elif [[ " ${stages[*]} " == *" $stage "* ]]; then wanted+=("$stage")
-    else echo "usage: tools/test.sh [--all] [$(echo "${stages[*]}" | tr ' ' '|')]..." >&2; exit 2
+    elif [[ " ${stages[*]} ${long_stages[*]} " == *" $stage "* ]]; then wanted+=("$stage")
+    else
+      echo "usage: tools/test.sh [--all] [STAGE...] with ${stages[*]} ${long_stages[*]}" >&2
+      exit 2
     fi
   done
+  if [ "$all" = yes ]; then stages+=("${long_stages[@]}"); fi
   [ ${#wanted[@]} -gt 0 ] || wanted=("${stages[@]}")
   rm -rf "$results"
   mkdir -p "$results"
