@@ -183,7 +183,8 @@ stage_tidy() {
   local list log=build/results/tidy.log torch=OFF
   if [ "$all" = yes ]; then torch=ON; else echo "files that see LibTorch: only with --all"; fi
   cmake -S . -B build/tidy -G Ninja -DCPPRUN_TESTS=ON -DCPPRUN_TORCH=$torch \
-    -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_CXX_COMPILER_LAUNCHER= -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
+    -DCMAKE_CXX_COMPILER=clang++-14 -DCMAKE_CXX_COMPILER_LAUNCHER= \
+    -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON >/dev/null
   if [ "$all" = no ] && git rev-parse -q --verify origin/main >/dev/null; then
     list=$({ git diff --name-only --diff-filter=d origin/main -- '*.cpp'
              git ls-files -o --exclude-standard -- '*.cpp'; } | sort -u)
