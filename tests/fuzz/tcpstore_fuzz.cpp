@@ -5,13 +5,12 @@
 // the bytes are cut.
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "rendezvous/core/store.hpp"
 #include "rendezvous/protocol/sniff.hpp"
-#include "rendezvous/protocol/tcpstore_encode.hpp"
+#include "tests/support/encoded_replies.hpp"
 
 namespace cpprun {
 namespace {
@@ -24,31 +23,17 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-class Answers : public ReplySink {
- public:
-  void reply_byte(SessionId to, uint8_t v) override { tcpstore::reply_byte(said[to.value], v); }
-  void reply_number(SessionId to, int64_t v) override { tcpstore::reply_number(said[to.value], v); }
-  void reply_nonce(SessionId to, uint32_t v) override { tcpstore::reply_nonce(said[to.value], v); }
-  void reply_bytes(SessionId to, std::string_view v) override {
-    tcpstore::reply_bytes(said[to.value], v);
-  }
-  void reply_value(SessionId to, const Value& v) override { reply_bytes(to, v.view()); }
-  void refuse(SessionId to, std::string_view) override { refused = to.value + 1; }
-  std::map<uint64_t, std::string> said;
-  uint64_t refused = 0;
-};
-
 // Commands of one stream go to four sessions in turn, so that waits meet their ends.
 struct Run {
   Store store;
-  Answers answers;
+  EncodedReplies answers;
   size_t commands = 0;
   bool is_broken = false;
 
   void apply(const Command& command) {
     store.apply(SessionId(commands++ % 4), command, answers);
-    if (answers.refused != 0) store.session_closed(SessionId(answers.refused - 1), answers);
-    answers.refused = 0;
+    if (answers.refused) store.session_closed(*answers.refused, answers);
+    answers.refused.reset();
   }
 };
 

@@ -9,6 +9,7 @@
 
 #include "rendezvous/core/store.hpp"
 #include "rendezvous/protocol/tcpstore_encode.hpp"
+#include "tests/support/encoded_replies.hpp"
 
 namespace cpprun {
 namespace {
@@ -16,19 +17,6 @@ namespace {
 using tcpstore::Command;
 using tcpstore::Op;
 using Said = std::map<uint64_t, std::string>;
-
-class Encoded : public ReplySink {
- public:
-  void reply_byte(SessionId to, uint8_t v) override { tcpstore::reply_byte(said[to.value], v); }
-  void reply_number(SessionId to, int64_t v) override { tcpstore::reply_number(said[to.value], v); }
-  void reply_nonce(SessionId to, uint32_t v) override { tcpstore::reply_nonce(said[to.value], v); }
-  void reply_bytes(SessionId to, std::string_view v) override {
-    tcpstore::reply_bytes(said[to.value], v);
-  }
-  void reply_value(SessionId to, const Value& v) override { reply_bytes(to, v.view()); }
-  void refuse(SessionId to, std::string_view) override { said[to.value] += "refused"; }
-  Said said;
-};
 
 // No index, no list surgery: every write looks at every wait.
 class Twin {
@@ -244,7 +232,7 @@ TEST(StoreTwin, SaysTheSameOnRandomCommands) {
     Store store;
     Twin twin;
     for (int step = 0; step < 400; ++step) {
-      Encoded got;
+      EncodedReplies got;
       Said want;
       uint64_t session = dice.below(6);
       if (dice.below(20) == 0) {

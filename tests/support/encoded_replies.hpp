@@ -1,0 +1,33 @@
+// A ReplySink that keeps the bytes a client would get, by session.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "rendezvous/core/store.hpp"
+#include "rendezvous/protocol/tcpstore_encode.hpp"
+
+namespace cpprun {
+
+class EncodedReplies : public ReplySink {
+ public:
+  void reply_byte(SessionId to, uint8_t v) override { tcpstore::reply_byte(said[to.value], v); }
+  void reply_number(SessionId to, int64_t v) override { tcpstore::reply_number(said[to.value], v); }
+  void reply_nonce(SessionId to, uint32_t v) override { tcpstore::reply_nonce(said[to.value], v); }
+  void reply_bytes(SessionId to, std::string_view v) override {
+    tcpstore::reply_bytes(said[to.value], v);
+  }
+  void reply_value(SessionId to, const Value& v) override { reply_bytes(to, v.view()); }
+  void refuse(SessionId to, std::string_view) override {
+    said[to.value] += "refused";
+    refused = to;
+  }
+
+  std::map<uint64_t, std::string> said;
+  std::optional<SessionId> refused;  // the newest; whoever closes it resets this
+};
+
+}  // namespace cpprun
