@@ -1,12 +1,13 @@
 // One fault on demand, for tests of recovery: CPPRUN_FAULTS=kill:rank=1,epoch=2,attempt=0
 //
-// What: kill (SIGKILL), stop (SIGSTOP), exit (code=N), throw, slow (ms=N). Where: rank, step, epoch
-// (of training), attempt (restart count), round; what is left out fits everywhere. It happens once,
-// in fault_point.
+// What: kill (SIGKILL), stop (SIGSTOP), exit (code=N; without cleaning up), throw (FaultError),
+// slow (ms=N). Where: rank, step, epoch (of training), attempt (restart count), round; what is left
+// out fits everywhere. It happens in fault_point: slow at each place that fits, the others once.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string_view>
 
 #include "common/result.hpp"
@@ -29,7 +30,15 @@ struct FaultPlace {
 };
 bool fits(const Fault& fault, const FaultPlace& place);
 
-// The training loop is here; does what CPPRUN_FAULTS asks for at this place, if anything.
+// What `throw` throws.
+class FaultError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The training loop is here; does what CPPRUN_FAULTS asks for at this place, if anything, and says
+// so on stderr. Costs next to nothing without CPPRUN_FAULTS. Throws std::invalid_argument where
+// that is malformed. Any thread.
 void fault_point(std::optional<int64_t> training_epoch, std::optional<int64_t> step = {});
 
 }  // namespace cpprun::worker

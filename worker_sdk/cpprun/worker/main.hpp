@@ -5,10 +5,10 @@
 //   }
 //
 // It writes the error file that the launcher reads (torchelastic's JSON) for an exception that
-// leaves `f`, for std::terminate and for fatal signals (with a stack); turns SIGTERM into
-// worker::should_stop() for `stop_grace` if asked; carries out the fault of CPPRUN_FAULTS. Exit
-// code: what `f` returns; 1 after an exception. Python counterpart: torch.distributed.elastic's
-// @record.
+// leaves `f`, for std::terminate and for fatal signals (with a stack, and still ending by that
+// signal); turns SIGTERM into worker::should_stop() if asked; carries out a fault of CPPRUN_FAULTS
+// that fits the start. Exit code: what `f` returns; 1 after an exception, with one line on stderr.
+// Python counterpart: torch.distributed.elastic's @record.
 #pragma once
 
 #include <functional>
@@ -22,16 +22,18 @@ struct Args {
 };
 
 struct MainOptions {
-  bool handles_sigterm = false;  // true: SIGTERM only sets worker::should_stop()
-  bool tunes_malloc =
-      true;  // glibc keeps big blocks: 17 to 23 % less CPU on conv nets. CPPRUN_MALLOC=default: no
+  // SIGTERM only sets worker::should_stop(); the launcher kills after its --shutdown-timeout.
+  bool handles_sigterm = false;
+  // glibc keeps freed blocks instead of giving them back each step: 17 to 23 % less CPU on
+  // convolutional nets. CPPRUN_MALLOC=default, or own MALLOC_... variables, leave it alone.
+  bool tunes_malloc = true;
 };
 
 namespace detail {
 int run_main(Args args, const MainOptions& options, const std::function<int(Args)>& f);
 }
 
-// `f` takes Args and returns int or nothing.
+// `f` takes Args and returns int or nothing. Call it once, as all that the program's main does.
 template <class F>
 int main(int argc, char** argv, F&& f, const MainOptions& options = {}) {
   return detail::run_main({argc, argv}, options, [&f](Args args) {

@@ -1,0 +1,133 @@
+// A worker written with the SDK that ends as it is told: sdk_worker HOW [RANK]
+//
+// Only RANK does it (all of them, if it is not given); the others return 0 at once. HOW is a name
+// of kEnds below. The functions have their names so that stacks can be checked.
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "cpprun/worker/environment.hpp"
+#include "cpprun/worker/error_file.hpp"
+#include "cpprun/worker/faults.hpp"
+#include "cpprun/worker/main.hpp"
+#include "cpprun/worker/stop_request.hpp"
+
+namespace {
+
+namespace worker = cpprun::worker;
+
+constexpr int kTrainingEpochs = 4;
+// Nothing is mapped there, which the compiler must not know.
+volatile int* volatile unmapped = reinterpret_cast<volatile int*>(16);
+
+struct OwnError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void throw_nested() {
+  try {
+    throw std::out_of_range("sample 7 of 5");
+  } catch (...) {
+    std::throw_with_nested(OwnError("training epoch 3 failed: \"ö\"\n"));
+  }
+}
+
+// Kept from being inlined and from becoming a jump, so that it stands in the stack.
+[[gnu::noinline]] int write_through(volatile int* target) {
+  *target = 1;
+  return *target + 1;
+}
+
+[[gnu::noinline]] int overflow_the_stack(volatile int* depth) {
+  if (*depth < 0) return 0;
+  volatile char room[4096];
+  room[0] = static_cast<char>(*depth);
+  *depth = *depth + 1;
+  return overflow_the_stack(depth) + room[0];
+}
+
+void throw_own() {
+  throw OwnError("nobody catches this");
+}
+
+[[gnu::noinline]] void break_a_promise(void (*may_throw)()) noexcept {
+  may_throw();
+}
+
+[[gnu::noinline]] int jump_to_nowhere() {
+  int (*volatile nowhere)() = nullptr;
+  return nowhere() + 1;
+}
+
+void crash_in_a_child() {
+  if (::fork() == 0) ::abort();
+  while (::wait(nullptr) > 0) {
+  }
+}
+
+// Every training epoch has two steps. Prints what it has reached.
+void train() {
+  for (int epoch = 0; epoch < kTrainingEpochs; ++epoch) {
+    for (int step = 0; step < 2; ++step) worker::fault_point(epoch, step);
+  }
+  ::puts("trained");
+}
+
+// Says on stdout that it listens, then waits for SIGTERM to arrive as a request.
+void serve_until_stopped() {
+  ::puts("serving");
+  ::fflush(stdout);
+  while (!worker::stop_requested()) ::poll(nullptr, 0, 20);
+  ::puts("saved");
+}
+
+const std::map<std::string, std::function<void()>> kEnds{
+    {"return", [] {}},
+    {"exception", [] { throw OwnError("no data for this rank"); }},
+    {"nested", throw_nested},
+    {"number", [] { throw 42; }},
+    {"peer", [] { throw OwnError("[pair.cc:534] Connection closed by peer [127.0.0.1]:4242"); }},
+    {"terminate", [] { break_a_promise(throw_own); }},
+    {"bare_terminate", [] { std::terminate(); }},
+    {"segfault", [] { ::printf("%d\n", write_through(unmapped)); }},
+    {"thread_segfault", [] { std::thread([] { write_through(unmapped); }).join(); }},
+    {"overflow",
+     [] {
+       volatile int depth = 0;
+       ::printf("%d\n", overflow_the_stack(&depth));
+     }},
+    {"nowhere", [] { ::printf("%d\n", jump_to_nowhere()); }},
+    {"abort", [] { ::abort(); }},
+    {"divide", [] { ::raise(SIGFPE); }},
+    {"child", crash_in_a_child},
+    {"report",
+     [] {
+       worker::report_error("first words");
+       throw OwnError("last words");
+     }},
+    {"train", train},
+    {"serve", serve_until_stopped},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto run = [](cpprun::Args args) {
+    const auto end = kEnds.find(args.argc > 1 ? args.argv[1] : "return");
+    if (end == kEnds.end()) throw std::invalid_argument("sdk_worker does not know this end");
+    if (args.argc > 2 && ::atoi(args.argv[2]) != worker::environment()->rank) return 0;
+    end->second();
+    return 0;
+  };
+  const bool serves = argc > 1 && std::string(argv[1]) == "serve";
+  return cpprun::main(argc, argv, run, {.handles_sigterm = serves});
+}

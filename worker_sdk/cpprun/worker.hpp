@@ -1,0 +1,10 @@
+// All of cpprun::worker: what a training program gets from its launcher, without LibTorch. For C
+// programs and other languages: cpprun/worker/worker.h.
+#pragma once
+
+#include "cpprun/worker/agent_link.hpp"
+#include "cpprun/worker/environment.hpp"
+#include "cpprun/worker/error_file.hpp"
+#include "cpprun/worker/faults.hpp"
+#include "cpprun/worker/main.hpp"
+#include "cpprun/worker/store_client.hpp"

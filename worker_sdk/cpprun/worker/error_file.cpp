@@ -1,0 +1,96 @@
+#include "cpprun/worker/error_file.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "cpprun/worker/environment.hpp"
+#include "cpprun/worker/internal/descriptor.hpp"
+#include "cpprun/worker/internal/error_json.hpp"
+
+namespace cpprun::worker {
+namespace {
+
+constexpr size_t kPathBytes = 4096;
+constexpr mode_t kMode = 0644;
+
+// Everything that a report needs, so that a signal handler has nothing to make.
+struct Prepared {
+  char path[kPathBytes];
+  char written_path[kPathBytes + 32];  // renamed to `path` when it is whole
+  pid_t pid;
+  char json[kErrorJsonBytes];
+};
+
+Prepared prepared;
+std::atomic<bool> is_prepared{false};
+std::atomic<bool> is_claimed{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t done = ::write(fd, text.data(), text.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return false;
+    text.remove_prefix(static_cast<size_t>(done));
+  }
+  return true;
+}
+
+bool write_file(std::string_view content) {
+  Descriptor file(::open(prepared.written_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode));
+  if (!file.is_open() || !write_all(file.get(), content)) return false;
+  file.close();
+  return ::rename(prepared.written_path, prepared.path) == 0;
+}
+
+}  // namespace
+
+void set_error_file(const std::string& path) {
+  static std::once_flag once;
+  std::call_once(once, [&] {
+    prepared.pid = ::getpid();
+    if (path.size() < kPathBytes) std::memcpy(prepared.path, path.data(), path.size());
+    ::snprintf(prepared.written_path, sizeof prepared.written_path, "%s.%d.part", prepared.path,
+               static_cast<int>(prepared.pid));
+    is_prepared.store(true, std::memory_order_release);
+  });
+}
+
+const char* error_file() noexcept {
+  return is_prepared.load(std::memory_order_acquire) ? prepared.path : "";
+}
+
+Reported write_error_file(const ErrorText& text) noexcept {
+  if (error_file()[0] == 0) return Reported::NoFile;
+  if (prepared.pid != ::getpid() || is_claimed.exchange(true)) return Reported::NotTheFirst;
+  FixedText json(prepared.json, sizeof prepared.json);
+  put_error_json(json, text, static_cast<uint64_t>(::time(nullptr)));
+  return write_file(json.view()) ? Reported::Written : Reported::Failed;
+}
+
+Reported report_error(std::string_view message) {
+  const Result<Environment>& own = environment();
+  set_error_file(own ? own->error_file : "");
+  return write_error_file({.message = message, .is_consequence = is_peer_loss(message)});
+}
+
+bool is_peer_loss(std::string_view text) noexcept {
+  constexpr std::string_view kTexts[] = {
+      "Connection reset by peer",       "Connection closed by peer", "Broken pipe",
+      "Connection was likely closed",   "remote process has exited", "remote process exited",
+      "Did the remote server shutdown",
+  };
+  return std::any_of(std::begin(kTexts), std::end(kTexts), [&](std::string_view known) {
+    return text.find(known) != std::string_view::npos;
+  });
+}
+
+}  // namespace cpprun::worker

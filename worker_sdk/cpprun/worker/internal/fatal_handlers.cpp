@@ -1,0 +1,204 @@
+#include "cpprun/worker/internal/fatal_handlers.hpp"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <string>
+
+#include "cpprun/worker/error_file.hpp"
+#include "cpprun/worker/internal/error_json.hpp"
+#include "cpprun/worker/internal/exception_text.hpp"
+#include "cpprun/worker/internal/stack_trace.hpp"
+
+namespace cpprun::worker {
+namespace {
+
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+constexpr size_t kHandlerStack = 128 * 1024;  // the frames of all this take less than 16 KiB
+constexpr unsigned kReportSeconds = 5;        // for walking a broken stack, or a disk that hangs
+
+// Written before the first signal may come, read by handlers.
+uint64_t own_rank = 0;
+std::atomic<int> dying_of{0};  // the signal that is being reported
+std::atomic<pid_t> reporting_thread{0};
+std::atomic<bool> gave_up{false};
+std::string_view dying_words;  // of the reporting thread
+char message_memory[1024];
+char stack_memory[kStackBytes];
+char line_memory[kStackBytes + 2048];
+
+[[noreturn]] void die(int signal) {
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  ::sigaction(signal, &standard, nullptr);
+  sigset_t one;
+  ::sigemptyset(&one);
+  ::sigaddset(&one, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  ::raise(signal);
+  ::_exit(128 + signal);
+}
+
+// One line where a file holds the rest, else everything.
+void tell(const ErrorText& text, Reported reported) noexcept {
+  if (reported == Reported::NotTheFirst) return;
+  FixedText line(line_memory, sizeof line_memory);
+  line.put("cpprun: rank ").put_number(own_rank).put(": ").put(text.message).put("\n");
+  if (reported != Reported::Written) line.put(text.stack);
+  [[maybe_unused]] const ssize_t written =
+      ::write(STDERR_FILENO, line.view().data(), line.view().size());
+}
+
+// The report went wrong or takes too long: what is known without a stack.
+[[noreturn]] void give_up() {
+  if (!gave_up.exchange(true)) {
+    const ErrorText text{.message = dying_words, .stack = "  (the stack could not be read)\n"};
+    tell(text, write_error_file(text));
+  }
+  die(dying_of.load());
+}
+
+void on_alarm(int) {
+  give_up();
+}
+
+void start_watchdog() {
+  struct sigaction action {};
+  action.sa_handler = on_alarm;
+  ::sigaction(SIGALRM, &action, nullptr);
+  sigset_t one;
+  ::sigemptyset(&one);
+  ::sigaddset(&one, SIGALRM);
+  ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  ::alarm(kReportSeconds);
+}
+
+Interrupted interrupted_at(const void* context) {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  const auto counter = static_cast<uintptr_t>(machine.gregs[REG_RIP]);
+  return {counter, reinterpret_cast<const uintptr_t*>(machine.gregs[REG_RSP])};
+#elif defined(__aarch64__)
+  return {static_cast<uintptr_t>(machine.pc),
+          reinterpret_cast<const uintptr_t*>(&machine.regs[30])};
+#else
+#error "where this machine keeps its program counter must be said here"
+#endif
+}
+
+void put_cause(FixedText& to, int signal, const siginfo_t& info) {
+  const auto address = reinterpret_cast<uintptr_t>(info.si_addr);
+  const bool is_sent = info.si_code <= 0;  // by kill, raise or abort, not by a fault
+  if (is_sent && info.si_pid != ::getpid()) {
+    to.put("sent by process ").put_number(static_cast<uint64_t>(info.si_pid));
+  } else if (is_sent) {
+    to.put(signal == SIGABRT ? "abort() was called" : "raised by the program itself");
+  } else if (signal == SIGFPE) {
+    to.put("arithmetic error, such as a division by zero");
+  } else if (signal == SIGILL) {
+    to.put("illegal instruction at ").put_hex(address);
+  } else {
+    to.put("invalid access to memory at ").put_hex(address);
+  }
+}
+
+std::string_view name_of(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+      return "SIGSEGV";
+    case SIGBUS:
+      return "SIGBUS";
+    case SIGFPE:
+      return "SIGFPE";
+    case SIGILL:
+      return "SIGILL";
+    default:
+      return "SIGABRT";
+  }
+}
+
+void report(const Interrupted* interrupted) noexcept {
+  FixedText stack(stack_memory, sizeof stack_memory);
+  put_stack_trace(stack, interrupted);
+  const ErrorText text{.message = dying_words, .stack = stack.view()};
+  tell(text, write_error_file(text));
+}
+
+void on_fatal_signal(int signal, siginfo_t* info, void* context) {
+  pid_t nobody = 0;
+  if (!reporting_thread.compare_exchange_strong(nobody, ::gettid())) {
+    if (nobody == ::gettid()) give_up();
+    for (;;) ::pause();  // the other thread ends the process
+  }
+  dying_of.store(signal);
+  start_watchdog();
+  FixedText message(message_memory, sizeof message_memory);
+  message.put(name_of(signal)).put(": ");
+  put_cause(message, signal, *info);
+  dying_words = message.view();
+  const Interrupted place = interrupted_at(context);
+  report(&place);
+  die(signal);
+}
+
+std::string termination() {
+  const std::exception_ptr exception = std::current_exception();
+  if (exception) return "std::terminate: " + describe_exception(exception).message;
+  return "std::terminate was called without an exception (a std::thread that was not joined, a "
+         "pure virtual function)";
+}
+
+// Reports here, where the exception is known; the signal of abort() finds it reported.
+[[noreturn]] void on_terminate() {
+  pid_t nobody = 0;
+  if (reporting_thread.compare_exchange_strong(nobody, ::gettid())) {
+    dying_of.store(SIGABRT);
+    start_watchdog();
+    const std::string words = termination();
+    dying_words = words;
+    report(nullptr);
+    die(SIGABRT);
+  }
+  std::abort();
+}
+
+// An overflowing stack leaves no room for a handler. Other threads than the first use their own.
+void give_main_thread_a_handler_stack() {
+  stack_t present{};
+  if (::sigaltstack(nullptr, &present) != 0 || (present.ss_flags & SS_DISABLE) == 0) return;
+  void* memory = ::mmap(nullptr, kHandlerStack, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) return;
+  stack_t own{};
+  own.ss_sp = memory;
+  own.ss_size = kHandlerStack;
+  ::sigaltstack(&own, nullptr);
+}
+
+void handle(int signal) {
+  struct sigaction present {};
+  ::sigaction(signal, nullptr, &present);
+  if (present.sa_handler != SIG_DFL) return;
+  struct sigaction action {};
+  action.sa_sigaction = on_fatal_signal;
+  // Not blocked while it runs: a fault inside must come to us, not end us by another signal.
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+void install_fatal_handlers(int rank) {
+  own_rank = static_cast<uint64_t>(rank);
+  prepare_stack_trace();
+  give_main_thread_a_handler_stack();
+  for (const int signal : kSignals) handle(signal);
+  std::set_terminate(on_terminate);
+}
+
+}  // namespace cpprun::worker

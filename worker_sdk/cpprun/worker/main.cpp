@@ -1,0 +1,94 @@
+#include "cpprun/worker/main.hpp"
+
+#include <cxxabi.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+
+#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "common/text.hpp"
+#include "cpprun/worker/environment.hpp"
+#include "cpprun/worker/error_file.hpp"
+#include "cpprun/worker/faults.hpp"
+#include "cpprun/worker/internal/exception_text.hpp"
+#include "cpprun/worker/internal/fatal_handlers.hpp"
+#include "cpprun/worker/internal/malloc_tuning.hpp"
+#include "cpprun/worker/stop_request.hpp"
+
+namespace cpprun::detail {
+namespace {
+
+using namespace worker;
+
+constexpr int kExitAfterException = 1;
+
+// A wrong environment is for init_process_group to refuse; the program may not even want it.
+Environment known_environment() {
+  const Result<Environment>& own = environment();
+  return own ? *own : Environment{};
+}
+
+void on_sigterm(int) {
+  request_stop();
+}
+
+void handle_sigterm() {
+  struct sigaction action {};
+  action.sa_handler = on_sigterm;
+  action.sa_flags = SA_RESTART;  // libraries need not expect it
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+std::string on_one_line(const std::string& text) {
+  std::vector<std::string> lines;
+  for (const std::string& line : text::split(text, '\n')) {
+    if (!text::strip(line).empty()) lines.emplace_back(text::strip(line));
+  }
+  return text::join(lines, "; ");
+}
+
+void tell(const ExceptionText& text, bool is_consequence, Reported reported) {
+  const std::string words = on_one_line(text.message);
+  ::fprintf(stderr, "cpprun: rank %d: %s%s\n", known_environment().rank, words.c_str(),
+            is_consequence ? " (a peer has gone: look for its own error first)" : "");
+  if (reported == Reported::Failed) {
+    ::fprintf(stderr, "cpprun: the error file %s could not be written: %s\n", error_file(),
+              std::strerror(errno));
+  }
+  if (reported != Reported::Written && !text.stack.empty()) {
+    ::fprintf(stderr, "%s\n", text.stack.c_str());
+  }
+}
+
+int report_exception(const std::exception_ptr& exception) {
+  const ExceptionText text = describe_exception(exception);
+  const bool is_consequence = is_peer_loss(text.message);
+  const Reported reported = write_error_file(
+      {.message = text.message, .stack = text.stack, .is_consequence = is_consequence});
+  tell(text, is_consequence, reported);
+  return kExitAfterException;
+}
+
+}  // namespace
+
+int run_main(Args args, const MainOptions& options, const std::function<int(Args)>& f) {
+  if (options.tunes_malloc) tune_malloc();
+  const Environment known = known_environment();
+  set_error_file(known.error_file);
+  install_fatal_handlers(known.rank);
+  if (options.handles_sigterm) handle_sigterm();
+  try {
+    fault_point({});
+    return f(args);
+  } catch (const abi::__forced_unwind&) {
+    throw;  // pthread_exit on its way out
+  } catch (...) {
+    return report_exception(std::current_exception());
+  }
+}
+
+}  // namespace cpprun::detail
