@@ -2,6 +2,7 @@
 #
 # Takes CPPRUN_SOURCE, CPPRUN_HEADERS (paths below worker_sdk to begin with) and CPPRUN_INCLUDE (folder to copy to). Headers of
 # other folders, such as common/, go to cpprun-internal/ beside cpprun/.
+cmake_policy(VERSION 3.25)
 set(pending ${CPPRUN_HEADERS})
 set(seen)
 while(pending)

@@ -1,0 +1,123 @@
+// One rank of the comparison with Python: trains a net for some steps and says what that took.
+//
+//   ddp_bench MODEL WARMUP STEPS    # mlp, conv, tiny
+//   ddp_bench start                 # to the first all-reduce
+//
+// Rank 0 prints one line of JSON; with `start` every rank does. BENCH_EXEC_AT: time of exec.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/ddp/models.hpp"
+#include "cpprun/torch.hpp"
+
+namespace cpprun::bench {
+namespace {
+
+constexpr int kBatches = 8;
+constexpr int kBatchSize = 32;
+
+struct Usage {
+  double wall_s, cpu_s;
+  int64_t faults;
+};
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+Usage usage() {
+  rusage now{};
+  getrusage(RUSAGE_SELF, &now);
+  const auto wall = std::chrono::steady_clock::now().time_since_epoch();
+  return {std::chrono::duration<double>(wall).count(),
+          seconds(now.ru_utime) + seconds(now.ru_stime), now.ru_minflt};
+}
+
+int64_t peak_kib() {
+  rusage now{};
+  getrusage(RUSAGE_SELF, &now);
+  return now.ru_maxrss;
+}
+
+struct Batch {
+  torch::Tensor input, label;
+};
+
+std::vector<Batch> make_batches(const std::vector<int64_t>& sample) {
+  torch::manual_seed(1000 + static_cast<uint64_t>(dist::get_rank()));
+  std::vector<int64_t> shape{kBatchSize};
+  shape.insert(shape.end(), sample.begin(), sample.end());
+  std::vector<Batch> batches;
+  for (int i = 0; i < kBatches; ++i) {
+    auto input = torch::randn(shape);
+    batches.push_back({input, torch::randint(10, {kBatchSize})});
+  }
+  return batches;
+}
+
+void train(const std::string& name, int warmup, int steps) {
+  auto guard = dist::init_process_group({.backend = "gloo"});
+  torch::manual_seed(1);
+  const auto model = make_model(name);
+  const auto batches = make_batches(model.sample);
+  nn::parallel::DistributedDataParallel ddp(model.net);
+  torch::optim::SGD optimizer(ddp.parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
+  std::vector<torch::Tensor> losses;
+  Usage before = usage();
+  for (int step = 0; step < warmup + steps; ++step) {
+    if (step == warmup) before = usage();
+    const auto& [input, label] = batches[static_cast<size_t>(step % kBatches)];
+    optimizer.zero_grad();
+    auto loss = torch::nn::functional::cross_entropy(ddp(input), label);
+    loss.backward();
+    optimizer.step();
+    losses.push_back(loss.detach());
+  }
+  const Usage after = usage();
+  if (!dist::is_master()) return;
+  nlohmann::json out{{"cpu_ms", (after.cpu_s - before.cpu_s) * 1000 / steps},
+                     {"wall_ms", (after.wall_s - before.wall_s) * 1000 / steps},
+                     {"faults", static_cast<double>(after.faults - before.faults) / steps},
+                     {"rss_mib", static_cast<double>(peak_kib()) / 1024}};
+  for (const auto& loss : losses) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.17g", loss.item<double>());
+    out["losses"].push_back(text);
+  }
+  std::printf("%s\n", out.dump().c_str());
+}
+
+void start() {
+  auto guard = dist::init_process_group({.backend = "gloo"});
+  auto one = torch::ones({1});
+  dist::all_reduce(one);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const char* exec_at = std::getenv("BENCH_EXEC_AT");
+  const double since = std::chrono::duration<double>(now).count() - std::atof(exec_at);
+  std::printf("%s\n", nlohmann::json{{"start_s", since}}.dump().c_str());
+}
+
+int run(Args args) {
+  const std::string name = args.argc > 1 ? args.argv[1] : "";
+  if (name == "start") {
+    start();
+  } else if (args.argc == 4) {
+    train(name, std::atoi(args.argv[2]), std::atoi(args.argv[3]));
+  } else {
+    std::fprintf(stderr, "usage: ddp_bench MODEL WARMUP STEPS | ddp_bench start\n");
+    return 2;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace cpprun::bench
+
+int main(int argc, char** argv) {
+  return cpprun::main(argc, argv, cpprun::bench::run);
+}

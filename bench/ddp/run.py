@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""C++ DDP beside Python's: the same nets on 2 ranks of 1 thread each, under cpprun.
+
+    bench/ddp/run.py                    # all; prints Markdown for bench/README.md
+    bench/ddp/run.py --quick            # a few steps: whether it works
+    bench/ddp/run.py --only conv start
+
+Programs take turns within a round, so that what else the machine does hits all alike; figures are
+medians over the rounds. Build first: cmake --build build/check --target cpprun ddp_bench
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin'))
+PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
+CPP = [str(BIN / 'ddp_bench')]
+TWIN = [PYTHON, str(HERE / 'ddp_bench.py')]
+# What mallopt of the SDK sets, for any program.
+MALLOC = {
+    'MALLOC_MMAP_THRESHOLD_': str(1 << 30),
+    'MALLOC_TRIM_THRESHOLD_': '2000000000',
+    'MALLOC_TOP_PAD_': str(64 << 20),
+}
+PROGRAMS = {
+    'C++': (CPP, {}),
+    'Python': (TWIN, {}),
+    'Python, same malloc settings': (TWIN, MALLOC),
+    'C++, malloc as it comes': (CPP, {'CPPRUN_MALLOC': 'default'}),
+}
+NETS = {  # name, steps to warm up, steps
+    'mlp': ('20 M MLP', 5, 30),
+    'conv': ('conv net', 10, 60),
+    'tiny': ('13 small layers', 200, 2000),
+}
+GOALS = {'mlp': 0.92, 'conv': 0.92, 'tiny': 0.65}
+
+
+def launch(command, env, seconds=600):
+    """The JSON lines that the ranks of one job print."""
+    words = [str(BIN / 'cpprun'), '--standalone', '--nproc_per_node=2', '--no-python', *command]
+    done = subprocess.run(  # noqa: S603
+        words,
+        env={**os.environ, 'OMP_NUM_THREADS': '1', **env},
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f'{" ".join(words)}: exit {done.returncode}\n{done.stdout}{done.stderr}')
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{')]
+
+
+def turns(rounds, words, is_started=False):
+    """What each program said, by program, a list over the rounds."""
+    said = {name: [] for name in PROGRAMS}
+    for number in range(rounds):
+        names = list(PROGRAMS) if number % 2 == 0 else list(reversed(PROGRAMS))
+        for name in names:
+            command, env = PROGRAMS[name]
+            stamp = [str(HERE / 'stamp.sh')] if is_started else []
+            said[name].append(launch([*stamp, *command, *words], env))
+    return said
+
+
+def median(runs, key):
+    return statistics.median(run[0][key] for run in runs)
+
+
+def same_losses(runs, others):
+    """In how many rounds the losses are the same text for every step."""
+    return sum(a[0]['losses'] == b[0]['losses'] for a, b in zip(runs, others))
+
+
+def bench_net(name, rounds, shrink):
+    text, warmup, steps = NETS[name]
+    words = [name, str(max(1, warmup // shrink)), str(max(2, steps // shrink))]
+    said = turns(rounds, words)
+    python = said['Python']
+    base, wall = median(python, 'cpu_ms'), median(python, 'wall_ms')
+    for program, runs in said.items():
+        cpu, time = median(runs, 'cpu_ms'), median(runs, 'wall_ms')
+        goal = f' (goal {GOALS[name]})' if program == 'C++' else ''
+        row = (
+            text,
+            program,
+            f'{cpu:.2f}',
+            f'{cpu / base:.2f}{goal}',
+            f'{time:.2f}',
+            f'{time / wall:.2f}',
+            f'{median(runs, "faults"):.0f}',
+            f'{median(runs, "rss_mib"):.0f}',
+            f'{same_losses(runs, python)} of {rounds} rounds',
+        )
+        print('| ' + ' | '.join(row) + ' |', flush=True)
+
+
+def bench_start(rounds):
+    said = turns(rounds, ['start'], is_started=True)
+    print('\n| program | exec to first all-reduce, the slower of 2 ranks, s |\n| --- | --- |')
+    for program in ('C++', 'Python'):
+        slowest = [max(line['start_s'] for line in run) for run in said[program]]
+        goal = ' (goal 0.15)' if program == 'C++' else ''
+        print(f'| {program} | {statistics.median(slowest):.3f}{goal} |', flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
+    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--quick', action='store_true', help='one round of few steps')
+    parser.add_argument('--only', nargs='*', choices=[*NETS, 'start'], default=[*NETS, 'start'])
+    options = parser.parse_args()
+    rounds, shrink = (1, 20) if options.quick else (options.rounds, 1)
+    nets = [name for name in options.only if name in NETS]
+    if nets:
+        print('| net | program | CPU ms per step | to Python | wall ms per step ', end='')
+        print('| to Python | page faults per step | peak MiB | losses equal to Python |')
+        print('| --- | --- ' + '| ---: ' * 6 + '| --- |')
+    for name in nets:
+        bench_net(name, rounds, shrink)
+    if 'start' in options.only:
+        bench_start(rounds)
+
+
+if __name__ == '__main__':
+    main()
