@@ -11,7 +11,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-stages=(deps style check asan conformance integration e2e sdk contract fuzz tidy)
+stages=(deps style check count asan conformance integration e2e sdk contract fuzz tidy)
 long_stages=(sdk_asan tsan newest)  # only with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
@@ -76,6 +76,12 @@ stage_check() {
   cmake --preset check >/dev/null
   cmake --build --preset check -j "$slots" -- -k 0
   run_ctest check check
+}
+
+# Instructions per operation against bench/instructions.json.
+stage_count() {
+  cmake --build --preset check -j "$slots" --target bench_parts
+  "$python" bench/count.py
 }
 
 stage_asan() {

@@ -1,0 +1,83 @@
+// A job's life in the coordinator's core: N nodes register, a round forms, one worker fails, all
+// stop, the next round forms. One iteration is one failure with its recovery.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/parts/parts.hpp"
+#include "common/check.hpp"
+#include "rendezvous/core/membership.hpp"
+
+namespace cpprun::bench {
+namespace {
+
+class Job {
+ public:
+  explicit Job(int nodes) {
+    control::Terms terms;
+    terms.min_nodes = nodes;
+    terms.max_nodes = nodes;
+    terms.max_restarts = 1'000'000'000;
+    job_ = std::make_unique<Membership>(MembershipOptions{"job", "host", Epoch(1), {}}, terms,
+                                        effects_);
+    job_->on_store_port(now_, 30000, effects_);
+    for (int i = 0; i < nodes; ++i) add(i, terms);
+    CPPRUN_CHECK(job_->phase() == Membership::Phase::Running);
+  }
+
+  void fail_and_form() {
+    const RoundNumber round = job_->round();
+    WorkerEnd end;
+    end.exit_code = 1;
+    job_->on_message(now_, SessionId(1), control::Failed{round, end, false}, effects_);
+    for (const SessionId session : sessions_) {
+      job_->on_message(now_, session, control::Stopped{round, 40000}, effects_);
+    }
+    job_->on_store_port(now_, 30000, effects_);
+    effects_.clear();
+    CPPRUN_CHECK(job_->round() != round);
+  }
+
+ private:
+  void add(int number, const control::Terms& terms) {
+    const SessionId session(static_cast<uint64_t>(number) + 1);
+    control::Hello hello;
+    hello.run_id = "job";
+    hello.version = CPPRUN_VERSION;
+    hello.node = NodeId{"node" + std::to_string(number), Incarnation(session.value)};
+    hello.connection = 1;
+    control::Register facts;
+    facts.terms = terms;
+    facts.nproc = 8;
+    facts.addresses = {"10.0.0.1"};
+    facts.reserved_port = 40000;
+    job_->on_register(now_, session, hello, facts, {"10.0.0.9", "10.0.0.1"}, effects_);
+    sessions_.push_back(session);
+    effects_.clear();
+  }
+
+  Instant now_ = Instant::from_nanoseconds(1'000'000'000);
+  Effects effects_;
+  std::unique_ptr<Membership> job_;
+  std::vector<SessionId> sessions_;
+};
+
+Loop recoveries(int nodes) {
+  return [job = std::make_shared<Job>(nodes)](size_t n) {
+    while (n-- > 0) job->fail_and_form();
+  };
+}
+
+}  // namespace
+
+BENCH_PART(round_10_nodes) {
+  return recoveries(10);
+}
+BENCH_PART(round_1000_nodes) {
+  return recoveries(1000);
+}
+BENCH_PART(round_100000_nodes) {
+  return recoveries(100'000);
+}
+
+}  // namespace cpprun::bench

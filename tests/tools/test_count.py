@@ -1,0 +1,21 @@
+"""bench/count.py: what it calls wrong."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'bench'))
+import count
+
+
+def test_up_to_a_tenth_more_is_let_pass():
+    assert count.compare({'a': 110}, {'a': 100}) == []
+
+
+def test_more_than_a_tenth_is_wrong():
+    (text,) = count.compare({'a': 111}, {'a': 100})
+    assert 'a: 111 instructions, recorded are 100' in text
+
+
+def test_parts_and_records_must_match():
+    texts = count.compare({'new': 1}, {'old': 1})
+    assert [text.split(':')[0] for text in texts] == ['new', 'old']
