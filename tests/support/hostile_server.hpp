@@ -13,9 +13,9 @@ namespace cpprun {
 
 struct HostileScript {
   std::string greeting = std::string(8, '\0');  // to VALIDATE and GETNUMKEYS: no keys
-  std::string answer;                           // to the request after that
+  std::string answer{};                         // to the request after that
   bool hangs_up = false;                        // else it says nothing more
-  bool is_trickling = false;  // `answer` again and again, without an end
+  bool is_trickling = false;                    // `answer` again and again, without an end
 };
 
 class HostileServer {
