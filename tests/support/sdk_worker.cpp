@@ -90,6 +90,13 @@ void serve_until_stopped() {
   ::puts("saved");
 }
 
+void sleep_until_killed() {
+  ::puts("sleeping");
+  ::fflush(stdout);
+  ::pause();
+  ::puts("awake");
+}
+
 const std::map<std::string, std::function<void()>> kEnds{
     {"return", [] {}},
     {"exception", [] { throw OwnError("no data for this rank"); }},
@@ -116,6 +123,7 @@ const std::map<std::string, std::function<void()>> kEnds{
      }},
     {"train", train},
     {"serve", serve_until_stopped},
+    {"sleep", sleep_until_killed},
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ Result<Fault> parse_fault(std::string_view text);
 
 struct FaultPlace {
   int64_t rank = 0, attempt = 0, round = 0;
-  std::optional<int64_t> step, training_epoch;
+  std::optional<int64_t> step{}, training_epoch{};
 };
 bool fits(const Fault& fault, const FaultPlace& place);
 

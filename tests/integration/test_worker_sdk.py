@@ -1,0 +1,210 @@
+"""Workers written with the SDK end in every way, under cpprun and under the real torchrun.
+
+tests/support/sdk_worker.cpp ends as its first argument says, on the rank of its second.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+from conftest import BIN, has_no_traces, poll
+
+WORKER = BIN / 'sdk_worker'
+TORCHRUN = pathlib.Path(__file__).parents[2] / '.venv' / 'bin' / 'torchrun'
+SIGNALS = {
+    'segfault': 'SIGSEGV: invalid access to memory at 0x10',
+    'thread_segfault': 'SIGSEGV: invalid access to memory at 0x10',
+    'overflow': 'SIGSEGV: invalid access to memory at ',
+    'nowhere': 'SIGSEGV: invalid access to memory at 0x0',
+    'abort': 'SIGABRT: abort() was called',
+    'divide': 'SIGFPE: raised by the program itself',
+    'terminate': 'std::terminate: (anonymous namespace)::OwnError: nobody catches this',
+    'bare_terminate': 'std::terminate was called without an exception',
+}
+NAMED = {
+    'segfault': 'write_through',
+    'thread_segfault': 'write_through',
+    'overflow': 'overflow_the_stack',
+    'nowhere': 'jump_to_nowhere',
+    'terminate': 'throw_own',
+    'abort': 'cpprun::detail::run_main',
+}
+
+
+def number_of(end):
+    return {'divide': 8, 'abort': 6, 'terminate': 6, 'bare_terminate': 6}.get(end, 11)
+
+
+def root_cause(running):
+    return running.err.split('Root Cause', 1)[1]
+
+
+def alone(end, folder, extra=None):
+    """Runs it without a launcher. Its exit status, what it says on stderr, its error file."""
+    path = folder / 'error.json'
+    own = {'TORCHELASTIC_ERROR_FILE': str(path), 'RANK': '0', 'WORLD_SIZE': '1'}
+    words = [WORKER, *([end] if isinstance(end, str) else end)]
+    done = subprocess.run(
+        words, env={**os.environ, **own, **(extra or {})}, capture_output=True, check=False,
+        timeout=60, text=True,
+    )
+    return done, json.loads(path.read_text()) if path.exists() else None
+
+
+def test_an_exception_reaches_the_summary(jobs):
+    running = jobs.cpprun('--nproc-per-node=2', '--no-python', WORKER, 'exception', 1)
+    assert running.done(30) == 1, running.output
+    text = '(anonymous namespace)::OwnError: no data for this rank'
+    assert f'traceback : {text}' in root_cause(running)
+    assert 'rank      : 1 (' in root_cause(running)
+    assert 'exitcode  : 1 (pid:' in root_cause(running)
+    assert f'cpprun: rank 1: {text}\n' in running.err
+    assert has_no_traces(running.err)
+
+
+@pytest.mark.parametrize('end', SIGNALS)
+def test_a_signal_reaches_the_summary_with_its_message(jobs, end):
+    running = jobs.cpprun('--nproc-per-node=2', '--no-python', WORKER, end, 0)
+    assert running.done(30) == 1, running.output
+    assert f'exitcode  : -{number_of(end)} (pid:' in root_cause(running)
+    assert f'traceback : {SIGNALS[end]}' in root_cause(running)
+    assert NAMED.get(end, '') in root_cause(running)
+    assert f'cpprun: rank 0: {SIGNALS[end]}' in running.err
+    assert jobs.wait_until_gone() == []
+
+
+@pytest.mark.parametrize('end', SIGNALS)
+def test_the_kernel_still_sees_the_signal(end, tmp_path):
+    done, report = alone(end, tmp_path)
+    assert done.returncode == -number_of(end)
+    assert report['message']['message'].startswith(SIGNALS[end])
+    assert os.listdir(tmp_path) == ['error.json']
+
+
+def test_without_an_error_file_the_stack_goes_to_stderr(tmp_path):
+    done, report = alone('segfault', tmp_path, {'TORCHELASTIC_ERROR_FILE': ''})
+    assert done.returncode == -signal.SIGSEGV
+    assert report is None
+    assert '#0 (anonymous namespace)::write_through at ' in done.stderr
+
+
+def test_the_first_report_counts(tmp_path):
+    done, report = alone('report', tmp_path)
+    assert done.returncode == 1
+    assert report['message']['message'] == 'first words'
+    assert 'last words' in done.stderr
+
+
+def test_a_nested_exception_is_told_to_its_end(tmp_path):
+    done, report = alone('nested', tmp_path)
+    message = '(anonymous namespace)::OwnError: training epoch 3 failed: "ö"\n\n' \
+        '  caused by std::out_of_range: sample 7 of 5'
+    assert report['message']['message'] == message
+    assert done.stderr.count('\n') == 1
+
+
+def test_a_lost_peer_is_a_consequence(tmp_path):
+    done, report = alone('peer', tmp_path)
+    assert report['message']['extraInfo']['consequence_of'] == 'peer'
+    assert '(a peer has gone: look for its own error first)' in done.stderr
+    assert 'consequence_of' not in alone('exception', tmp_path)[1]['message']['extraInfo']
+
+
+def test_children_do_not_report_for_their_parent(tmp_path):
+    done, report = alone('child', tmp_path)
+    assert (done.returncode, report) == (0, None)
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path):
+    gone = str(tmp_path / 'gone' / 'error.json')
+    done, _ = alone('exception', tmp_path, {'TORCHELASTIC_ERROR_FILE': gone})
+    assert done.returncode == 1
+    assert f'the error file {gone} could not be written: No such file or directory' in done.stderr
+
+
+def test_sigterm_is_a_request_to_stop(jobs):
+    running = jobs.cpprun('--nproc-per-node=2', '--no-python', WORKER, 'serve')
+    poll(lambda: running.out.count('serving') == 2, what=lambda: running.output)
+    running.send(signal.SIGTERM)
+    assert running.done(30) == 128 + signal.SIGTERM, running.output
+    assert running.out.count('saved') == 2
+
+
+def test_who_does_not_ask_for_it_dies_of_sigterm(jobs):
+    running = jobs.cpprun('--no-python', WORKER, 'sleep')
+    poll(lambda: 'sleeping' in running.out, what=lambda: running.output)
+    running.send(signal.SIGTERM)
+    assert running.done(30) == 128 + signal.SIGTERM, running.output
+    assert 'awake' not in running.out
+
+
+@pytest.mark.parametrize(
+    ('fault', 'code', 'text'),
+    [
+        ('kill:rank=1,epoch=2,attempt=0', -9, 'Signal 9 (SIGKILL) received'),
+        ('exit:rank=1,step=1,code=7', 7, 'To enable traceback see'),
+        ('throw:rank=1,epoch=3,step=1', 1, 'traceback : cpprun::worker::FaultError: fault throw:'),
+    ],
+)
+def test_a_fault_happens_on_its_rank(jobs, fault, code, text):
+    running = jobs.cpprun(
+        '--nproc-per-node=2', '--no-python', WORKER, 'train', env={'CPPRUN_FAULTS': fault}
+    )
+    assert running.done(30) == 1, running.output
+    assert 'rank      : 1 (' in root_cause(running)
+    assert f'exitcode  : {code} (pid:' in root_cause(running)
+    assert text in root_cause(running)
+    assert running.err.count(f'\ncpprun: fault {fault} at rank 1, training epoch ') == 1
+
+
+def test_a_fault_of_the_first_attempt_leaves_the_second_alone(jobs):
+    running = jobs.cpprun(
+        '--nproc-per-node=2', '--max-restarts=1', '--no-python', WORKER, 'train',
+        env={'CPPRUN_FAULTS': 'kill:rank=1,epoch=2,attempt=0'},
+    )
+    assert running.done(30) == 0, running.output
+    assert running.out.count('trained') >= 2
+
+
+def test_a_slow_rank_is_slow_at_each_fitting_place(tmp_path):
+    done, _ = alone('train', tmp_path, {'CPPRUN_FAULTS': 'slow:epoch=1,ms=1'})
+    assert done.returncode == 0
+    assert done.stderr.count('cpprun: fault slow:epoch=1,ms=1 at rank 0, training epoch 1') == 2
+
+
+def test_a_stopped_worker_goes_on_after_sigcont(tmp_path):
+    env = {**os.environ, 'CPPRUN_FAULTS': 'stop:epoch=1'}
+    with subprocess.Popen([WORKER, 'train'], env=env, stdout=subprocess.PIPE) as worker:
+        pid, status = os.waitpid(worker.pid, os.WUNTRACED)
+        assert pid == worker.pid and os.WIFSTOPPED(status)
+        worker.send_signal(signal.SIGCONT)
+        assert worker.stdout.read() == b'trained\n'
+
+
+def test_a_fault_without_a_place_happens_at_the_start(tmp_path):
+    done, _ = alone('return', tmp_path, {'CPPRUN_FAULTS': 'exit:code=9'})
+    assert done.returncode == 9
+
+
+def test_a_fault_that_is_no_fault_is_named(tmp_path):
+    done, _ = alone('train', tmp_path, {'CPPRUN_FAULTS': 'explode'})
+    assert done.returncode == 1
+    assert "CPPRUN_FAULTS is 'explode': 'explode' is none of kill, stop" in done.stderr
+
+
+@pytest.mark.parametrize('end', ['exception', 'segfault'])
+def test_torchrun_shows_the_report(end, tmp_path):
+    words = [TORCHRUN, '--standalone', '--nproc-per-node=2', '--no-python', WORKER, end, '1']
+    done = subprocess.run(words, capture_output=True, check=False, timeout=120, text=True)
+    shown = done.stderr.split('Root Cause', 1)[1]
+    assert 'rank      : 1 (local_rank: 1)' in shown
+    if end == 'exception':
+        assert 'exitcode  : 1 ' in shown
+        assert 'traceback : (anonymous namespace)::OwnError: no data for this rank' in shown
+    else:
+        assert 'exitcode  : -11 ' in shown
+        assert 'traceback : SIGSEGV: invalid access to memory at 0x10' in shown
+        assert '#0 (anonymous namespace)::write_through at ' in shown

@@ -1,0 +1,74 @@
+#include "cpprun/worker/faults.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cpprun::worker {
+namespace {
+
+using What = Fault::What;
+
+Fault parsed(std::string_view text) {
+  const Result<Fault> fault = parse_fault(text);
+  EXPECT_TRUE(fault.ok()) << fault.error().text;
+  return fault ? *fault : Fault{};
+}
+
+std::string error_of(std::string_view text) {
+  const Result<Fault> fault = parse_fault(text);
+  return fault ? "no error" : fault.error().text;
+}
+
+TEST(WorkerFaults, APlaceAndAKind) {
+  const Fault fault = parsed("kill:rank=1,epoch=2,step=3,attempt=0,round=4");
+  EXPECT_EQ(fault.what, What::Kill);
+  EXPECT_EQ(fault.rank, 1);
+  EXPECT_EQ(fault.training_epoch, 2);
+  EXPECT_EQ(fault.step, 3);
+  EXPECT_EQ(fault.attempt, 0);
+  EXPECT_EQ(fault.round, 4);
+}
+
+TEST(WorkerFaults, EveryKind) {
+  EXPECT_EQ(parsed("kill").what, What::Kill);
+  EXPECT_EQ(parsed("stop:rank=0").what, What::Stop);
+  EXPECT_EQ(parsed("throw").what, What::Throw);
+  EXPECT_EQ(parsed("exit").code, 1);
+  EXPECT_EQ(parsed("exit:code=7").what, What::Exit);
+  EXPECT_EQ(parsed("exit:code=7").code, 7);
+  EXPECT_EQ(parsed("slow:ms=250").what, What::Slow);
+  EXPECT_EQ(parsed("slow:ms=250").slow_ms, 250);
+}
+
+TEST(WorkerFaults, WhatIsWrongIsNamedWithAnExample) {
+  EXPECT_EQ(error_of("explode:rank=1"),
+            "CPPRUN_FAULTS is 'explode:rank=1': 'explode' is none of kill, stop, exit, throw, "
+            "slow; an example is kill:rank=1,epoch=2,attempt=0");
+  for (const char* text : {"kill:", "kill:rank", "kill:rank=", "kill:rank=one", "kill:rank=-1",
+                           "kill:rank=1,", "kill:host=1", "kill:code=1", "kill:ms=1",
+                           "exit:code=256", "slow:ms=86400001", "", ":rank=1"}) {
+    EXPECT_NE(error_of(text).find("CPPRUN_FAULTS is '" + std::string(text) + "': '"),
+              std::string::npos)
+        << text << ": " << error_of(text);
+  }
+}
+
+TEST(WorkerFaults, WhatIsLeftOutFitsEverywhere) {
+  const FaultPlace place{.rank = 1, .attempt = 2, .round = 3, .step = 4, .training_epoch = 5};
+  EXPECT_TRUE(fits(parsed("kill"), place));
+  EXPECT_TRUE(fits(parsed("kill:rank=1,attempt=2,round=3,step=4,epoch=5"), place));
+  EXPECT_FALSE(fits(parsed("kill:rank=0"), place));
+  EXPECT_FALSE(fits(parsed("kill:attempt=0"), place));
+  EXPECT_FALSE(fits(parsed("kill:round=0"), place));
+  EXPECT_FALSE(fits(parsed("kill:step=0"), place));
+  EXPECT_FALSE(fits(parsed("kill:epoch=0"), place));
+}
+
+TEST(WorkerFaults, AStepIsNotAtAPlaceWithoutSteps) {
+  const FaultPlace start{.rank = 0, .attempt = 0, .round = 0};
+  EXPECT_FALSE(fits(parsed("kill:step=0"), start));
+  EXPECT_FALSE(fits(parsed("kill:epoch=0"), start));
+  EXPECT_TRUE(fits(parsed("kill:rank=0"), start));
+}
+
+}  // namespace
+}  // namespace cpprun::worker
