@@ -40,9 +40,9 @@ find_package_handle_standard_args(LibTorch REQUIRED_VARS LibTorch_CPU_LIBRARY Li
   REASON_FAILURE_MESSAGE "Install it with `pip install torch`, or name its folder: -DLIBTORCH=<folder with include/ and lib/>")
 
 if(LibTorch_FOUND AND NOT TARGET libtorch::libtorch)
-  add_library(libtorch::c10 SHARED IMPORTED)
+  add_library(libtorch::c10 SHARED IMPORTED GLOBAL)
   set_target_properties(libtorch::c10 PROPERTIES IMPORTED_LOCATION ${LibTorch_C10_LIBRARY})
-  add_library(libtorch::libtorch SHARED IMPORTED)
+  add_library(libtorch::libtorch SHARED IMPORTED GLOBAL)
   set_target_properties(libtorch::libtorch PROPERTIES
     IMPORTED_LOCATION ${LibTorch_CPU_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include"
@@ -51,9 +51,9 @@ if(LibTorch_FOUND AND NOT TARGET libtorch::libtorch)
     INTERFACE_COMPILE_FEATURES cxx_std_20
     INTERFACE_LINK_LIBRARIES libtorch::c10)
   if(LibTorch_CUDA_LIBRARY AND LibTorch_C10_CUDA_LIBRARY)
-    add_library(libtorch::c10_cuda SHARED IMPORTED)
+    add_library(libtorch::c10_cuda SHARED IMPORTED GLOBAL)
     set_target_properties(libtorch::c10_cuda PROPERTIES IMPORTED_LOCATION ${LibTorch_C10_CUDA_LIBRARY})
-    add_library(libtorch::cuda SHARED IMPORTED)
+    add_library(libtorch::cuda SHARED IMPORTED GLOBAL)
     set_target_properties(libtorch::cuda PROPERTIES IMPORTED_LOCATION ${LibTorch_CUDA_LIBRARY}
       INTERFACE_LINK_LIBRARIES "libtorch::libtorch;libtorch::c10_cuda")
   endif()

@@ -12,8 +12,14 @@
 
 namespace cpprun::dist {
 
-// Throws DistStateError if the group (empty: the default one) is not there or was destroyed.
+struct Store::Native {
+  c10::intrusive_ptr<c10d::Store> store;
+};
+
+// Throws DistStateError if the group (empty: the default one) is not there or was destroyed, or if
+// this process does not belong to it.
 c10::intrusive_ptr<c10d::ProcessGroup> native(const ProcessGroup& group = {});
+// Throws DistArgumentError for an empty handle.
 c10::intrusive_ptr<c10d::Store> native(const Store& store);
 Store wrap(c10::intrusive_ptr<c10d::Store> store);
 

@@ -53,7 +53,7 @@ struct InitOptions {
 // a group is an argument.
 class ProcessGroup {
  public:
-  struct State;  // dist/native.hpp
+  struct State;  // dist/group_state.hpp
 
   ProcessGroup() = default;
   explicit ProcessGroup(std::shared_ptr<State> state) : state_(std::move(state)) {}

@@ -1,0 +1,133 @@
+// ProcessGroup handles: what they say of themselves, and the default group.
+#include <algorithm>
+
+#include "cpprun/dist/group_state.hpp"
+#include "cpprun/dist/world.hpp"
+#include "cpprun/worker/environment.hpp"
+
+namespace cpprun::dist {
+namespace {
+
+const ProcessGroup::State& state_of(const ProcessGroup& group) {
+  if (group.state()) return *group.state();
+  throw DistStateError(
+      "an empty ProcessGroup was asked about itself; it stands for the default "
+      "group only as an argument");
+}
+
+DistStateError not_a_member(const ProcessGroup::State& state, const char* call) {
+  return DistStateError(std::string(call) + ": this process does not belong to " + describe(state));
+}
+
+}  // namespace
+
+std::string describe(const ProcessGroup::State& state) {
+  const std::string place =
+      state.rank < 0 ? "not a member of its " : "rank " + std::to_string(state.rank) + " of ";
+  return "group " + state.name + " (" + state.backend + ", " + place +
+         std::to_string(state.ranks.size()) + ")";
+}
+
+std::shared_ptr<ProcessGroup::State> resolve(const ProcessGroup& group, const char* call) {
+  const auto state = group.state() ? group.state() : world::default_group();
+  if (!state) {
+    throw DistStateError(std::string(call) +
+                         ": there is no default group; call init_process_group() first");
+  }
+  if (state->destroyed) {
+    throw DistStateError(std::string(call) + ": " + describe(*state) + " was destroyed");
+  }
+  return state;
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> native(const ProcessGroup& group) {
+  const auto state = resolve(group, "native");
+  const std::lock_guard lock(state->mutex);
+  if (!state->pg) throw not_a_member(*state, "native");
+  return state->pg;
+}
+
+int ProcessGroup::rank() const {
+  return state_of(*this).rank;
+}
+int ProcessGroup::size() const {
+  return static_cast<int>(state_of(*this).ranks.size());
+}
+const std::string& ProcessGroup::name() const {
+  return state_of(*this).name;
+}
+std::string ProcessGroup::backend() const {
+  return state_of(*this).backend;
+}
+std::chrono::milliseconds ProcessGroup::timeout() const {
+  return state_of(*this).timeout;
+}
+const std::vector<int>& ProcessGroup::ranks() const {
+  return state_of(*this).ranks;
+}
+
+Store ProcessGroup::store() const {
+  const auto state = resolve(*this, "store");
+  const std::lock_guard lock(state->mutex);
+  if (!state->store) throw not_a_member(*state, "store");
+  return wrap(state->store);
+}
+
+bool is_initialized() {
+  return world::default_group() != nullptr;
+}
+
+bool is_launched() {
+  // Python asks for the same variable: both launchers set it, static MPI-like ones do not.
+  return !worker::environment().ok() ? false : !worker::environment()->run_id.empty();
+}
+
+ProcessGroup default_group() {
+  return ProcessGroup(resolve({}, "default_group"));
+}
+int get_rank(const ProcessGroup& group) {
+  return resolve(group, "get_rank")->rank;
+}
+
+int get_world_size(const ProcessGroup& group) {
+  return static_cast<int>(resolve(group, "get_world_size")->ranks.size());
+}
+
+std::string get_backend(const ProcessGroup& group) {
+  return resolve(group, "get_backend")->backend;
+}
+
+int get_local_rank() {
+  return worker::environment().ok() ? worker::environment()->local_rank : 0;
+}
+bool is_master() {
+  return get_rank() == 0;
+}
+
+c10::Device local_device() {
+  const auto pg = native();
+  for (const c10::Device device : pg->getDeviceTypes()) {
+    if (!device.is_cuda() || get_backend().find("nccl") == std::string::npos) continue;
+    return {c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(get_local_rank())};
+  }
+  return c10::Device(c10::DeviceType::CPU);
+}
+
+int get_group_rank(const ProcessGroup& group, int global_rank) {
+  const auto state = resolve(group, "get_group_rank");
+  const auto found = std::find(state->ranks.begin(), state->ranks.end(), global_rank);
+  if (found != state->ranks.end()) return static_cast<int>(found - state->ranks.begin());
+  throw DistArgumentError("get_group_rank: global rank " + std::to_string(global_rank) +
+                          " does not belong to " + describe(*state));
+}
+
+int get_global_rank(const ProcessGroup& group, int group_rank) {
+  const auto state = resolve(group, "get_global_rank");
+  if (group_rank >= 0 && group_rank < static_cast<int>(state->ranks.size())) {
+    return state->ranks[static_cast<size_t>(group_rank)];
+  }
+  throw DistArgumentError("get_global_rank: there is no rank " + std::to_string(group_rank) +
+                          " in " + describe(*state));
+}
+
+}  // namespace cpprun::dist

@@ -1,0 +1,122 @@
+// Store handles over c10d's stores, and those that need no network.
+#include "cpprun/dist/store.hpp"
+
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "cpprun/dist/native.hpp"
+#include "cpprun/dist/translate.hpp"
+
+namespace cpprun::dist {
+namespace {
+
+std::string joined(const std::vector<std::string>& keys) {
+  std::string all;
+  for (const std::string& key : keys) all += (all.empty() ? "'" : ", '") + key + "'";
+  return all;
+}
+
+std::vector<uint8_t> bytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+std::string text(const std::vector<uint8_t>& value) {
+  return {value.begin(), value.end()};
+}
+
+// Errors say which call on which keys it was.
+template <class F>
+auto on_keys(const Store& store, const char* call, const std::string& keys, F&& f) {
+  const auto held = cpprun::dist::native(store);
+  return translated(std::string("Store::") + call + "(" + keys + ")", [&] { return f(*held); });
+}
+
+template <class F>
+auto on_key(const Store& store, const char* call, const std::string& key, F&& f) {
+  return on_keys(store, call, "'" + key + "'", std::forward<F>(f));
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Store> native(const Store& store) {
+  if (store) return store.native()->store;
+  throw DistArgumentError("an empty Store was used; make one with make_tcp_store() or its kin");
+}
+
+Store wrap(c10::intrusive_ptr<c10d::Store> store) {
+  return Store(std::make_shared<Store::Native>(Store::Native{std::move(store)}));
+}
+
+void Store::set(const std::string& key, const std::string& value) {
+  on_key(*this, "set", key, [&](c10d::Store& store) { store.set(key, bytes(value)); });
+}
+
+std::string Store::get(const std::string& key) {
+  return on_key(*this, "get", key, [&](c10d::Store& store) { return text(store.get(key)); });
+}
+
+int64_t Store::add(const std::string& key, int64_t amount) {
+  return on_key(*this, "add", key, [&](c10d::Store& store) { return store.add(key, amount); });
+}
+
+std::string Store::compare_set(const std::string& key, const std::string& expected,
+                               const std::string& desired) {
+  return on_key(*this, "compare_set", key, [&](c10d::Store& store) {
+    return text(store.compareSet(key, bytes(expected), bytes(desired)));
+  });
+}
+
+void Store::wait(const std::vector<std::string>& keys) {
+  on_keys(*this, "wait", joined(keys), [&](c10d::Store& store) { store.wait(keys); });
+}
+
+void Store::wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
+  on_keys(*this, "wait", joined(keys), [&](c10d::Store& store) { store.wait(keys, timeout); });
+}
+
+bool Store::check(const std::vector<std::string>& keys) {
+  return on_keys(*this, "check", joined(keys),
+                 [&](c10d::Store& store) { return store.check(keys); });
+}
+
+bool Store::delete_key(const std::string& key) {
+  return on_key(*this, "delete_key", key, [&](c10d::Store& store) { return store.deleteKey(key); });
+}
+
+int64_t Store::num_keys() {
+  return on_keys(*this, "num_keys", "", [](c10d::Store& store) { return store.getNumKeys(); });
+}
+
+void Store::append(const std::string& key, const std::string& value) {
+  on_key(*this, "append", key, [&](c10d::Store& store) { store.append(key, bytes(value)); });
+}
+
+std::vector<std::string> Store::multi_get(const std::vector<std::string>& keys) {
+  return on_keys(*this, "multi_get", joined(keys), [&](c10d::Store& store) {
+    std::vector<std::string> values;
+    for (const auto& value : store.multiGet(keys)) values.push_back(text(value));
+    return values;
+  });
+}
+
+void Store::multi_set(const std::vector<std::string>& keys,
+                      const std::vector<std::string>& values) {
+  on_keys(*this, "multi_set", joined(keys), [&](c10d::Store& store) {
+    std::vector<std::vector<uint8_t>> raw;
+    for (const std::string& value : values) raw.push_back(bytes(value));
+    store.multiSet(keys, raw);
+  });
+}
+
+void Store::set_timeout(std::chrono::milliseconds timeout) {
+  cpprun::dist::native(*this)->setTimeout(timeout);
+}
+
+Store make_hash_store() {
+  return wrap(c10::make_intrusive<c10d::HashStore>());
+}
+
+Store make_prefix_store(const std::string& prefix, const Store& store) {
+  return wrap(c10::make_intrusive<c10d::PrefixStore>(prefix, native(store)));
+}
+
+}  // namespace cpprun::dist

@@ -1,0 +1,88 @@
+#include "cpprun/dist/watched_store.hpp"
+
+#include <algorithm>
+
+#include <c10/util/Exception.h>
+
+namespace cpprun::dist {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kSlice{400};
+
+milliseconds since(Clock::time_point begin) {
+  return std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Store> WatchedStore::clone() {
+  return c10::make_intrusive<WatchedStore>(base_->clone(), timeout_, between_);
+}
+
+void WatchedStore::set(const std::string& key, const std::vector<uint8_t>& value) {
+  base_->set(key, value);
+}
+
+std::vector<uint8_t> WatchedStore::compareSet(const std::string& key,
+                                              const std::vector<uint8_t>& expected,
+                                              const std::vector<uint8_t>& desired) {
+  return base_->compareSet(key, expected, desired);
+}
+
+std::vector<uint8_t> WatchedStore::get(const std::string& key) {
+  wait({key});
+  return base_->get(key);
+}
+
+int64_t WatchedStore::add(const std::string& key, int64_t value) {
+  return base_->add(key, value);
+}
+bool WatchedStore::deleteKey(const std::string& key) {
+  return base_->deleteKey(key);
+}
+bool WatchedStore::check(const std::vector<std::string>& keys) {
+  return base_->check(keys);
+}
+int64_t WatchedStore::getNumKeys() {
+  return base_->getNumKeys();
+}
+void WatchedStore::wait(const std::vector<std::string>& keys) {
+  wait(keys, timeout_);
+}
+
+void WatchedStore::wait(const std::vector<std::string>& keys, const milliseconds& timeout) {
+  const Clock::time_point begin = Clock::now();
+  while (true) {
+    const milliseconds left = timeout - since(begin);
+    try {
+      return base_->wait(keys, std::clamp(left, milliseconds(1), kSlice));
+    } catch (const c10::DistStoreError&) {
+      // Nobody set them within the slice; a broken connection is another class.
+      between_(keys, since(begin));
+      if (left <= kSlice) throw;
+    }
+  }
+}
+
+void WatchedStore::append(const std::string& key, const std::vector<uint8_t>& value) {
+  base_->append(key, value);
+}
+
+std::vector<std::vector<uint8_t>> WatchedStore::multiGet(const std::vector<std::string>& keys) {
+  wait(keys);
+  return base_->multiGet(keys);
+}
+
+void WatchedStore::multiSet(const std::vector<std::string>& keys,
+                            const std::vector<std::vector<uint8_t>>& values) {
+  base_->multiSet(keys, values);
+}
+
+bool WatchedStore::hasExtendedApi() const {
+  return base_->hasExtendedApi();
+}
+
+}  // namespace cpprun::dist

@@ -1,0 +1,48 @@
+// A store that waits in short slices and looks in between whether another rank gave up. Private to
+// dist: backends get it for their rendezvous, so that one rank's error ends all ranks' waiting.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+namespace cpprun::dist {
+
+class WatchedStore : public c10d::Store {
+ public:
+  // `between` is called between slices, with the keys that are waited for and for how long
+  // already; it throws to end the waiting.
+  using Between =
+      std::function<void(const std::vector<std::string>& keys, std::chrono::milliseconds waited)>;
+
+  WatchedStore(c10::intrusive_ptr<c10d::Store> base, std::chrono::milliseconds timeout,
+               Between between)
+      : c10d::Store(timeout), base_(std::move(base)), between_(std::move(between)) {}
+
+  c10::intrusive_ptr<c10d::Store> clone() override;
+  using c10d::Store::set;
+  void set(const std::string& key, const std::vector<uint8_t>& value) override;
+  std::vector<uint8_t> compareSet(const std::string& key, const std::vector<uint8_t>& expected,
+                                  const std::vector<uint8_t>& desired) override;
+  std::vector<uint8_t> get(const std::string& key) override;
+  int64_t add(const std::string& key, int64_t value) override;
+  bool deleteKey(const std::string& key) override;
+  bool check(const std::vector<std::string>& keys) override;
+  int64_t getNumKeys() override;
+  void wait(const std::vector<std::string>& keys) override;
+  void wait(const std::vector<std::string>& keys,
+            const std::chrono::milliseconds& timeout) override;
+  void append(const std::string& key, const std::vector<uint8_t>& value) override;
+  std::vector<std::vector<uint8_t>> multiGet(const std::vector<std::string>& keys) override;
+  void multiSet(const std::vector<std::string>& keys,
+                const std::vector<std::vector<uint8_t>>& values) override;
+  bool hasExtendedApi() const override;
+
+ private:
+  c10::intrusive_ptr<c10d::Store> base_;
+  Between between_;
+};
+
+}  // namespace cpprun::dist
