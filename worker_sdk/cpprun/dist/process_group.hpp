@@ -27,8 +27,8 @@ inline constexpr std::chrono::milliseconds kNcclTimeout{600'000};
 
 // Options of one backend; `pg_options` in Python.
 struct BackendOptions {
-  std::string
-      gloo_interface;  // default: GLOO_SOCKET_IFNAME, else the address that reaches MASTER_ADDR
+  // Default: GLOO_SOCKET_IFNAME, else the address that reaches MASTER_ADDR.
+  std::string gloo_interface = {};
   bool is_high_priority_stream = false;  // nccl
 };
 
@@ -36,17 +36,17 @@ struct BackendOptions {
 struct InitOptions {
   // "gloo", "nccl", "cpu:gloo,cuda:nccl", "auto" or empty: nccl if this process has a GPU, else
   // gloo.
-  std::string backend;
+  std::string backend = {};
   // "env://" (default), "tcp://host:port?rank=0&world_size=2", "file:///path". Not with `store`.
-  std::string init_method;
-  std::optional<std::chrono::milliseconds>
-      timeout;          // of every later collective; default: the backend's
+  std::string init_method = {};
+  // Of every later collective; default: the backend's.
+  std::optional<std::chrono::milliseconds> timeout = {};
   int world_size = -1;  // -1: from the URL or the environment; given, it wins over both
   int rank = -1;
-  Store store;  // then rank and world_size must be given
-  std::string group_name;
-  BackendOptions pg_options;
-  std::optional<c10::Device> device_id;  // binds the group to one device
+  Store store = {};  // then rank and world_size must be given
+  std::string group_name = {};
+  BackendOptions pg_options = {};
+  std::optional<c10::Device> device_id = {};  // binds the group to one device
 };
 
 // A group of ranks; a cheap copy of a shared handle. An empty one means the default group wherever
