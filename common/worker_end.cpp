@@ -23,13 +23,23 @@ WallTime happened_at(const WorkerEnd& end, WallTime first) {
   return counts ? std::min(*end.error->stamp, end.ended_at_wall) : end.ended_at_wall;
 }
 
+bool is_consequence(const WorkerEnd& end) {
+  return end.error && end.error->is_consequence;
+}
+
+// More than having been stopped.
+bool has_own_cause(const WorkerEnd& end) {
+  return !end.is_success() && !is_consequence(end) && (end.error || !end.is_stopped_by_us);
+}
+
 }  // namespace
 
 size_t root_cause(const std::vector<WorkerEnd>& ends) {
   WallTime first = first_death(ends);
+  const bool consequences_yield = std::any_of(ends.begin(), ends.end(), has_own_cause);
   size_t root = ends.size();
   for (size_t i = 0; i < ends.size(); ++i) {
-    if (ends[i].is_success()) continue;
+    if (ends[i].is_success() || (consequences_yield && is_consequence(ends[i]))) continue;
     if (root == ends.size() || happened_at(ends[i], first) < happened_at(ends[root], first)) {
       root = i;
     }

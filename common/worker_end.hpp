@@ -12,14 +12,15 @@
 namespace cpprun {
 
 // What a worker wrote about its own end into TORCHELASTIC_ERROR_FILE (torchelastic's JSON, two
-// accepted forms).
+// accepted forms), or, if it wrote none, what it told its agent.
 struct ErrorReport {
-  std::string path;
+  std::string path;               // empty: told, not written
   std::string message;            // "ValueError: text", or the plain form's text
   std::string traceback;          // py_callstack; empty for the plain form
   std::optional<WallTime> stamp;  // the time stamp that stands inside; whole seconds
   WallTime file_time;             // when the kernel last saw the file change
   bool is_readable = true;        // false: the file exists but is no such JSON; message says why
+  bool is_consequence = false;    // by its own account: a peer's end brought it about
 };
 
 struct WorkerEnd {
@@ -40,7 +41,8 @@ struct WorkerEnd {
 };
 
 // The kernel's order says who died first; an error file counts with its own stamp only if it was
-// written before the first death. Index of the root cause in `ends`, which holds at least one
+// written before the first death. Who says himself that a peer's end was the cause yields to those
+// who know a cause of their own. Index of the root cause in `ends`, which holds at least one
 // failure; successes are passed over.
 size_t root_cause(const std::vector<WorkerEnd>& ends);
 

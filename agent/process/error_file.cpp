@@ -48,6 +48,7 @@ void read_nested(const json& message, ErrorReport& report) {
   report.traceback = text_of(*extra, "py_callstack");
   const auto stamp = extra->find("timestamp");
   if (stamp != extra->end()) report.stamp = to_stamp(*stamp);
+  report.is_consequence = text_of(*extra, "consequence_of") == "peer";
 }
 
 json parse(std::string_view bytes, bool& is_too_deep) {

@@ -4,6 +4,8 @@
 //   {"message": {"message": "ValueError: text", "extraInfo": {"py_callstack": "...", "timestamp":
 //   "1700000000"}}}
 //   {"message": "text", "timestamp": 1700000000}
+//
+// The worker SDK adds "consequence_of": "peer" to extraInfo where a peer's end broke a connection.
 #pragma once
 
 #include <string>

@@ -22,6 +22,12 @@ TEST(ErrorFile, NestedForm) {
   EXPECT_EQ(report.stamp, WallTime{1'700'000'000'000'000});
 }
 
+TEST(ErrorFile, ALostPeerIsTold) {
+  const char* text = R"({"message": {"message": "x", "extraInfo": {"consequence_of": "peer"}}})";
+  EXPECT_TRUE(parse(text).is_consequence);
+  EXPECT_FALSE(parse(R"({"message": {"message": "x", "extraInfo": {}}})").is_consequence);
+}
+
 TEST(ErrorFile, PlainForm) {
   EXPECT_EQ(parse(R"({"message": "short"})").message, "short");
   EXPECT_FALSE(parse(R"({"message": "short"})").stamp.has_value());

@@ -54,6 +54,27 @@ TEST(RootCause, AnErrorWrittenAfterTheFirstDeathIsAConsequence) {
   EXPECT_EQ(root_cause({ended(0, -9, 100), with_error(ended(1, 1, 130), 90, 120)}), 0U);
 }
 
+WorkerEnd with_lost_peer(WorkerEnd end, int64_t stamp, int64_t file_time) {
+  end = with_error(std::move(end), stamp, file_time);
+  end.error->is_consequence = true;
+  return end;
+}
+
+TEST(RootCause, WhoLostAPeerYieldsToWhoKnowsACause) {
+  const WorkerEnd lost = with_lost_peer(ended(0, 1, 100), 90, 95);
+  EXPECT_EQ(root_cause({lost, ended(1, 3, 110)}), 1U);
+  WorkerEnd stopped = ended(1, -15, 110);
+  stopped.is_stopped_by_us = true;
+  EXPECT_EQ(root_cause({lost, stopped}), 0U);  // stopped because of the first
+  EXPECT_EQ(root_cause({lost, with_error(stopped, 90, 105)}), 1U);
+}
+
+TEST(RootCause, OfTwoWhoLostAPeerTheFirst) {
+  const WorkerEnd late = with_lost_peer(ended(0, 1, 110), 90, 105);
+  EXPECT_EQ(root_cause({late, with_lost_peer(ended(1, 1, 100), 90, 95)}), 1U);
+  EXPECT_EQ(root_cause({ended(1, 0, 5), late}), 1U);
+}
+
 TEST(RootCause, AStampOfTheFutureDoesNotExcuse) {
   EXPECT_EQ(root_cause({with_error(ended(0, 1, 100), 5000, 99), ended(1, 1, 200)}), 0U);
 }
