@@ -88,4 +88,15 @@ inline constexpr Duration kGuardianTakes = 1s;  // how long it looks for process
 inline constexpr size_t kErrorFileBytes = 1 << 20;      // a larger error file is cut in the summary
 inline constexpr size_t kSummaryTextBytes = 16 * 1024;  // per worker on the wire and in the summary
 
+// --- the channel between an agent and its workers
+inline constexpr size_t kWorkerReportBytes = 4096;     // a worker's own words on why it ends
+inline constexpr size_t kWorkerConnections = 4;        // of one worker: it, and children of its own
+inline constexpr size_t kWorkerConnectionsInAll = 64;  // the same over a whole round
+inline constexpr int kWorkerMessages = 16;  // of one connection; three of them mean something
+inline constexpr int kChannelBurst =
+    64;  // connections turned away at a time; then the other business of the agent
+inline constexpr Duration kChannelPause =
+    100ms;  // after a burst, or without descriptors: no busier than this however many knock
+inline constexpr Duration kAgentAnswers = 2s;  // a worker waits this long for its page, once
+
 }  // namespace cpprun::limits

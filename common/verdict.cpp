@@ -33,7 +33,8 @@ std::string indent_lines(const std::string& text) {
 }
 
 std::string block(const Failure& failure, const WorkerEnd& end, size_t index) {
-  std::string file = end.error && end.error->is_readable ? end.error->path : "<N/A>";
+  bool has_file = end.error && end.error->is_readable && !end.error->path.empty();
+  std::string file = has_file ? end.error->path : "<N/A>";
   return "[" + std::to_string(index) + "]:\n" +
          "  time      : " + failure.stamp(end.ended_at_wall) + "\n" +
          "  host      : " + failure.host + "\n" +

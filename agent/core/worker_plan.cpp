@@ -66,7 +66,8 @@ std::vector<Variable> elastic_variables(const AgentConfig& config, const control
           {"TORCHELASTIC_ERROR_FILE", place.error_file},
           {"CPPRUN_ROUND", std::to_string(world.round.value)},
           {"CPPRUN_STORE", place.store},
-          {"CPPRUN_TOKEN", place.token}};
+          {"CPPRUN_TOKEN", place.token},
+          {"CPPRUN_AGENT", place.agent}};
 }
 
 // glibc gives the big blocks of activations back to the kernel at every step and faults them in

@@ -17,6 +17,7 @@ struct WorkerPlace {
   std::string error_file;  // TORCHELASTIC_ERROR_FILE; may be empty
   std::string store;       // CPPRUN_STORE: "host:port" of the round's store
   std::string token;       // CPPRUN_TOKEN
+  std::string agent;       // CPPRUN_AGENT: name of the agent's socket; empty: none
   std::string host_name;   // for prefixes
 };
 

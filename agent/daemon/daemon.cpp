@@ -173,7 +173,11 @@ void AgentDaemon::Impl::start_host() {
     tell_core([&](agent::Effects& e) { core_->on_quiet(boot_now(), e); });
   };
   events.on_stdout_closed = [] { log::info("stdout was closed by its reader"); };
-  host_ = std::make_unique<ProcessHost>(loop_, ProcessHost::Options{token_, true}, events);
+  events.on_note = [](const std::string& text) { log::info(text); };
+  ProcessHost::Options options;
+  options.token = token_;
+  options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
+  host_ = std::make_unique<ProcessHost>(loop_, options, events);
 }
 
 // ---------------------------------------------------------------- the loop
@@ -294,6 +298,7 @@ Status AgentDaemon::Impl::start_workers(const control::World& world) {
   agent::WorkerPlace place;
   place.store = to_string(Endpoint{connection_->peer_address(), static_cast<uint16_t>(port)});
   place.token = token_;
+  place.agent = host_->channel_name();
   place.host_name = host_name_;
   return host_->start(worker_specs(config_, world, folder_, std::move(place)));
 }

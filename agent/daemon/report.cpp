@@ -97,7 +97,7 @@ void Report::failure_summary(const agent::Finish& finish) const {
   log::error(verdict(failure));
   log::plain("cpprun: ChildFailedError: " + cpprun::failure_summary(failure));
   const WorkerEnd& root = finish.ends[root_cause(finish.ends)];
-  if (!config_.own_error_file.empty() && root.error) {
+  if (!config_.own_error_file.empty() && root.error && !root.error->path.empty()) {
     json_lines::copy_error_file(root, config_.own_error_file);
   }
 }

@@ -21,6 +21,7 @@
 #include "agent/process/stream_ends.hpp"
 #include "agent/process/sweep.hpp"
 #include "agent/process/timer.hpp"
+#include "agent/process/worker_channel.hpp"
 #include "agent/process/worker_process.hpp"
 
 namespace cpprun {
@@ -36,6 +37,7 @@ class ProcessHost::Impl {
   void forward(int signal);
   bool is_quiet() const { return !is_running_; }
   std::vector<int> pids() const;
+  const std::string& channel_name() const { return options_.channel_name; }
 
  private:
   using Guard = boost::asio::executor_work_guard<boost::asio::io_context::executor_type>;
@@ -54,6 +56,9 @@ class ProcessHost::Impl {
   void watch(WorkerProcess& worker);
   void watch_children();
   void on_dead(int pid);
+  void open_channel();
+  void on_ready();
+  void take_last_words(WorkerEnd& end);
   void on_grace_over();
   void on_lines(int local_rank, std::vector<std::string> lines);
   void on_drained();
@@ -82,6 +87,10 @@ class ProcessHost::Impl {
   Timer lines_timer_;
   Timer drain_timer_{loop_, [this] { on_drained(); }};
   boost::asio::signal_set child_signals_;
+  std::optional<WorkerChannel> channel_;
+  Instant started_at_;
+  size_t started_ = 0;          // workers of this round
+  size_t ready_ = 0;            // those that have said so
   std::optional<Guard> guard_;  // while a round runs the loop has work
   bool is_running_ = false;
   bool is_drained_ = true;

@@ -35,6 +35,9 @@ bool ProcessHost::is_quiet() const {
 std::vector<int> ProcessHost::pids() const {
   return impl_->pids();
 }
+const std::string& ProcessHost::channel_name() const {
+  return impl_->channel_name();
+}
 
 template <class Call>
 void ProcessHost::Impl::post(Call call) {
@@ -89,6 +92,7 @@ void ProcessHost::Impl::on_dead(int pid) {
   sweep_.on_worker_ended(pid, now);
 
   WorkerEnd end = worker.take_end();
+  if (channel_) take_last_words(end);
   workers_.erase(pid);
   const int rank = static_cast<int>(end.local_rank.value);
   if (!is_drained_) output_->on_worker_end(rank);
@@ -162,6 +166,7 @@ void ProcessHost::Impl::settle() {
 void ProcessHost::Impl::stop(int signal, Duration grace) {
   if (!is_running_) return;
   sweep_.set_hard();
+  if (channel_) channel_->ask_to_stop();
   for (auto& [pid, worker] : workers_) {
     if (worker.is_dead()) continue;  // it was quicker; its end is its own
     worker.mark_stopped();

@@ -51,6 +51,9 @@ class ProcessHost {
     std::string
         token;  // random, in every worker's environment (CPPRUN_TOKEN); marks what is ours in /proc
     bool use_cgroup = true;  // join a cgroup of our own where one can be made
+    // Abstract unix socket on which workers reach us (worker_channel.hpp); nobody else may guess
+    // it. Empty: none.
+    std::string channel_name;
   };
   struct Events {
     // A worker's end, once for each started worker, in the order in which the kernel told us.
@@ -61,6 +64,9 @@ class ProcessHost {
     // Our own stdout was closed by its reader; the workers' stdout is closed too (they get EPIPE or
     // SIGPIPE).
     std::function<void()> on_stdout_closed;
+    // Something worth a line at INFO: all workers have said that they are ready, or how far one was
+    // that failed.
+    std::function<void(const std::string&)> on_note;
   };
 
   ProcessHost(boost::asio::io_context& loop, Options options, Events events);
@@ -71,7 +77,11 @@ class ProcessHost {
   // started are killed and their ends are not reported; the text names the program and the reason.
   Status start(const std::vector<WorkerSpec>& workers);
 
-  // Sends `signal` (and CONT, so that stopped ones see it) to every live worker's group, and KILL
+  // What workers need to reach us: the channel's name, empty if there is no channel.
+  const std::string& channel_name() const;
+
+  // Sets the stop wish in the workers' pages, then
+  // sends `signal` (and CONT, so that stopped ones see it) to every live worker's group, and KILL
   // to all after `grace`. A later call with a shorter grace shortens it. Ends are marked
   // is_stopped_by_us.
   void stop(int signal, Duration grace);

@@ -38,6 +38,7 @@ ProcessHost::Impl::Impl(boost::asio::io_context& loop, Options options, Events e
   fill_standard_streams();
   ::getrlimit(RLIMIT_NOFILE, &descriptors_);
   if (options_.use_cgroup) cgroup_ = Cgroup::make(options_.token);
+  if (!options_.channel_name.empty()) open_channel();
 }
 
 ProcessHost::Impl::~Impl() {
@@ -49,6 +50,10 @@ Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
   sweep_.begin_round();
   oom_.begin_round();
   has_lines_.clear();
+  if (channel_) channel_->begin_round();
+  started_at_ = boot_now();
+  started_ = specs.size();
+  ready_ = 0;
   std::vector<OutputStream> streams;
   if (Status started = start_all(specs, streams); !started) {
     kill_everything();

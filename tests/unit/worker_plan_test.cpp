@@ -30,7 +30,8 @@ class WorkerPlan : public testing::Test {
     world.master_port = 40001;
     world.restart_count = 2;
     world.max_restarts = 3;
-    place = WorkerPlace{"/logs/error.json", "10.0.0.1:50001", "token", "node1.cluster.org"};
+    place = WorkerPlace{"/logs/error.json", "10.0.0.1:50001", "token", "cpprun/agent/1",
+                        "node1.cluster.org"};
   }
   std::map<std::string, std::string> environment(int local_rank) {
     std::map<std::string, std::string> all;
@@ -70,6 +71,8 @@ TEST_F(WorkerPlan, TheContractsVariables) {
       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
       {"CPPRUN_ROUND", "5"},
       {"CPPRUN_STORE", "10.0.0.1:50001"},
+      {"CPPRUN_AGENT", "cpprun/agent/1"},
+      {"CPPRUN_AGENT", "cpprun/agent/1"},
       {"PATH", "/bin"},
       {"RANKED", "1"},
   };

@@ -2,7 +2,9 @@
 //
 // The agent's socket is named by CPPRUN_AGENT; over it comes one shared page
 // (common/worker_page.hpp). Without an agent (torchrun, or started by hand) every call works and
-// does nothing. Costs: a heartbeat is a few stores into memory, no system call. Any thread.
+// does nothing; so does one whose agent does not answer within limits::kAgentAnswers. The first
+// call of any of these connects. Costs: a heartbeat is a few stores into memory and a look at the
+// clock, no system call. Any thread, but not in signal handlers. No Python counterpart.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +17,15 @@ enum class Phase : uint32_t { Starting = 0, Ready, Training, Evaluating, Saving,
 // Training goes on: this step, in this phase, after so many collectives. May be called every step.
 void heartbeat(int64_t step, Phase phase = Phase::Training);
 void count_collective();  // by dist, once per collective
-// Set up and about to train; the agent notes when the last worker of a round has said so.
+// Set up and about to train; the agent notes when the last worker of a round has said so. Once;
+// later calls do nothing.
 void mark_ready();
+// Why this worker is about to end; the last call counts. At most limits::kWorkerReportBytes are
+// sent. Stands in the launcher's summary if there is no error file (error_file.hpp).
+void tell_agent(std::string_view why);
 // The agent (or SIGTERM, under cpprun::main) asks to stop: save, then end.
 bool should_stop();
-// False when there is none; connects at the first call of any of these.
+// False when there is none.
 bool has_agent();
 
 }  // namespace cpprun::worker

@@ -1,0 +1,63 @@
+// The part of ProcessHost's inside that listens to the workers' own words.
+#include <cstdio>
+
+#include "agent/process/host_impl.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+std::string seconds_text(Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f s", to_seconds(duration));
+  return text;
+}
+
+// What a worker said over the channel stands in for the error file that it has not written. No
+// stamp: it counts at the worker's end.
+ErrorReport report_of(const std::string& words) {
+  ErrorReport report;
+  report.message = words.substr(0, words.find('\n'));
+  if (report.message.size() != words.size()) report.traceback = words;
+  report.file_time = wall_now();
+  return report;
+}
+
+}  // namespace
+
+void ProcessHost::Impl::open_channel() {
+  WorkerChannel::Events events;
+  events.worker_of = [this](int session) -> std::optional<int> {
+    const auto worker = workers_.find(session);  // each leads a session named by its pid
+    if (worker == workers_.end()) return std::nullopt;
+    return static_cast<int>(worker->second.local_rank().value);
+  };
+  events.on_ready = [this](int) { on_ready(); };
+  channel_.emplace(loop_, options_.channel_name, std::move(events));
+  if (channel_->is_open()) return;
+  channel_.reset();
+  options_.channel_name.clear();
+}
+
+void ProcessHost::Impl::on_ready() {
+  if (++ready_ != started_ || !events_.on_note) return;
+  const std::string who =
+      started_ == 1 ? "the worker is" : "all " + std::to_string(started_) + " workers are";
+  events_.on_note(who + " ready, " + seconds_text(boot_now() - started_at_) +
+                  " after the start of the round");
+}
+
+void ProcessHost::Impl::take_last_words(WorkerEnd& end) {
+  const auto rank = static_cast<int>(end.local_rank.value);
+  const WorkerChannel::LastWords words = channel_->worker_ended(rank);
+  if (end.is_success()) return;
+  if (!end.error && !words.report.empty()) end.error = report_of(words.report);
+  if (!words.heartbeat || !events_.on_note) return;
+  events_.on_note("local rank " + std::to_string(rank) + " was at step " +
+                  std::to_string(words.heartbeat->step) + " after " +
+                  std::to_string(words.heartbeat->collectives) +
+                  " collectives; its last heartbeat came " + seconds_text(words.heartbeat->age) +
+                  " before its end");
+}
+
+}  // namespace cpprun

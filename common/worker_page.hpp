@@ -1,0 +1,47 @@
+// WorkerPage: the memory that an agent and one of its workers share. The worker writes how far it
+// is, the agent writes what it wishes; both only ever load and store single fields, so that neither
+// waits for the other.
+//
+// A page made by the agent begins as zeros but for its first three fields. Either side may be
+// hostile to the other: nobody trusts a value further than its type. Fields are only ever added, in
+// the reserved room and under a new version.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace cpprun {
+
+inline constexpr uint32_t kWorkerPageMagic = 0x50525043;  // "CPRP"
+inline constexpr uint32_t kWorkerPageVersion = 1;
+
+struct WorkerPage {
+  // Set before the page is given out, and never again.
+  uint32_t magic = kWorkerPageMagic;
+  uint32_t version = kWorkerPageVersion;
+  uint32_t bytes = 0;  // of the whole page
+  uint32_t reserved = 0;
+
+  // The worker's.
+  alignas(64) std::atomic<int64_t> step{0};
+  std::atomic<int64_t> collectives{0};
+  std::atomic<int64_t> heartbeat_ns{0};  // CLOCK_MONOTONIC of the last heartbeat; 0: none yet
+  std::atomic<uint32_t> phase{0};        // worker::Phase
+  std::atomic<uint32_t> is_ready{0};
+
+  // The agent's.
+  alignas(64) std::atomic<uint32_t> wants_stop{0};
+
+  // For notices of snapshots: the worker's own, and those of the others.
+  alignas(64) std::atomic<int64_t> snapshot_written{0};
+  alignas(64) std::atomic<int64_t> snapshot_newest{0};
+
+  alignas(64) unsigned char room[4096 - 5 * 64]{};
+};
+
+static_assert(sizeof(WorkerPage) == 4096, "one page of memory, whatever the compiler");
+static_assert(std::atomic<int64_t>::is_always_lock_free &&
+              std::atomic<uint32_t>::is_always_lock_free);
+
+}  // namespace cpprun

@@ -1,0 +1,101 @@
+// A worker that uses its line to the agent as it is told: channel_worker WORD...
+//
+//   agent            prints "rank R: agent" or "rank R: no agent"
+//   beat=N ready     heartbeat(N), mark_ready()
+//   tell=TEXT        tell_agent()
+//   ignore-term      SIGTERM is only printed, with what should_stop() says by then
+//   await-stop       waits for should_stop(), 20 s at most
+//   mark=FILE        makes a file in $MARKS; await=FILE waits for one
+//   spawn=HOW        runs the words "agent" in a child: "child", or "stranger" in a session of its
+//                    own
+//   only=R           the words behind it are for local rank R
+//   exit=N
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "cpprun/worker/agent_link.hpp"
+#include "cpprun/worker/environment.hpp"
+
+namespace {
+
+namespace worker = cpprun::worker;
+
+int own_rank() {
+  const auto& environment = worker::environment();
+  return environment ? environment->local_rank : -1;
+}
+
+void say(const std::string& text) {
+  ::printf("rank %d: %s\n", own_rank(), text.c_str());
+  ::fflush(stdout);
+}
+
+template <class Condition>
+void await(const std::string& what, Condition holds) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > until) {
+      say("waited in vain for " + what);
+      ::exit(9);
+    }
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(2));  // tidy: allow sleep, because it is no test
+  }
+}
+
+std::string mark(const std::string& name) {
+  const char* folder = ::getenv("MARKS");
+  return std::string(folder == nullptr ? "." : folder) + "/" + name;
+}
+
+void on_term(int) {
+  const char* text = worker::should_stop() ? "TERM, asked before\n" : "TERM, not asked\n";
+  while (*text != 0) {
+    if (::write(1, text++, 1) != 1) return;
+  }
+}
+
+void spawn(const std::string& how, char* program) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (how == "stranger") ::setsid();
+    ::execl(program, program, "agent", nullptr);
+    ::_exit(127);
+  }
+  ::waitpid(child, nullptr, 0);
+}
+
+void obey(const std::string& word, const std::string& value, char* program) {
+  if (word == "agent") say(worker::has_agent() ? "agent" : "no agent");
+  if (word == "beat") worker::heartbeat(std::stoll(value));
+  if (word == "ready") worker::mark_ready();
+  if (word == "tell") worker::tell_agent(value);
+  if (word == "ignore-term") ::signal(SIGTERM, on_term);
+  if (word == "mark") std::ofstream(mark(value)) << ::getpid() << '\n';
+  if (word == "await") await(value, [&] { return std::ifstream(mark(value)).good(); });
+  if (word == "spawn") spawn(value, program);
+  if (word == "exit") ::exit(std::stoi(value));
+  if (word != "await-stop") return;
+  await("a stop", worker::should_stop);
+  say("stopping");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string whole = argv[i];
+    const std::string word = whole.substr(0, whole.find('='));
+    const std::string value = word == whole ? "" : whole.substr(word.size() + 1);
+    if (word == "only" && std::stoi(value) != own_rank()) return 0;
+    obey(word, value, argv[0]);
+  }
+}

@@ -1,0 +1,126 @@
+#include "cpprun/worker/internal/agent_socket.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "common/limits.hpp"
+#include "cpprun/worker/internal/deadline.hpp"
+
+namespace cpprun::worker {
+namespace {
+
+// Only our own user, or root, hands us memory.
+bool is_trusted(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return false;
+  return peer.uid == ::geteuid() || peer.uid == 0;
+}
+
+// The descriptor beside a message; the last one if there are several, which are then closed.
+Descriptor descriptor_of(msghdr& message) {
+  Descriptor found;
+  for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
+       head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int descriptor = -1;
+      std::memcpy(&descriptor, CMSG_DATA(head) + i * sizeof(int), sizeof descriptor);
+      found = Descriptor(descriptor);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+AgentSocket AgentSocket::connect(const std::string& name) {
+  AgentSocket link;
+  const bool is_there = link.open(name) && link.receive_page();
+  if (!is_there) link.socket_.close();
+  return link;
+}
+
+AgentSocket::AgentSocket(AgentSocket&& other) noexcept
+    : socket_(std::move(other.socket_)), page_(std::exchange(other.page_, nullptr)) {}
+
+AgentSocket::~AgentSocket() {
+  if (page_ != nullptr) ::munmap(page_, sizeof(WorkerPage));
+}
+
+bool AgentSocket::open(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (name.empty() || name.size() >= sizeof address.sun_path) return false;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  socket_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  // Also for connect: where others stand in line, it waits no longer.
+  const auto limit = std::chrono::duration_cast<std::chrono::seconds>(limits::kAgentAnswers);
+  const timeval patience{limit.count(), 0};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const auto* whole = reinterpret_cast<const sockaddr*>(&address);
+  int refused = 0;
+  do {
+    refused = ::connect(socket_.get(), whole, size);
+  } while (refused != 0 && errno == EINTR);  // a signal while standing in line: once more
+  return refused == 0 && is_trusted(socket_.get());
+}
+
+bool AgentSocket::receive_page() {
+  const std::string hello = channel::encode(channel::Hello{});
+  if (::send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL) < 0) return false;
+  if (!poll_until(socket_.get(), POLLIN, after(limits::kAgentAnswers))) return false;
+  std::array<uint8_t, channel::kMessageBytes + 1> bytes{};
+  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
+  iovec body{bytes.data(), bytes.size()};
+  msghdr message{};
+  message.msg_iov = &body;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t size = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (size <= 0) return false;
+  const Descriptor memory = descriptor_of(message);
+  const Result<channel::Message> answer =
+      channel::decode({bytes.data(), static_cast<size_t>(size)});
+  const bool is_page = answer && std::holds_alternative<channel::Page>(*answer);
+  return is_page && map(memory.get());
+}
+
+// Memory that can't shrink, or the next look at it might be our end.
+bool AgentSocket::map(int memory) {
+  struct stat info {};
+  const int seals = ::fcntl(memory, F_GET_SEALS);
+  const bool is_safe = seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(memory, &info) == 0 &&
+                       info.st_size >= static_cast<off_t>(sizeof(WorkerPage));
+  if (!is_safe) return false;
+  void* at = ::mmap(nullptr, sizeof(WorkerPage), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+  if (at == MAP_FAILED) return false;
+  page_ = static_cast<WorkerPage*>(at);
+  const bool is_known = page_->magic == kWorkerPageMagic && page_->version >= kWorkerPageVersion;
+  if (is_known) return true;
+  ::munmap(std::exchange(page_, nullptr), sizeof(WorkerPage));
+  return false;
+}
+
+void AgentSocket::send(const channel::Message& message) const {
+  const std::string bytes = channel::encode(message);
+  const auto ignored =
+      ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  static_cast<void>(ignored);
+}
+
+}  // namespace cpprun::worker
