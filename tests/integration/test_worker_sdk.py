@@ -13,6 +13,7 @@ import pytest
 from conftest import BIN, has_no_traces, poll
 
 WORKER = BIN / 'sdk_worker'
+C_WORKER = BIN / 'c_worker'
 TORCHRUN = pathlib.Path(__file__).parents[2] / '.venv' / 'bin' / 'torchrun'
 SIGNALS = {
     'segfault': 'SIGSEGV: invalid access to memory at 0x10',
@@ -65,6 +66,14 @@ def test_an_exception_reaches_the_summary(jobs):
     assert has_no_traces(running.err)
 
 
+def test_without_log_files_an_exception_reaches_the_summary_through_the_agent(jobs):
+    running = jobs.cpprun('--log-dir', '/dev/null', '--no-python', WORKER, 'exception')
+    assert running.done(30) == 1, running.output
+    assert 'error_file: <N/A>' in root_cause(running)
+    text = '(anonymous namespace)::OwnError: no data for this rank'
+    assert f'traceback : {text}' in root_cause(running)
+
+
 @pytest.mark.parametrize('end', SIGNALS)
 def test_a_signal_reaches_the_summary_with_its_message(jobs, end):
     running = jobs.cpprun('--nproc-per-node=2', '--no-python', WORKER, end, 0)
@@ -111,6 +120,14 @@ def test_a_lost_peer_is_a_consequence(tmp_path):
     assert report['message']['extraInfo']['consequence_of'] == 'peer'
     assert '(a peer has gone: look for its own error first)' in done.stderr
     assert 'consequence_of' not in alone('exception', tmp_path)[1]['message']['extraInfo']
+
+
+def test_who_lost_a_peer_is_not_the_root_cause(jobs):
+    running = jobs.cpprun('--nproc-per-node=2', '--no-python', WORKER, 'lose_a_peer')
+    assert running.done(30) == 1, running.output
+    others, root = running.err.split('Root Cause', 1)
+    assert 'traceback : (anonymous namespace)::OwnError: the cause of it all' in root
+    assert 'traceback : Connection reset by peer' in others.split('Failures:', 1)[1]
 
 
 def test_children_do_not_report_for_their_parent(tmp_path):
@@ -208,3 +225,44 @@ def test_torchrun_shows_the_report(end, tmp_path):
         assert 'exitcode  : -11 ' in shown
         assert 'traceback : SIGSEGV: invalid access to memory at 0x10' in shown
         assert '#0 (anonymous namespace)::write_through at ' in shown
+
+
+def test_a_worker_in_c_meets_its_peer_in_the_store(jobs):
+    running = jobs.cpprun('--nproc-per-node=2', '--no-python', C_WORKER, 'work')
+    assert running.done(30) == 0, running.output
+    for rank in (0, 1):
+        text = f'rank {rank} of 2, local {rank} of 2, attempt 0: good, stop 0\n'
+        assert text in running.out
+
+
+def test_in_c_errors_are_texts(tmp_path):
+    env = {**os.environ, 'RANK': '0'}
+    done = subprocess.run([C_WORKER, 'errors'], env=env, capture_output=True, check=True, text=True)
+    first, second = done.stdout.splitlines()
+    assert first.startswith('open gives 5: ') and '127.0.0.1:1' in first
+    assert second.startswith('WORLD_SIZE is not set, but RANK is; start the program with cpprun')
+    assert done.returncode == 0
+
+
+def test_a_report_from_c_reaches_the_summary(jobs):
+    running = jobs.cpprun('--no-python', C_WORKER, 'report')
+    assert running.done(30) == 1, running.output
+    assert 'written: 1' in running.out
+    assert 'traceback : no data here' in root_cause(running)
+    assert 'exitcode  : 5 (pid:' in root_cause(running)
+
+
+def test_a_crash_in_c_reaches_the_summary(jobs):
+    running = jobs.cpprun('--no-python', C_WORKER, 'crash')
+    assert running.done(30) == 1, running.output
+    assert 'traceback : SIGABRT: abort() was called' in root_cause(running)
+    assert '#3 main' in root_cause(running)
+
+
+def test_a_throwing_fault_in_c_ends_the_process_with_1(jobs):
+    running = jobs.cpprun(
+        '--no-python', C_WORKER, 'faults', env={'CPPRUN_FAULTS': 'throw:step=2'}
+    )
+    assert running.done(30) == 1, running.output
+    assert 'traceback : fault throw:step=2 at rank 0, step 2' in root_cause(running)
+    assert 'exitcode  : 1 (pid:' in root_cause(running)

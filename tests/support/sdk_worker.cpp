@@ -2,6 +2,7 @@
 //
 // Only RANK does it (all of them, if it is not given); the others return 0 at once. HOW is a name
 // of kEnds below. The functions have their names so that stacks can be checked.
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,11 +16,11 @@
 #include <string>
 #include <thread>
 
+#include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/error_file.hpp"
 #include "cpprun/worker/faults.hpp"
 #include "cpprun/worker/main.hpp"
-#include "cpprun/worker/stop_request.hpp"
 
 namespace {
 
@@ -74,6 +75,18 @@ void crash_in_a_child() {
   }
 }
 
+// Rank 0 tells of a lost peer and waits to be stopped; only then rank 1 fails by itself.
+void lose_a_peer() {
+  const std::string mark = std::string(::getenv("MARKS")) + "/reported";
+  if (worker::environment()->rank == 0) {
+    worker::report_error("Connection reset by peer");
+    ::close(::creat(mark.c_str(), 0644));
+    ::pause();
+  }
+  while (::access(mark.c_str(), F_OK) != 0) ::poll(nullptr, 0, 5);
+  throw OwnError("the cause of it all");
+}
+
 // Every training epoch has two steps. Prints what it has reached.
 void train() {
   for (int epoch = 0; epoch < kTrainingEpochs; ++epoch) {
@@ -86,7 +99,7 @@ void train() {
 void serve_until_stopped() {
   ::puts("serving");
   ::fflush(stdout);
-  while (!worker::stop_requested()) ::poll(nullptr, 0, 20);
+  while (!worker::should_stop()) ::poll(nullptr, 0, 20);
   ::puts("saved");
 }
 
@@ -121,6 +134,7 @@ const std::map<std::string, std::function<void()>> kEnds{
        worker::report_error("first words");
        throw OwnError("last words");
      }},
+    {"lose_a_peer", lose_a_peer},
     {"train", train},
     {"serve", serve_until_stopped},
     {"sleep", sleep_until_killed},

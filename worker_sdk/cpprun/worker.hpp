@@ -1,5 +1,5 @@
 // All of cpprun::worker: what a training program gets from its launcher, without LibTorch. For C
-// programs and other languages: cpprun/worker/worker.h.
+// programs and other languages: cpprun/worker.h.
 #pragma once
 
 #include "cpprun/worker/agent_link.hpp"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/text.hpp"
+#include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/error_file.hpp"
 #include "cpprun/worker/faults.hpp"
@@ -70,19 +71,24 @@ int report_exception(const std::exception_ptr& exception) {
   const Reported reported = write_error_file(
       {.message = text.message, .stack = text.stack, .is_consequence = is_consequence});
   tell(text, is_consequence, reported);
+  if (reported == Reported::NoFile || reported == Reported::Failed) tell_agent(text.message);
   return kExitAfterException;
 }
 
 }  // namespace
 
-int run_main(Args args, const MainOptions& options, const std::function<int(Args)>& f) {
+void start(const MainOptions& options) {
   if (options.tunes_malloc) tune_malloc();
   const Environment known = known_environment();
   set_error_file(known.error_file);
   install_fatal_handlers(known.rank);
   if (options.handles_sigterm) handle_sigterm();
+  fault_point({});
+}
+
+int run_main(Args args, const MainOptions& options, const std::function<int(Args)>& f) {
   try {
-    fault_point({});
+    start(options);
     return f(args);
   } catch (const abi::__forced_unwind&) {
     throw;  // pthread_exit on its way out

@@ -30,8 +30,10 @@ struct MainOptions {
 };
 
 namespace detail {
+// What comes before `f`: reports are prepared, signals handled, malloc tuned, a fault that fits.
+void start(const MainOptions& options);
 int run_main(Args args, const MainOptions& options, const std::function<int(Args)>& f);
-}
+}  // namespace detail
 
 // `f` takes Args and returns int or nothing. Call it once, as all that the program's main does.
 template <class F>

@@ -1,0 +1,7 @@
+/* cpprun::worker for C (C11) and for languages that call C. C++ programs take cpprun/worker.hpp. */
+#ifndef CPPRUN_WORKER_H
+#define CPPRUN_WORKER_H
+
+#include "cpprun/worker/c_api.h"
+
+#endif
