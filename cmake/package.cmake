@@ -22,7 +22,7 @@ endfunction()
 
 # Public is what these headers reach.
 function(cpprun_install_headers)
-  set(headers cpprun/worker.hpp cpprun/worker/c_api.h)
+  set(headers cpprun/worker.hpp cpprun/worker.h)
   if(CPPRUN_TORCH)
     list(APPEND headers cpprun/torch.hpp cpprun/pch.hpp cpprun/dist/native.hpp)
   endif()

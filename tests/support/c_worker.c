@@ -1,4 +1,4 @@
-/* A worker in plain C: c_worker HOW, where HOW is `work`, `errors`, `report`, `faults` or `crash`. */
+/* A worker in plain C: c_worker HOW (`work`, `errors`, `report`, `faults` or `crash`). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
