@@ -53,7 +53,7 @@ class ProcessHost {
     bool use_cgroup = true;  // join a cgroup of our own where one can be made
     // Abstract unix socket on which workers reach us (worker_channel.hpp); nobody else may guess
     // it. Empty: none.
-    std::string channel_name;
+    std::string channel_name{};
   };
   struct Events {
     // A worker's end, once for each started worker, in the order in which the kernel told us.
