@@ -3,9 +3,11 @@
 tests/support/sdk_worker.cpp ends as its first argument says, on the rank of its second.
 """
 
+import fcntl
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 
@@ -18,7 +20,9 @@ TORCHRUN = pathlib.Path(__file__).parents[2] / '.venv' / 'bin' / 'torchrun'
 SIGNALS = {
     'segfault': 'SIGSEGV: invalid access to memory at 0x10',
     'thread_segfault': 'SIGSEGV: invalid access to memory at 0x10',
+    'two_threads': 'SIGSEGV: invalid access to memory at 0x10',
     'overflow': 'SIGSEGV: invalid access to memory at ',
+    'broken_stack': 'SIGSEGV: invalid access to memory at ',
     'nowhere': 'SIGSEGV: invalid access to memory at 0x0',
     'abort': 'SIGABRT: abort() was called',
     'divide': 'SIGFPE: raised by the program itself',
@@ -28,7 +32,9 @@ SIGNALS = {
 NAMED = {
     'segfault': 'write_through',
     'thread_segfault': 'write_through',
+    'two_threads': 'write_through',
     'overflow': 'overflow_the_stack',
+    'broken_stack': '(the stack could not be read)',
     'nowhere': 'jump_to_nowhere',
     'terminate': 'throw_own',
     'abort': 'cpprun::detail::run_main',
@@ -43,14 +49,14 @@ def root_cause(running):
     return running.err.split('Root Cause', 1)[1]
 
 
-def alone(end, folder, extra=None):
+def alone(end, folder, extra=None, **options):
     """Runs it without a launcher. Its exit status, what it says on stderr, its error file."""
     path = folder / 'error.json'
     own = {'TORCHELASTIC_ERROR_FILE': str(path), 'RANK': '0', 'WORLD_SIZE': '1'}
     words = [WORKER, *([end] if isinstance(end, str) else end)]
     done = subprocess.run(
         words, env={**os.environ, **own, **(extra or {})}, capture_output=True, check=False,
-        timeout=60, text=True,
+        timeout=60, text=True, **options,
     )
     return done, json.loads(path.read_text()) if path.exists() else None
 
@@ -140,6 +146,29 @@ def test_a_folder_that_is_gone_is_named(tmp_path):
     done, _ = alone('exception', tmp_path, {'TORCHELASTIC_ERROR_FILE': gone})
     assert done.returncode == 1
     assert f'the error file {gone} could not be written: No such file or directory' in done.stderr
+
+
+def test_a_file_that_can_not_be_written_whole_is_not_there(tmp_path):
+    def limit_files():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
+
+    done, report = alone('exception', tmp_path, preexec_fn=limit_files, restore_signals=False)
+    assert (done.returncode, report) == (1, None)
+    assert 'could not be written: File too large' in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_report_that_hangs_is_given_up(tmp_path):
+    ours, theirs = os.pipe()
+    fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(theirs, bytes(4096))  # the line on stderr waits for room for ever
+    env = {**os.environ, 'TORCHELASTIC_ERROR_FILE': str(tmp_path / 'error.json')}
+    with subprocess.Popen([WORKER, 'segfault'], env=env, stderr=theirs) as worker:
+        assert worker.wait(60) == -signal.SIGSEGV
+    assert 'SIGSEGV' in (tmp_path / 'error.json').read_text()
+    os.close(ours)
+    os.close(theirs)
 
 
 def test_sigterm_is_a_request_to_stop(jobs):

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <stdexcept>
@@ -69,6 +70,28 @@ void throw_own() {
   return nowhere() + 1;
 }
 
+// Loses the stack, and with it the way back to the callers.
+void break_the_stack() {
+#if defined(__x86_64__)
+  asm volatile("mov $16, %%rsp\n push %%rax" ::: "memory");
+#elif defined(__aarch64__)
+  asm volatile("mov x9, #16\n mov sp, x9\n ldr x0, [sp]" ::: "x0", "x9", "memory");
+#endif
+}
+
+void crash_in_two_threads() {
+  std::atomic<int> waiting{2};
+  const auto crash = [&] {
+    --waiting;
+    while (waiting.load() > 0) {
+    }
+    write_through(unmapped);
+  };
+  std::thread other(crash);
+  crash();
+  other.join();
+}
+
 void crash_in_a_child() {
   if (::fork() == 0) ::abort();
   while (::wait(nullptr) > 0) {
@@ -126,6 +149,8 @@ const std::map<std::string, std::function<void()>> kEnds{
        ::printf("%d\n", overflow_the_stack(&depth));
      }},
     {"nowhere", [] { ::printf("%d\n", jump_to_nowhere()); }},
+    {"broken_stack", break_the_stack},
+    {"two_threads", crash_in_two_threads},
     {"abort", [] { ::abort(); }},
     {"divide", [] { ::raise(SIGFPE); }},
     {"child", crash_in_a_child},

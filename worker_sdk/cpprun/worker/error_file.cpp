@@ -44,11 +44,18 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
+bool write_part(std::string_view content) {
+  const Descriptor file(
+      ::open(prepared.written_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode));
+  return file.is_open() && write_all(file.get(), content);
+}
+
 bool write_file(std::string_view content) {
-  Descriptor file(::open(prepared.written_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode));
-  if (!file.is_open() || !write_all(file.get(), content)) return false;
-  file.close();
-  return ::rename(prepared.written_path, prepared.path) == 0;
+  if (write_part(content) && ::rename(prepared.written_path, prepared.path) == 0) return true;
+  const int reason = errno;
+  ::unlink(prepared.written_path);
+  errno = reason;
+  return false;
 }
 
 }  // namespace
