@@ -1,10 +1,11 @@
 // EvalSampler: each sample of a data set on exactly one rank, in order, without padding.
 //
-// Shares may differ by one sample, so no collective may stand inside the loop. Python has none; its
-// DistributedSampler counts some samples twice.
+// Rank r has r, r + world size, ... Shares may differ by one sample, so no collective may stand
+// inside the loop. One thread. Python has none; its DistributedSampler counts some samples twice.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -13,18 +14,23 @@
 namespace cpprun::data {
 
 struct EvalSamplerOptions {
-  std::optional<int> num_replicas;  // default: the world size of the default group, 1 without one
-  std::optional<int> rank;
+  std::optional<int> num_replicas = {};  // default: of the default group; 1 without a group
+  std::optional<int> rank = {};
 };
 
 class EvalSampler : public torch::data::samplers::Sampler<> {
  public:
+  // Throws std::invalid_argument when the rank is not one of the replicas.
   explicit EvalSampler(size_t size, EvalSamplerOptions options = {});
 
   void reset(std::optional<size_t> new_size = std::nullopt) override;
   std::optional<std::vector<size_t>> next(size_t batch_size) override;
   size_t size() const;  // of this rank's share
   std::vector<size_t> indices() const;
+
+  // The order never changes; there so that it may stand where a training sampler does.
+  void set_epoch(int64_t) {}
+  size_t state() const { return position_; }  // how many of the share next() has given
 
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;

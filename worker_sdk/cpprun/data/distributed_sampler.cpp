@@ -1,0 +1,206 @@
+#include "cpprun/data/distributed_sampler.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/serialize/archive.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "cpprun/data/deal.hpp"
+#include "cpprun/data/replica.hpp"
+
+namespace cpprun::data {
+
+struct DistributedSampler::Shared {
+  size_t size = 0;
+  Replica replica;
+  bool shuffle = true, drop_last = false;
+  uint64_t seed = 0;
+
+  int64_t training_epoch = 0;
+  size_t base = 0;    // places of the order that were used up before this pass
+  size_t given = 0;   // of this rank's share in this pass
+  size_t marked = 0;  // of `given`, what mark_consumed counted
+  bool has_marks = false;
+  bool is_exhausted = false;
+  bool is_epoch_told = false;  // since the last pass began
+
+  bool is_dealt = false;
+  std::vector<size_t> share;  // valid when is_dealt
+
+  Deal deal() const { return {size - base, replica.count, replica.rank, drop_last}; }
+  void begin(size_t first_place);
+  void deal_share();
+  void warn_of_same_order() const;
+};
+
+void DistributedSampler::Shared::begin(size_t first_place) {
+  is_dealt = is_dealt && base == first_place;
+  base = first_place;
+  given = marked = 0;
+  is_exhausted = false;
+}
+
+// The order of the whole training epoch is made and forgotten again: only the share is kept.
+void DistributedSampler::Shared::deal_share() {
+  if (is_dealt) return;
+  const Deal cards = deal();
+  share.resize(cards.share());
+  at::Tensor order;
+  const int64_t* places = nullptr;
+  if (shuffle && size > 0) {
+    order = torch::randperm(
+        static_cast<int64_t>(size),
+        at::detail::createCPUGenerator(seed + static_cast<uint64_t>(training_epoch)), torch::kLong);
+    places = order.const_data_ptr<int64_t>();
+  }
+  for (size_t i = 0; i < share.size(); ++i) {
+    const size_t place = base + cards.place(i);
+    share[i] = places ? static_cast<size_t>(places[place]) : place;
+  }
+  is_dealt = true;
+}
+
+void DistributedSampler::Shared::warn_of_same_order() const {
+  if (shuffle && is_exhausted && !is_epoch_told) {
+    TORCH_WARN_ONCE(
+        "DistributedSampler begins another pass in the same order as the last one: call "
+        "sampler.set_epoch(training_epoch) before each pass");
+  }
+}
+
+DistributedSampler::DistributedSampler(size_t size, DistributedSamplerOptions options)
+    : shared_(std::make_shared<Shared>()) {
+  shared_->size = size;
+  shared_->replica = replica_of(options.num_replicas, options.rank);
+  shared_->shuffle = options.shuffle;
+  shared_->drop_last = options.drop_last;
+  shared_->seed = options.seed;
+}
+
+void DistributedSampler::set_epoch(int64_t training_epoch) {
+  shared_->is_epoch_told = true;
+  if (training_epoch == shared_->training_epoch) return;
+  shared_->training_epoch = training_epoch;
+  shared_->is_dealt = false;
+  shared_->begin(0);
+}
+
+int64_t DistributedSampler::epoch() const {
+  return shared_->training_epoch;
+}
+
+void DistributedSampler::reset(std::optional<size_t> new_size) {
+  if (new_size && *new_size != shared_->size) {
+    shared_->size = *new_size;
+    shared_->is_dealt = false;
+    shared_->begin(0);
+  }
+  shared_->warn_of_same_order();
+  shared_->is_epoch_told = false;
+  const bool is_fresh = shared_->given == 0 && !shared_->is_exhausted;
+  shared_->begin(is_fresh ? shared_->base : 0);
+}
+
+std::optional<std::vector<size_t>> DistributedSampler::next(size_t batch_size) {
+  shared_->deal_share();
+  const std::vector<size_t>& share = shared_->share;
+  const size_t count = std::min(batch_size, share.size() - shared_->given);
+  if (count == 0) {
+    shared_->is_exhausted = true;
+    return std::nullopt;
+  }
+  const auto first = share.begin() + static_cast<std::ptrdiff_t>(shared_->given);
+  shared_->given += count;
+  return std::vector<size_t>(first, first + static_cast<std::ptrdiff_t>(count));
+}
+
+size_t DistributedSampler::size() const {
+  Deal whole = shared_->deal();
+  whole.length = shared_->size;
+  return whole.share();
+}
+
+size_t DistributedSampler::remaining() const {
+  return shared_->deal().share() - shared_->given;
+}
+
+std::vector<size_t> DistributedSampler::indices() const {
+  shared_->deal_share();
+  return shared_->share;
+}
+
+std::vector<bool> DistributedSampler::is_padding() const {
+  const Deal cards = shared_->deal();
+  std::vector<bool> padding(cards.share());
+  for (size_t i = 0; i < padding.size(); ++i) padding[i] = cards.is_padding(i);
+  return padding;
+}
+
+void DistributedSampler::mark_consumed(size_t samples_of_this_rank) {
+  if (shared_->marked + samples_of_this_rank > shared_->given) {
+    throw std::invalid_argument(
+        "mark_consumed(" + std::to_string(samples_of_this_rank) + ") after " +
+        std::to_string(shared_->marked) + " samples, but the sampler gave only " +
+        std::to_string(shared_->given) +
+        " in this pass: it counts samples of this rank, each once, not batches");
+  }
+  shared_->marked += samples_of_this_rank;
+  shared_->has_marks = true;
+}
+
+SamplerState DistributedSampler::state() const {
+  const size_t rounds = shared_->has_marks ? shared_->marked : shared_->given;
+  return {.seed = shared_->seed,
+          .training_epoch = shared_->training_epoch,
+          .consumed = static_cast<int64_t>(shared_->base + shared_->deal().used(rounds)),
+          .size = static_cast<int64_t>(shared_->size),
+          .shuffle = shared_->shuffle};
+}
+
+void DistributedSampler::load_state(const SamplerState& state) {
+  if (state.size != static_cast<int64_t>(shared_->size)) {
+    throw std::invalid_argument("the sampler's state is of a data set of " +
+                                std::to_string(state.size) + " samples, this one has " +
+                                std::to_string(shared_->size));
+  }
+  if (state.consumed < 0 || state.consumed > state.size) {
+    throw std::invalid_argument("the sampler's state says that " + std::to_string(state.consumed) +
+                                " of " + std::to_string(state.size) + " samples were consumed");
+  }
+  if (state.shuffle != shared_->shuffle) {
+    throw std::invalid_argument(std::string("the sampler's state is of ") +
+                                (state.shuffle ? "shuffled" : "unshuffled") +
+                                " data: construct this sampler with the same `shuffle`");
+  }
+  shared_->seed = state.seed;
+  shared_->training_epoch = state.training_epoch;
+  shared_->is_dealt = false;
+  shared_->begin(static_cast<size_t>(state.consumed));
+}
+
+void DistributedSampler::save(torch::serialize::OutputArchive& archive) const {
+  const SamplerState now = state();
+  archive.write("cpprun_sampler",
+                torch::tensor({static_cast<int64_t>(now.seed), now.training_epoch, now.consumed,
+                               now.size, static_cast<int64_t>(now.shuffle)},
+                              torch::kLong),
+                /*is_buffer=*/true);
+}
+
+void DistributedSampler::load(torch::serialize::InputArchive& archive) {
+  at::Tensor saved = torch::empty({0}, torch::kLong);
+  archive.read("cpprun_sampler", saved, /*is_buffer=*/true);
+  if (saved.numel() != 5 || saved.scalar_type() != torch::kLong) {
+    throw std::invalid_argument("the archive holds no state of a DistributedSampler");
+  }
+  const int64_t* const numbers = saved.const_data_ptr<int64_t>();
+  load_state({.seed = static_cast<uint64_t>(numbers[0]),
+              .training_epoch = numbers[1],
+              .consumed = numbers[2],
+              .size = numbers[3],
+              .shuffle = numbers[4] != 0});
+}
+
+}  // namespace cpprun::data

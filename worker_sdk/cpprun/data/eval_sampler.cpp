@@ -1,0 +1,58 @@
+#include "cpprun/data/eval_sampler.hpp"
+
+#include <torch/serialize/archive.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "cpprun/data/replica.hpp"
+
+namespace cpprun::data {
+
+EvalSampler::EvalSampler(size_t size, EvalSamplerOptions options) : total_(size) {
+  const Replica replica = replica_of(options.num_replicas, options.rank);
+  replicas_ = replica.count;
+  rank_ = replica.rank;
+}
+
+void EvalSampler::reset(std::optional<size_t> new_size) {
+  total_ = new_size.value_or(total_);
+  position_ = 0;
+}
+
+std::optional<std::vector<size_t>> EvalSampler::next(size_t batch_size) {
+  const size_t count = std::min(batch_size, size() - position_);
+  if (count == 0) return std::nullopt;
+  std::vector<size_t> batch(count);
+  for (size_t& index : batch) index = rank_ + replicas_ * position_++;
+  return batch;
+}
+
+size_t EvalSampler::size() const {
+  return total_ > rank_ ? (total_ - rank_ - 1) / replicas_ + 1 : 0;
+}
+
+std::vector<size_t> EvalSampler::indices() const {
+  std::vector<size_t> all(size());
+  for (size_t i = 0; i < all.size(); ++i) all[i] = rank_ + replicas_ * i;
+  return all;
+}
+
+void EvalSampler::save(torch::serialize::OutputArchive& archive) const {
+  archive.write("cpprun_eval_position", torch::tensor(static_cast<int64_t>(position_)),
+                /*is_buffer=*/true);
+}
+
+void EvalSampler::load(torch::serialize::InputArchive& archive) {
+  at::Tensor position = torch::empty({}, torch::kLong);
+  archive.read("cpprun_eval_position", position, /*is_buffer=*/true);
+  const auto saved = position.item<int64_t>();
+  if (saved < 0 || static_cast<size_t>(saved) > size()) {
+    throw std::invalid_argument("the archive's position " + std::to_string(saved) +
+                                " is outside this rank's share of " + std::to_string(size()));
+  }
+  position_ = static_cast<size_t>(saved);
+}
+
+}  // namespace cpprun::data

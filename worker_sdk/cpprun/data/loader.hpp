@@ -1,0 +1,60 @@
+// make_data_loader: torch's data loader with any sampler that fits data::Sampler.
+//
+//   auto sampler = std::make_shared<OwnSampler>(...);     // next, size, set_epoch, state
+//   auto loader = data::make_data_loader(dataset.map(Stack<>()), sampler, 64);
+//
+// torch's own function wants a class derived from its Sampler<> and keeps a copy of it; here the
+// loader and the training loop hold the same object. LibTorch starts no worker threads unless
+// DataLoaderOptions asks for them. One thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <torch/data/dataloader.h>
+#include <torch/data/samplers/base.h>
+
+#include "cpprun/data/sampler.hpp"
+
+namespace cpprun::data {
+
+// Any data::Sampler as a torch sampler. Copies refer to one sampler.
+template <Sampler S>
+class SamplerAdapter : public torch::data::samplers::Sampler<> {
+ public:
+  explicit SamplerAdapter(std::shared_ptr<S> sampler) : sampler_(std::move(sampler)) {}
+
+  // A pass begins: calls the sampler's own reset(), where it has one.
+  void reset(std::optional<size_t> = std::nullopt) override {
+    if constexpr (requires(S & s) { s.reset(); }) sampler_->reset();
+  }
+  // Loaders know no empty batches: one ends the pass.
+  std::optional<std::vector<size_t>> next(size_t batch_size) override {
+    auto batch = sampler_->next(batch_size);
+    return batch && !batch->empty() ? std::move(batch) : std::nullopt;
+  }
+  size_t size() const { return sampler_->size(); }
+
+  // Call the sampler's own, where it has them; its state() is for snapshots.
+  void save(torch::serialize::OutputArchive& archive) const override {
+    if constexpr (requires(const S& s) { s.save(archive); }) sampler_->save(archive);
+  }
+  void load(torch::serialize::InputArchive& archive) override {
+    if constexpr (requires(S & s) { s.load(archive); }) sampler_->load(archive);
+  }
+
+ private:
+  std::shared_ptr<S> sampler_;
+};
+
+// Returns std::unique_ptr of a torch data loader over `dataset`, in the order of `*sampler`.
+template <class Dataset, Sampler S>
+auto make_data_loader(Dataset dataset, std::shared_ptr<S> sampler,
+                      torch::data::DataLoaderOptions options) {
+  return torch::data::make_data_loader(std::move(dataset), SamplerAdapter<S>(std::move(sampler)),
+                                       std::move(options));
+}
+
+}  // namespace cpprun::data
