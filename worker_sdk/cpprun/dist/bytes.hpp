@@ -1,0 +1,80 @@
+// Bytes written and read piece by piece; the reader trusts nothing.
+//
+// Numbers are little-endian. The reader checks every length against what is left before it uses
+// it, and throws DistMismatchError ("ends after ..."): the bytes come from other processes.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "cpprun/dist/errors.hpp"
+
+namespace cpprun::dist {
+
+static_assert(std::endian::native == std::endian::little, "numbers travel as they lie in memory");
+
+class ByteWriter {
+ public:
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  void number(T value) { raw(&value, sizeof value); }
+  void raw(const void* data, size_t size) {
+    if (size > 0) bytes_.append(static_cast<const char*>(data), size);
+  }
+  // With its length before it.
+  void text(std::string_view text) {
+    number<uint64_t>(text.size());
+    bytes_ += text;
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+class ByteReader {
+ public:
+  explicit ByteReader(std::string_view bytes) : rest_(bytes), size_(bytes.size()) {}
+
+  template <class T>
+  requires std::is_arithmetic_v<T> T number() {
+    T value;
+    std::memcpy(&value, raw(sizeof value).data(), sizeof value);
+    return value;
+  }
+  // The next `size` bytes, which stay where they are.
+  std::string_view raw(uint64_t size) {
+    if (size > rest_.size()) short_by(size);
+    const auto piece = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return piece;
+  }
+  std::string_view text() { return raw(number<uint64_t>()); }
+  // A number of things that take at least `each` bytes.
+  uint64_t count(uint64_t each) {
+    const auto count = number<uint64_t>();
+    if (count > rest_.size() / each) bad("announces " + std::to_string(count) + " items");
+    return count;
+  }
+  void end() const {
+    if (!rest_.empty()) bad("does not end there");
+  }
+  [[noreturn]] void bad(const std::string& what) const {
+    throw DistMismatchError("malformed object: " + what + " at byte " +
+                            std::to_string(size_ - rest_.size()) + " of " + std::to_string(size_));
+  }
+
+ private:
+  [[noreturn]] void short_by(uint64_t size) const {
+    bad("wants " + std::to_string(size) + " bytes, " + std::to_string(rest_.size()) + " are left,");
+  }
+
+  std::string_view rest_;
+  size_t size_;
+};
+
+}  // namespace cpprun::dist

@@ -1,0 +1,71 @@
+// broadcast, all_reduce, reduce, barrier: one tensor, in place.
+#include "cpprun/dist/collectives.hpp"
+
+#include "cpprun/dist/call.hpp"
+#include "cpprun/dist/parcel.hpp"
+#include "cpprun/dist/reduction.hpp"
+
+namespace cpprun::dist {
+namespace {
+
+std::string fingerprint(const char* call, const char* op, const at::Tensor& tensor,
+                        const std::string& root = {}) {
+  return std::string(call) + ' ' + op + (*op == '\0' ? "" : " ") + describe(tensor) + root;
+}
+
+}  // namespace
+
+Work broadcast(at::Tensor tensor, int src, const CallOptions& options) {
+  const Call call("broadcast", options.group);
+  call.check(tensor, "tensor");
+  c10d::BroadcastOptions native;
+  native.rootRank = call.group_rank(src, "src");
+  native.timeout = call.timeout();
+  call.compare(fingerprint("broadcast", "", tensor, " src=" + std::to_string(src)));
+  Parcel parcel(Wire::Moved);
+  std::vector<at::Tensor> flat{parcel.arriving(tensor)};
+  return call.start(
+      options.async_op, [&] { return call.pg().broadcast(flat, native); }, parcel.finish());
+}
+
+Work all_reduce(at::Tensor tensor, ReduceOp op, const CallOptions& options) {
+  const Call call("all_reduce", options.group);
+  call.check(tensor, "tensor");
+  const Reduction reduction = reduction_for(call, op, tensor, options.premul_factor);
+  c10d::AllreduceOptions native;
+  native.reduceOp = reduction.native;
+  native.timeout = call.timeout();
+  call.compare(fingerprint("all_reduce", name(op), tensor));
+  Parcel parcel(Wire::Numbers);
+  std::vector<at::Tensor> flat{parcel.arriving(tensor)};
+  divide_afterwards(call, reduction, flat[0], parcel);
+  return call.start(
+      options.async_op, [&] { return call.pg().allreduce(flat, native); }, parcel.finish());
+}
+
+Work reduce(at::Tensor tensor, int dst, ReduceOp op, const CallOptions& options) {
+  const Call call("reduce", options.group);
+  call.check(tensor, "tensor");
+  const Reduction reduction = reduction_for(call, op, tensor, options.premul_factor);
+  c10d::ReduceOptions native;
+  native.reduceOp = reduction.native;
+  native.rootRank = call.group_rank(dst, "dst");
+  native.timeout = call.timeout();
+  call.compare(fingerprint("reduce", name(op), tensor, " dst=" + std::to_string(dst)));
+  Parcel parcel(Wire::Numbers);
+  std::vector<at::Tensor> flat{parcel.arriving(tensor)};
+  if (call.rank() == native.rootRank) divide_afterwards(call, reduction, flat[0], parcel);
+  return call.start(
+      options.async_op, [&] { return call.pg().reduce(flat, native); }, parcel.finish());
+}
+
+Work barrier(const CallOptions& options, std::vector<int> device_ids) {
+  const Call call("barrier", options.group);
+  c10d::BarrierOptions native;
+  native.device_ids.assign(device_ids.begin(), device_ids.end());
+  native.timeout = call.timeout();
+  call.compare("barrier");
+  return call.start(options.async_op, [&] { return call.pg().barrier(native); });
+}
+
+}  // namespace cpprun::dist

@@ -1,0 +1,127 @@
+// The ranks' fingerprints in the store, one key for each rank and call.
+#include "cpprun/dist/debug_checks.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cstdlib>
+#include <string_view>
+
+#include "cpprun/dist/collectives.hpp"
+#include "cpprun/dist/translate.hpp"
+
+namespace cpprun::dist {
+namespace {
+
+bool asked_for() {
+  const char* value = std::getenv("TORCH_DISTRIBUTED_DEBUG");
+  if (value == nullptr) return false;
+  std::string text(value);
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return text == "DETAIL";
+}
+
+std::atomic<bool>& checks() {
+  static std::atomic<bool> on{asked_for()};
+  return on;
+}
+
+std::vector<uint8_t> bytes(std::string_view text) {
+  return {text.begin(), text.end()};
+}
+
+c10::intrusive_ptr<c10d::Store> store_of(const Call& call) {
+  const std::lock_guard lock(call.group()->mutex);
+  if (call.group()->store) return call.group()->store;
+  throw DistStateError(call.where() + ": the group has no store any more");
+}
+
+std::string key_of(const std::string& prefix, size_t rank) {
+  return prefix + std::to_string(rank);
+}
+
+// What all ranks brought, in the order of ranks. All keys are there.
+std::vector<std::string> brought(const Call& call, const std::string& prefix) {
+  const auto store = store_of(call);
+  return translated(call.where(), [&] {
+    std::vector<std::string> texts;
+    for (size_t rank = 0; rank < call.group()->ranks.size(); ++rank) {
+      const auto value = store->get(key_of(prefix, rank));
+      texts.emplace_back(value.begin(), value.end());
+    }
+    return texts;
+  });
+}
+
+[[noreturn]] void differ(const Call& call, uint64_t sequence, const std::string& first,
+                         size_t other, const std::string& text) {
+  const auto& ranks = call.group()->ranks;
+  throw DistMismatchError("ranks disagree in call " + std::to_string(sequence) + " of group " +
+                          call.group()->name + ": rank " + std::to_string(ranks[0]) + ": " + first +
+                          "; rank " + std::to_string(ranks[other]) + ": " + text);
+}
+
+}  // namespace
+
+void set_debug_checks(bool on) {
+  checks() = on;
+}
+bool debug_checks() {
+  return checks();
+}
+
+std::string listed(const std::vector<int>& ranks) {
+  std::string text;
+  for (const int rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return text;
+}
+
+std::vector<int> missing_ranks(const Call& call, const std::string& prefix,
+                               std::chrono::milliseconds timeout) {
+  const auto store = store_of(call);
+  std::vector<std::string> keys;
+  for (size_t rank = 0; rank < call.group()->ranks.size(); ++rank) {
+    keys.push_back(key_of(prefix, rank));
+  }
+  std::vector<int> missing;
+  try {
+    translated(call.where(), [&] { store->wait(keys, timeout); });
+  } catch (const DistTimeoutError&) {
+    for (size_t rank = 0; rank < keys.size(); ++rank) {
+      if (!translated(call.where(), [&] { return store->check({keys[rank]}); })) {
+        missing.push_back(call.group()->ranks[rank]);
+      }
+    }
+  }
+  return missing;
+}
+
+void compare_across_ranks(const Call& call, const std::string& text) {
+  const uint64_t sequence = call.group()->traffic.next_comparison();
+  const auto prefix_of = [](uint64_t number) {
+    return "cpprun_compare/" + std::to_string(number) + "/";
+  };
+  const std::string prefix = prefix_of(sequence);
+  const auto own = static_cast<size_t>(call.rank());
+  const auto store = store_of(call);
+  translated(call.where(), [&] { store->set(key_of(prefix, own), bytes(text)); });
+  const auto missing = missing_ranks(call, prefix, call.timeout());
+  if (!missing.empty()) {
+    const std::string why = call.where() + ": missing rank(s): " + listed(missing) +
+                            " did not come within " + std::to_string(call.timeout().count()) +
+                            " ms to call " + std::to_string(sequence) + ", " + text;
+    call.group()->traffic.mark_broken(why);
+    throw DistTimeoutError(why);
+  }
+  const auto texts = brought(call, prefix);
+  // Everybody is here, so nobody reads the keys of the call before this one any more.
+  if (sequence > 0) {
+    translated(call.where(), [&] { store->deleteKey(key_of(prefix_of(sequence - 1), own)); });
+  }
+  for (size_t other = 1; other < texts.size(); ++other) {
+    if (texts[other] != texts[0]) differ(call, sequence, texts[0], other, texts[other]);
+  }
+}
+
+}  // namespace cpprun::dist

@@ -1,0 +1,251 @@
+// Objects to bytes and back, for objects.hpp and whoever keeps objects elsewhere.
+//
+//   std::string bytes = dist::serialize(std::map<std::string, double>{{"auc", 0.97}});
+//   auto scores = dist::deserialize<std::map<std::string, double>>(bytes);
+//
+// Knows what the concept Serializable says: numbers, bool, std::string, std::vector, std::array,
+// std::map, std::optional, std::pair, std::tuple, at::Tensor, JSON-like types (`dump()` and a
+// static `parse()`), and user types with `std::string to_bytes(const T&)` and
+// `void from_bytes(std::string_view, T&)` found by argument-dependent look-up. Any thread.
+// The bytes hold values only; the type is compared by its tag, see type_tag.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "cpprun/dist/bytes.hpp"
+#include "cpprun/dist/type_tag.hpp"
+
+namespace cpprun::dist {
+
+// How a type is named, written and read. Specialise it for types that the list above lacks; every
+// value must take at least one byte, so that a length can be checked against the bytes left.
+template <class T>
+struct Codec;
+
+template <class T>
+concept Serializable = requires(const T& value, ByteWriter& to, ByteReader& from) {
+  { Codec<T>::tag() } -> std::convertible_to<std::string>;
+  Codec<T>::write(to, value);
+  { Codec<T>::read(from) } -> std::same_as<T>;
+};
+
+// User types: `to_bytes` and `from_bytes` beside the class.
+template <class T>
+concept HasBytes = std::is_class_v<T> && std::default_initializable<T> &&
+    requires(const T& value, T& to) {
+  { to_bytes(value) } -> std::convertible_to<std::string>;
+  from_bytes(std::string_view{}, to);
+};
+
+// nlohmann::json and its like.
+template <class T>
+concept JsonLike =
+    std::is_class_v<T> && !HasBytes<T> && requires(const T& value, const std::string& text) {
+  { value.dump() } -> std::convertible_to<std::string>;
+  { T::parse(text) } -> std::convertible_to<T>;
+};
+
+// "i32", "list<str>", "map<str,f64>", "tensor", "json", "bytes<shop::Order>".
+template <Serializable T>
+std::string type_tag() {
+  return Codec<T>::tag();
+}
+
+template <Serializable T>
+std::string serialize(const T& value) {
+  ByteWriter to;
+  Codec<T>::write(to, value);
+  return to.take();
+}
+
+// DistMismatchError when `bytes` are not exactly one T.
+template <Serializable T>
+T deserialize(std::string_view bytes) {
+  ByteReader from(bytes);
+  T value = Codec<T>::read(from);
+  from.end();
+  return value;
+}
+
+template <class T>
+requires std::is_arithmetic_v<T>
+struct Codec<T> {
+  static std::string tag() { return detail::number_tag<T>(); }
+  static void write(ByteWriter& to, T value) { to.number(value); }
+  static T read(ByteReader& from) { return from.number<T>(); }
+};
+
+template <>
+struct Codec<bool> {
+  static std::string tag() { return "bool"; }
+  static void write(ByteWriter& to, bool value) { to.number<uint8_t>(value ? 1 : 0); }
+  static bool read(ByteReader& from) {
+    const auto value = from.number<uint8_t>();
+    if (value > 1) from.bad("a bool is " + std::to_string(value));
+    return value == 1;
+  }
+};
+
+template <>
+struct Codec<std::string> {
+  static std::string tag() { return "str"; }
+  static void write(ByteWriter& to, const std::string& value) { to.text(value); }
+  static std::string read(ByteReader& from) { return std::string(from.text()); }
+};
+
+// Sizes, dtype and bytes; strides are not kept. A tensor of a GPU arrives on the reader's own
+// (`dist::local_device()`), others on the CPU. Sparse and quantised ones are DistUnsupportedError.
+template <>
+struct Codec<at::Tensor> {
+  static std::string tag() { return "tensor"; }
+  static void write(ByteWriter& to, const at::Tensor& value);
+  static at::Tensor read(ByteReader& from);
+};
+
+template <Serializable T>
+struct Codec<std::vector<T>> {
+  static constexpr bool kIsPlain = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
+
+  static std::string tag() { return "list<" + Codec<T>::tag() + ">"; }
+  static void write(ByteWriter& to, const std::vector<T>& value) {
+    to.number<uint64_t>(value.size());
+    if constexpr (kIsPlain) {
+      to.raw(value.data(), value.size() * sizeof(T));
+    } else {
+      for (const T& item : value) Codec<T>::write(to, item);
+    }
+  }
+  static std::vector<T> read(ByteReader& from) {
+    std::vector<T> value;
+    const auto count = from.count(kIsPlain ? sizeof(T) : 1);
+    if constexpr (kIsPlain) {
+      value.resize(count);
+      const auto bytes = from.raw(count * sizeof(T));
+      if (count > 0) std::memcpy(value.data(), bytes.data(), bytes.size());
+    } else {
+      for (uint64_t i = 0; i < count; ++i) value.push_back(Codec<T>::read(from));
+    }
+    return value;
+  }
+};
+
+template <Serializable T, size_t N>
+requires(N > 0 && std::default_initializable<T>) struct Codec<std::array<T, N>> {
+  static std::string tag() { return "array<" + Codec<T>::tag() + "," + std::to_string(N) + ">"; }
+  static void write(ByteWriter& to, const std::array<T, N>& value) {
+    for (const T& item : value) Codec<T>::write(to, item);
+  }
+  static std::array<T, N> read(ByteReader& from) {
+    std::array<T, N> value{};
+    for (T& item : value) item = Codec<T>::read(from);
+    return value;
+  }
+};
+
+template <Serializable K, Serializable V>
+struct Codec<std::map<K, V>> {
+  static std::string tag() { return "map<" + Codec<K>::tag() + "," + Codec<V>::tag() + ">"; }
+  static void write(ByteWriter& to, const std::map<K, V>& value) {
+    to.number<uint64_t>(value.size());
+    for (const auto& [key, item] : value) {
+      Codec<K>::write(to, key);
+      Codec<V>::write(to, item);
+    }
+  }
+  static std::map<K, V> read(ByteReader& from) {
+    std::map<K, V> value;
+    for (auto left = from.count(2); left > 0; --left) {
+      K key = Codec<K>::read(from);
+      if (!value.emplace(std::move(key), Codec<V>::read(from)).second) from.bad("a key is twice");
+    }
+    return value;
+  }
+};
+
+template <Serializable T>
+struct Codec<std::optional<T>> {
+  static std::string tag() { return "optional<" + Codec<T>::tag() + ">"; }
+  static void write(ByteWriter& to, const std::optional<T>& value) {
+    Codec<bool>::write(to, value.has_value());
+    if (value) Codec<T>::write(to, *value);
+  }
+  static std::optional<T> read(ByteReader& from) {
+    if (!Codec<bool>::read(from)) return {};
+    return Codec<T>::read(from);
+  }
+};
+
+template <Serializable A, Serializable B>
+struct Codec<std::pair<A, B>> {
+  static std::string tag() { return "pair<" + Codec<A>::tag() + "," + Codec<B>::tag() + ">"; }
+  static void write(ByteWriter& to, const std::pair<A, B>& value) {
+    Codec<A>::write(to, value.first);
+    Codec<B>::write(to, value.second);
+  }
+  static std::pair<A, B> read(ByteReader& from) {
+    A first = Codec<A>::read(from);
+    return {std::move(first), Codec<B>::read(from)};
+  }
+};
+
+template <Serializable T, Serializable... More>
+struct Codec<std::tuple<T, More...>> {
+  static std::string tag() {
+    return "tuple<" + (Codec<T>::tag() + ... + ("," + Codec<More>::tag())) + ">";
+  }
+  static void write(ByteWriter& to, const std::tuple<T, More...>& value) {
+    std::apply(
+        [&to](const T& item, const More&... more) {
+          Codec<T>::write(to, item);
+          (Codec<More>::write(to, more), ...);
+        },
+        value);
+  }
+  static std::tuple<T, More...> read(ByteReader& from) {
+    // Braces keep the order from left to right.
+    return std::tuple<T, More...>{Codec<T>::read(from), Codec<More>::read(from)...};
+  }
+};
+
+template <JsonLike T>
+struct Codec<T> {
+  static std::string tag() { return "json"; }
+  static void write(ByteWriter& to, const T& value) { to.text(value.dump()); }
+  static T read(ByteReader& from) {
+    const std::string text(from.text());
+    try {
+      return T::parse(text);
+    } catch (const std::exception& error) {
+      from.bad(std::string("JSON that does not parse: ") + error.what() + ",");
+    }
+  }
+};
+
+template <HasBytes T>
+struct Codec<T> {
+  static std::string tag() { return "bytes<" + std::string(detail::class_name<T>()) + ">"; }
+  static void write(ByteWriter& to, const T& value) { to.text(to_bytes(value)); }
+  static T read(ByteReader& from) {
+    T value{};
+    const auto bytes = from.text();
+    try {
+      from_bytes(bytes, value);
+    } catch (const std::exception& error) {
+      from.bad("from_bytes of " + std::string(detail::class_name<T>()) + " says: " + error.what() +
+               ",");
+    }
+    return value;
+  }
+};
+
+}  // namespace cpprun::dist

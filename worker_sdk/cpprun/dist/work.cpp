@@ -1,0 +1,137 @@
+// Work over c10d's, which differ between backends in what may be asked, how often and by whom.
+#include "cpprun/dist/work.hpp"
+
+#include <algorithm>
+
+#include "cpprun/dist/translate.hpp"
+#include "cpprun/dist/work_state.hpp"
+
+namespace cpprun::dist {
+namespace {
+
+constexpr std::chrono::microseconds kFirstLook{50};
+constexpr std::chrono::microseconds kLongestLook{2'000};
+
+std::string text_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "unknown error";
+  }
+}
+
+}  // namespace
+
+Work::State::State(Kind kind, std::string where, std::shared_ptr<ProcessGroup::State> group,
+                   c10::intrusive_ptr<c10d::Work> native, std::function<void()> finish)
+    : kind_(kind),
+      where_(std::move(where)),
+      group_(std::move(group)),
+      native_(std::move(native)),
+      finish_(std::move(finish)) {}
+
+Work::State::~State() {
+  if (watcher_.joinable()) {
+    if (!has_ended()) watched_->abort();
+    watcher_.join();
+  }
+  if (native_ && kind_ != Kind::Polled) group_->traffic.keep(std::move(native_));
+}
+
+bool Work::State::has_ended() const {
+  const std::lock_guard lock(mutex_);
+  return has_ended_;
+}
+
+void Work::State::end_with(std::exception_ptr error) {
+  if (error) group_->traffic.mark_broken(text_of(error));
+  const std::lock_guard lock(mutex_);
+  error_ = std::move(error);
+  has_ended_ = true;
+  ended_now_.notify_all();
+}
+
+// With `waiting_` held. Blocks until the backend is done, then does what is left to do.
+void Work::State::settle() {
+  std::exception_ptr error;
+  try {
+    // False: aborted, by the destructor, which keeps the native work.
+    if (native_ && !native_->wait()) return;
+    if (native_ && kind_ == Kind::FromAnybody) source_rank_ = native_->sourceRank();
+    if (finish_) finish_();
+  } catch (...) {
+    error = translate(std::current_exception(), where_);
+  }
+  native_.reset();
+  finish_ = nullptr;
+  end_with(error);
+}
+
+void Work::State::wait() {
+  if (!has_ended()) {
+    const std::lock_guard turn(waiting_);
+    if (!has_ended()) settle();
+  }
+  const std::lock_guard lock(mutex_);
+  if (error_) std::rethrow_exception(error_);
+}
+
+void Work::State::start_watcher() {
+  const std::unique_lock turn(waiting_, std::try_to_lock);
+  if (!turn || watcher_.joinable() || has_ended()) return;
+  watched_ = native_;
+  watcher_ = std::thread([this] {
+    const std::lock_guard inner(waiting_);
+    if (!has_ended()) settle();
+  });
+}
+
+bool Work::State::is_completed() {
+  if (has_ended()) return true;
+  if (kind_ != Kind::Polled) {
+    start_watcher();
+  } else if (const std::unique_lock turn(waiting_, std::try_to_lock); turn && !has_ended()) {
+    if (!native_ || native_->isCompleted()) settle();
+  }
+  return has_ended();
+}
+
+bool Work::State::wait_for(std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  auto look = kFirstLook;
+  while (!is_completed()) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= deadline) return false;
+    std::unique_lock lock(mutex_);
+    ended_now_.wait_until(lock, std::min(deadline, now + look), [this] { return has_ended_; });
+    look = std::min(look * 2, kLongestLook);
+  }
+  wait();
+  return true;
+}
+
+std::exception_ptr Work::State::exception() {
+  if (!is_completed()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+void Work::wait() {
+  if (state_) state_->wait();
+}
+
+bool Work::wait_for(std::chrono::milliseconds timeout) {
+  return !state_ || state_->wait_for(timeout);
+}
+
+bool Work::is_completed() const {
+  return !state_ || state_->is_completed();
+}
+
+std::exception_ptr Work::exception() const {
+  return state_ ? state_->exception() : nullptr;
+}
+
+}  // namespace cpprun::dist
