@@ -171,6 +171,16 @@ def test_a_report_that_hangs_is_given_up(tmp_path):
     os.close(theirs)
 
 
+def test_malloc_keeps_big_blocks(tmp_path):
+    def faults(**env):
+        return int(alone('fill_buffers', tmp_path, env)[0].stdout)
+
+    assert faults() < 20_000  # the pages of one step, once
+    assert faults(CPPRUN_MALLOC='default') > 100_000
+    assert faults(MALLOC_TOP_PAD_='131072') > 100_000
+    assert faults(GLIBC_TUNABLES='glibc.malloc.arena_max=2') > 100_000
+
+
 def test_sigterm_is_a_request_to_stop(jobs):
     running = jobs.cpprun('--nproc-per-node=2', '--no-python', WORKER, 'serve')
     poll(lambda: running.out.count('serving') == 2, what=lambda: running.output)

@@ -7,7 +7,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -98,7 +101,8 @@ void crash_in_a_child() {
   }
 }
 
-// Rank 0 tells of a lost peer and waits to be stopped; only then rank 1 fails by itself.
+// Rank 0 tells of a lost peer and waits to be stopped. Rank 1 fails by itself in the second after
+// that, since reports have stamps of whole seconds.
 void lose_a_peer() {
   const std::string mark = std::string(::getenv("MARKS")) + "/reported";
   if (worker::environment()->rank == 0) {
@@ -107,7 +111,25 @@ void lose_a_peer() {
     ::pause();
   }
   while (::access(mark.c_str(), F_OK) != 0) ::poll(nullptr, 0, 5);
+  const time_t reported = ::time(nullptr);
+  while (::time(nullptr) == reported) ::poll(nullptr, 0, 5);
   throw OwnError("the cause of it all");
+}
+
+// What training steps do to malloc: big buffers, filled, and freed together. Prints the page
+// faults.
+void fill_buffers() {
+  constexpr size_t kBytes = 16 << 20;
+  rusage before{}, after{};
+  ::getrusage(RUSAGE_SELF, &before);
+  for (int step = 0; step < 10; ++step) {
+    void* buffers[4];
+    for (void*& buffer : buffers) buffer = ::memset(::malloc(kBytes), step, kBytes);
+    asm volatile("" ::"r"(buffers) : "memory");
+    for (void* buffer : buffers) ::free(buffer);
+  }
+  ::getrusage(RUSAGE_SELF, &after);
+  ::printf("%ld\n", after.ru_minflt - before.ru_minflt);
 }
 
 // Every training epoch has two steps. Prints what it has reached.
@@ -160,6 +182,7 @@ const std::map<std::string, std::function<void()>> kEnds{
        throw OwnError("last words");
      }},
     {"lose_a_peer", lose_a_peer},
+    {"fill_buffers", fill_buffers},
     {"train", train},
     {"serve", serve_until_stopped},
     {"sleep", sleep_until_killed},
