@@ -49,6 +49,7 @@ bool retire(const world::Group& state, milliseconds limit, bool aborts) {
     state->store = nullptr;
   }
   if (!group) return true;
+  state->traffic.drop_kept();
   auto ended = std::make_shared<std::promise<void>>();
   auto future = ended->get_future();
   std::thread([group = std::move(group), leave = std::move(state->leave), aborts, ended]() mutable {
