@@ -41,7 +41,8 @@ void Membership::request_stop(StopCause cause, const std::string& why, Effects& 
 
 // Follows up whatever an event has made possible.
 void Membership::settle(Instant now, Effects& effects) {
-  if (phase_ == Phase::Stopping && pending_.empty()) {
+  const bool is_over = phase_ == Phase::Stopping && pending_.empty();
+  if (is_over) {
     phase_ = Phase::Gathering;
     say_waiting_at_ = now + options_.say_waiting;
     if (failing_) {
@@ -50,6 +51,9 @@ void Membership::settle(Instant now, Effects& effects) {
     }
   }
   if (phase_ == Phase::Gathering) try_form(now, effects);
+  if (is_over && phase_ == Phase::Gathering) {  // those who were in it learn why they wait
+    for (Incarnation waiting : ready_) say_wait(nodes_.at(waiting), false, effects);
+  }
   if (phase_ == Phase::Deciding && pending_.empty()) {
     phase_ = Phase::Ended;
     for (const auto& [incarnation, node] : nodes_) send(node, control::Bye{}, effects);
