@@ -66,9 +66,9 @@ TEST_F(Membership, R4_WhatComesAfterALeaveChangesNothing) {
 TEST_F(Membership, R4_WhoIsLeftLearnsWhyItWaits) {
   nodes(2, 2);
   a_and_b_run();
-  player("a").heard.clear();
   dies("b");
   says_stopped("a");
+  forget("a");
   passes(limits::kDeathGrace);
   ASSERT_NE(heard<control::Wait>("a"), nullptr);
   EXPECT_EQ(heard<control::Wait>("a")->why, "1 of at least 2 nodes are here");
