@@ -1,82 +1,202 @@
-// The small part of the Itanium name mangling that most function names need. The library's own
-// demangler allocates memory, which a signal handler must not.
+// The part of the Itanium name mangling that names of functions need; types are skipped. The
+// library's own demangler allocates memory, which a signal handler must not.
 #include "cpprun/worker/internal/elf_symbols.hpp"
 #include "cpprun/worker/internal/fixed_text.hpp"
 
 namespace cpprun::worker {
 namespace {
 
+constexpr std::string_view kOpens = "NIJXFZ";    // each has its E
+constexpr std::string_view kPairs = "tabsiodn";  // after S or D: one thing of two letters
+constexpr int kDepthMax = 8;                     // functions inside of functions
+constexpr int kSkipDepthMax = 32;                // lambdas and values inside of each other
+
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-class NameReader {
+// What is left of a mangled name. Every function says false where it finds something else than it
+// wants.
+class Cursor {
  public:
-  NameReader(std::string_view mangled, std::span<char> memory)
-      : rest_(mangled), out_(memory.data(), memory.size()) {}
+  explicit Cursor(std::string_view text) : rest_(text) {}
 
-  // False: something in it is beyond us.
-  bool read() {
-    if (!take("_Z")) return false;
-    if (take("N")) return nested();
-    take("L");  // internal linkage
-    if (take("St")) put("std");
-    return word();
-  }
-  std::string_view name() const { return out_.view(); }
-
- private:
+  bool is_done() const { return rest_.empty(); }
+  char peek() const { return rest_.empty() ? '\0' : rest_[0]; }
   bool take(std::string_view prefix) {
     if (!rest_.starts_with(prefix)) return false;
     rest_.remove_prefix(prefix.size());
     return true;
   }
+  void skip() {
+    if (!rest_.empty()) rest_.remove_prefix(1);
+  }
+  void skip_digits() {
+    while (is_digit(peek())) skip();
+  }
 
+  // <length><characters>
+  bool word(std::string_view& into) {
+    size_t size = 0;
+    if (!is_digit(peek())) return false;
+    for (; is_digit(peek()); skip()) {
+      size = size * 10 + static_cast<size_t>(peek() - '0');
+      if (size > rest_.size()) return false;
+    }
+    if (size > rest_.size()) return false;
+    into = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return true;
+  }
+
+  // Types, values and names up to the E that closes what is open.
+  bool skip_to_end() {
+    for (int depth = 1; depth > 0;) {
+      if (is_done() || !skip_one(depth)) return false;
+    }
+    return true;
+  }
+
+  // S_, S1A_ (something named before), T_, T0_ (a template's parameter).
+  bool skip_reference() {
+    skip();
+    while (is_digit(peek()) || (peek() >= 'A' && peek() <= 'Z')) skip();
+    return take("_");
+  }
+
+ private:
+  bool skip_one(int& depth) {
+    std::string_view ignored;
+    if (is_digit(peek())) return word(ignored);
+    if (take("E")) return --depth, true;
+    if (take("L_Z")) return ++depth, true;
+    if (take("L")) return is_digit(peek()) || deeper(&Cursor::skip_value);
+    if (peek() == 'S' || peek() == 'T') return skip_substitution();
+    if (take("Ul")) return deeper(&Cursor::skip_to_end) && skip_number();
+    if (take("Ut") || take("A") || take("Dv")) return skip_number();
+    if (take("DT") || take("Dt")) return ++depth, true;
+    if (take("_")) return skip_digits(), true;  // which of several of one name
+    if (kOpens.find(peek()) != std::string_view::npos) ++depth;
+    skip();
+    return true;
+  }
+
+  // A handler's stack is small.
+  bool deeper(bool (Cursor::*skips)()) {
+    if (depth_ == kSkipDepthMax) return false;
+    ++depth_;
+    const bool is_good = (this->*skips)();
+    --depth_;
+    return is_good;
+  }
+
+  bool skip_number() {
+    skip_digits();
+    return take("_");
+  }
+
+  bool skip_substitution() {
+    if (rest_.size() > 1 && peek() == 'S' && kPairs.find(rest_[1]) != std::string_view::npos) {
+      rest_.remove_prefix(2);
+      return true;
+    }
+    return skip_reference();
+  }
+
+  // <type><number>E, after an L.
+  bool skip_value() {
+    int depth = 0;
+    do {
+      if (is_done() || !skip_one(depth)) return false;
+    } while (depth > 0);
+    take("n");
+    skip_digits();
+    return take("E");
+  }
+
+  std::string_view rest_;
+  int depth_ = 0;
+};
+
+class NameReader {
+ public:
+  NameReader(std::string_view mangled, std::span<char> memory)
+      : in_(mangled), out_(memory.data(), memory.size()) {}
+
+  // False: something in it is beyond us.
+  bool read() { return in_.take("_Z") && name(kDepthMax); }
+  std::string_view text() const { return out_.view(); }
+
+ private:
   void put(std::string_view part) {
     if (!out_.view().empty()) out_.put("::");
     out_.put(part);
     last_ = part;
   }
 
-  // <length><characters>
-  bool word() {
-    size_t size = 0;
-    if (rest_.empty() || !is_digit(rest_[0])) return false;
-    while (!rest_.empty() && is_digit(rest_[0])) {
-      size = size * 10 + static_cast<size_t>(rest_[0] - '0');
-      if (size > rest_.size()) return false;
-      rest_.remove_prefix(1);
-    }
-    if (size > rest_.size()) return false;
-    const std::string_view text = rest_.substr(0, size);
-    put(text.starts_with("_GLOBAL__N") ? "(anonymous namespace)" : text);
-    rest_.remove_prefix(size);
-    return true;
+  bool name(int depth) {
+    if (in_.take("Z")) return depth > 0 && local(depth);
+    if (in_.take("N")) return nested();
+    in_.take("L");  // internal linkage
+    if (in_.take("St")) put("std");
+    return word() && arguments();
   }
 
-  bool special() {
-    if (take("St")) return put("std"), true;
-    for (const char* name : {"C1", "C2", "C3"}) {
-      if (take(name)) return put(last_), true;
-    }
-    for (const char* name : {"D0", "D1", "D2"}) {
-      if (take(name)) return out_.put("::~").put(last_), true;
-    }
-    if (take("cl")) return put("operator()"), true;
-    return false;
+  // Z <function> E <what is inside of it>
+  bool local(int depth) {
+    if (!name(depth - 1) || !in_.skip_to_end()) return false;
+    return lambda() || name(depth - 1);
   }
 
   bool nested() {
-    while (take("K") || take("V") || take("R") || take("O")) {
+    while (in_.take("K") || in_.take("V") || in_.take("R") || in_.take("O")) {
     }
-    while (!take("E")) {
-      take("L");
-      if (!special() && !word()) return false;
+    while (!in_.take("E")) {
+      in_.take("L");
+      if (!special() && !lambda() && !word()) return false;
+      if (!arguments()) return false;
     }
     return !out_.view().empty();
   }
 
-  std::string_view rest_;
+  bool word() {
+    std::string_view text;
+    if (!in_.word(text)) return false;
+    put(text.starts_with("_GLOBAL__N") ? "(anonymous namespace)" : text);
+    while (in_.take("B")) {  // a tag, such as cxx11
+      if (!in_.word(text)) return false;
+    }
+    return true;
+  }
+
+  // Of a template, if it is one.
+  bool arguments() {
+    if (!in_.take("I")) return true;
+    out_.put("<>");
+    return in_.skip_to_end();
+  }
+
+  bool lambda() {
+    if (!in_.take("Ul")) return false;
+    put("{lambda}");
+    if (!in_.skip_to_end()) return false;
+    in_.skip_digits();
+    return in_.take("_");
+  }
+
+  bool special() {
+    if (in_.take("St")) return put("std"), true;
+    for (const char* constructor : {"C1", "C2", "C3"}) {
+      if (in_.take(constructor)) return put(last_), true;
+    }
+    for (const char* destructor : {"D0", "D1", "D2"}) {
+      if (in_.take(destructor)) return out_.put("::~").put(last_), true;
+    }
+    if (in_.take("cl")) return put("operator()"), true;
+    return false;
+  }
+
+  Cursor in_;
   FixedText out_;
   std::string_view last_;
 };
@@ -85,7 +205,7 @@ class NameReader {
 
 std::string_view readable_name(std::string_view mangled, std::span<char> memory) noexcept {
   NameReader reader(mangled, memory);
-  return reader.read() ? reader.name() : mangled;
+  return reader.read() ? reader.text() : mangled;
 }
 
 }  // namespace cpprun::worker
