@@ -21,8 +21,8 @@ struct ElfPlace {
 ElfPlace elf_place(std::span<const std::byte> file, uint64_t offset) noexcept;
 
 // "trainer::step" of "_ZN7trainer4stepEi"; what is too intricate (operators) stays as it is.
-// Parameters are left out, and so is what stands in the <> of templates. Writes to `memory` and gives
-// the part that it used.
+// Parameters are left out, and so is what stands in the <> of templates. Writes to `memory` and
+// gives the part that it used.
 std::string_view readable_name(std::string_view mangled, std::span<char> memory) noexcept;
 
 }  // namespace cpprun::worker
