@@ -58,6 +58,7 @@ ARROWS = {
         'worker_sdk/cpprun/trainer',
     },
     'worker_sdk/cpprun/worker': {'common', 'rendezvous/protocol'},
+    'worker_sdk/cpprun/pickle': {'common'},
     'worker_sdk/cpprun/dist': {'worker_sdk/cpprun/worker', 'common'},
     'worker_sdk/cpprun/nccl': {'worker_sdk/cpprun/dist'},
     'worker_sdk/cpprun/nn': {'worker_sdk/cpprun/dist', 'worker_sdk/cpprun/worker'},
@@ -123,7 +124,11 @@ OUTSIDE = [
     (r'boost/(asio|beast)|cpprun_asio$', ASIO, 'Asio stays in server, client, daemon and process'),
     (r'boost/process', {'agent/process', 'agent/daemon'}, 'processes are the business of agent'),
     (r'spdlog|cpprun_spdlog$', {'common/log'}, 'the log library stays behind common/log'),
-    (r'CLI/|CLI11', {'launcher', 'launcher/options', 'launcher/ctl'}, "options are launcher's"),
+    (
+        r'CLI/|CLI11',
+        {'launcher', 'launcher/options', 'launcher/ctl', 'examples'},
+        "options are the programs' business",
+    ),
     (r'(torch|ATen|c10)/|(lib)?torch|cpprun_torch', TORCH, 'LibTorch is for the SDK and examples'),
 ]
 IMPURE_HEADERS = re.compile(

@@ -1,0 +1,18 @@
+// Arbitrary bytes as the pickle of a checkpoint. Nothing may crash, hang or grow; what is read must
+// be the same after it was written and read again.
+#include <cstdlib>
+
+#include "cpprun/pickle/reader.hpp"
+#include "cpprun/pickle/writer.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace cpprun::pickle;
+  const ReadLimits limits{.nodes = 100'000, .text_bytes = 1 << 20};
+  const auto value = read({reinterpret_cast<const char*>(data), size}, limits);
+  if (!value) return 0;
+  const std::string written = write(*value);
+  const auto again = read(written);
+  // Written once more, not compared as values: NaN is unlike itself.
+  if (!again || write(*again) != written) std::abort();
+  return 0;
+}

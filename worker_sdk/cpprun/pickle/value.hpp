@@ -1,0 +1,97 @@
+// Value: what a pickle of torch.save may hold, as a plain tree. No LibTorch: a tensor is only a
+// description of bytes that lie elsewhere.
+//
+// Dictionaries keep their order. Attributes that Python hangs on one (`_metadata` of a state_dict)
+// are left out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace cpprun::pickle {
+
+// T is one of the alternatives of a variant.
+template <class T, class Variant>
+inline constexpr bool kIsAlternative = false;
+template <class T, class... Ts>
+inline constexpr bool kIsAlternative<T, std::variant<Ts...>> = (std::is_same_v<T, Ts> || ...);
+
+class Value;
+using Values = std::vector<Value>;
+using Pairs = std::vector<std::pair<Value, Value>>;
+
+struct None {
+  bool operator==(const None&) const = default;
+};
+struct Bytes {
+  std::string bytes;
+  bool operator==(const Bytes&) const = default;
+};
+struct List {
+  Values items;
+  bool operator==(const List&) const;
+};
+struct Tuple {
+  Values items;
+  bool operator==(const Tuple&) const;
+};
+struct Dict {
+  Pairs pairs;
+  // The value of a text key, or null.
+  const Value* find(std::string_view key) const;
+  bool operator==(const Dict&) const;
+};
+// A dtype ("float32"), as torch.float32 in Python.
+struct Dtype {
+  std::string name;
+  bool operator==(const Dtype&) const = default;
+};
+struct Complex {
+  double real = 0, imaginary = 0;
+  bool operator==(const Complex&) const = default;
+};
+// A view of a storage: element i of it, along sizes and strides, from `offset` on (in elements).
+struct TensorRef {
+  std::string storage;  // name of the record that holds the bytes
+  std::string dtype;    // "float32", "bfloat16", "complex64", "bool" ...
+  int64_t storage_numel = 0;
+  int64_t offset = 0;
+  std::vector<int64_t> sizes, strides;
+  bool requires_grad = false;
+  bool operator==(const TensorRef&) const = default;
+};
+
+class Value {
+ public:
+  using Held = std::variant<None, bool, int64_t, double, std::string, Bytes, List, Tuple, Dict,
+                            Dtype, Complex, TensorRef>;
+
+  Value() = default;
+  template <class T, class = std::enable_if_t<kIsAlternative<T, Held>>>
+  Value(T held) : held_(std::in_place_type<T>, std::move(held)) {}  // NOLINT: it is its value
+  Value(const char* text) : held_(std::string(text)) {}             // NOLINT
+
+  template <class T>
+  const T* get_if() const {
+    return std::get_if<T>(&held_);
+  }
+  template <class T>
+  T* get_if() {
+    return std::get_if<T>(&held_);
+  }
+  const Held& held() const { return held_; }
+  bool operator==(const Value&) const;
+
+ private:
+  Held held_;
+};
+
+// "int", "dict" ...: for errors.
+const char* kind_name(const Value& value);
+
+}  // namespace cpprun::pickle
