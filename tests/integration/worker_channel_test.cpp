@@ -154,6 +154,15 @@ TEST_F(WorkerChannelTest, AStrangerIsHungUpOn) {
   EXPECT_TRUE(is_alive());
 }
 
+TEST_F(WorkerChannelTest, StrangersAreTurnedAwayABurstAtATime) {
+  is_strange_ = true;
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Descriptor> knocking;
+  for (int i = 0; i < 3 * limits::kChannelBurst + 1; ++i) knocking.push_back(raw());
+  for (const Descriptor& fd : knocking) EXPECT_TRUE(is_hung_up_on(fd));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 3 * limits::kChannelPause);
+}
+
 TEST_F(WorkerChannelTest, ReadinessCountsOncePerWorker) {
   AgentSocket one = AgentSocket::connect(name_);
   AgentSocket other = AgentSocket::connect(name_);
