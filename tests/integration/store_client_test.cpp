@@ -39,7 +39,7 @@ StoreClientOptions quick(std::string prefix = "") {
   return options;
 }
 
-class StoreClientTest : public testing::Test {
+class WorkerStoreClientTest : public testing::Test {
  protected:
   StoreClient client(StoreClientOptions options = {}) const {
     Result<StoreClient> made = StoreClient::connect(address(), std::move(options));
@@ -51,7 +51,7 @@ class StoreClientTest : public testing::Test {
   RunningServer server_;
 };
 
-TEST_F(StoreClientTest, PrefixesKeepClientsApart) {
+TEST_F(WorkerStoreClientTest, PrefixesKeepClientsApart) {
   StoreClient plain = client();
   StoreClient inner = client(quick("round/3"));
   ASSERT_TRUE(inner.set("k", "inner").ok());
@@ -61,7 +61,7 @@ TEST_F(StoreClientTest, PrefixesKeepClientsApart) {
   EXPECT_EQ(*plain.num_keys(), 1);
 }
 
-TEST_F(StoreClientTest, NoKeysAreNoQuestion) {
+TEST_F(WorkerStoreClientTest, NoKeysAreNoQuestion) {
   StoreClient one = client();
   EXPECT_TRUE(one.wait({}).ok());
   EXPECT_TRUE(*one.check({}));
@@ -69,7 +69,7 @@ TEST_F(StoreClientTest, NoKeysAreNoQuestion) {
   EXPECT_TRUE(one.multi_set({}).ok());
 }
 
-TEST_F(StoreClientTest, AMovedClientGoesOn) {
+TEST_F(WorkerStoreClientTest, AMovedClientGoesOn) {
   StoreClient first = client();
   ASSERT_TRUE(first.set("k", "v").ok());
   StoreClient second = std::move(first);
@@ -78,7 +78,7 @@ TEST_F(StoreClientTest, AMovedClientGoesOn) {
   EXPECT_EQ(*second.get("k"), "v");
 }
 
-TEST_F(StoreClientTest, ManyKeysInOneCall) {
+TEST_F(WorkerStoreClientTest, ManyKeysInOneCall) {
   StoreClient one = client();
   std::vector<std::pair<std::string, std::string>> pairs;
   std::vector<std::string> keys;
@@ -94,7 +94,7 @@ TEST_F(StoreClientTest, ManyKeysInOneCall) {
   EXPECT_EQ(one.wait(keys).error().kind, ErrorKind::BadValue);
 }
 
-TEST_F(StoreClientTest, ALongListIsCutInTheErrorOfAWait) {
+TEST_F(WorkerStoreClientTest, ALongListIsCutInTheErrorOfAWait) {
   StoreClient one = client();
   std::vector<std::string> keys;
   for (int i = 0; i < 20; ++i) keys.push_back("k" + std::to_string(i));
@@ -104,7 +104,7 @@ TEST_F(StoreClientTest, ALongListIsCutInTheErrorOfAWait) {
             "wait timeout after 0ms, keys: k0, k1, k2, k3, k4, k5, k6, k7 and 12 more");
 }
 
-TEST_F(StoreClientTest, ABarrierOfManyUsedAgainAndAgain) {
+TEST_F(WorkerStoreClientTest, ABarrierOfManyUsedAgainAndAgain) {
   constexpr int kClients = 6;
   constexpr int kTimes = 50;
   std::atomic<int> inside{0};
@@ -124,7 +124,7 @@ TEST_F(StoreClientTest, ABarrierOfManyUsedAgainAndAgain) {
   EXPECT_EQ(*client().num_keys(), 2);
 }
 
-TEST_F(StoreClientTest, BlockedPopsShareWhatIsPushed) {
+TEST_F(WorkerStoreClientTest, BlockedPopsShareWhatIsPushed) {
   constexpr int kClients = 4;
   constexpr int kItems = 25;
   std::vector<std::thread> threads;
@@ -142,7 +142,7 @@ TEST_F(StoreClientTest, BlockedPopsShareWhatIsPushed) {
   EXPECT_EQ(*pusher.queue_len("q"), 0);
 }
 
-TEST(StoreClientConnecting, SaysHowOftenItTriedAndWhatHappened) {
+TEST(WorkerStoreConnecting, SaysHowOftenItTriedAndWhatHappened) {
   uint16_t port = RunningServer().port();  // gone already
   Result<StoreClient> refused = StoreClient::connect("localhost:" + std::to_string(port), quick());
   ASSERT_FALSE(refused.ok());
@@ -151,14 +151,14 @@ TEST(StoreClientConnecting, SaysHowOftenItTriedAndWhatHappened) {
   EXPECT_NE(refused.error().text.find("(errno 111)"), std::string::npos) << refused.error().text;
 }
 
-TEST(StoreClientConnecting, TriesOnceWithoutTime) {
+TEST(WorkerStoreConnecting, TriesOnceWithoutTime) {
   HostileServer server({.greeting = ""});
   StoreClientOptions options = quick();
   options.connect_timeout = -1ms;
   EXPECT_FALSE(StoreClient::connect(server.address(), options).ok());
 }
 
-TEST(StoreClientConnecting, APortWithoutAStoreIsNone) {
+TEST(WorkerStoreConnecting, APortWithoutAStoreIsNone) {
   ServerHooks hooks;
   hooks.store_for_main_port = [] { return nullptr; };
   RunningServer server({}, std::move(hooks));
@@ -168,7 +168,7 @@ TEST(StoreClientConnecting, APortWithoutAStoreIsNone) {
   EXPECT_NE(refused.error().text.find("closed the connection"), std::string::npos);
 }
 
-TEST(StoreClientConnecting, WhoNeverGreetsIsGivenUp) {
+TEST(WorkerStoreConnecting, WhoNeverGreetsIsGivenUp) {
   for (const HostileScript& script :
        {HostileScript{.greeting = ""}, HostileScript{.greeting = "abc"},
         HostileScript{.greeting = "abc", .hangs_up = true},
@@ -183,7 +183,7 @@ TEST(StoreClientConnecting, WhoNeverGreetsIsGivenUp) {
 }
 
 // Every call ends within its time with an error, and after it the client says why it is closed.
-class HostileStore : public testing::Test {
+class WorkerStoreHostile : public testing::Test {
  protected:
   static StoreClient connect(const HostileServer& server) {
     Result<StoreClient> made = StoreClient::connect(server.address(), quick());
@@ -213,26 +213,26 @@ auto check_it = [](StoreClient& c) { return c.check({"k"}); };
 auto wait_for_it = [](StoreClient& c) { return c.wait({"k"}); };
 auto compare_it = [](StoreClient& c) { return c.compare_set("k", "a", "b"); };
 
-TEST_F(HostileStore, NeverAnswers) {
+TEST_F(WorkerStoreHostile, NeverAnswers) {
   expect_error({}, add_one, ErrorKind::Timeout);
   expect_error({}, get_it, ErrorKind::Timeout);
   expect_error({}, wait_for_it, ErrorKind::Timeout);
   expect_error({}, compare_it, ErrorKind::Timeout);
 }
 
-TEST_F(HostileStore, StopsInTheMiddleOfAnAnswer) {
+TEST_F(WorkerStoreHostile, StopsInTheMiddleOfAnAnswer) {
   expect_error({.answer = "abc"}, add_one, ErrorKind::Timeout);
   expect_error({.answer = number(100) + "abc"}, compare_it, ErrorKind::Timeout);
 }
 
-TEST_F(HostileStore, HangsUpInTheMiddleOfAnAnswer) {
+TEST_F(WorkerStoreHostile, HangsUpInTheMiddleOfAnAnswer) {
   expect_error({.hangs_up = true}, add_one, ErrorKind::Network);
   expect_error({.answer = "abc", .hangs_up = true}, add_one, ErrorKind::Network);
   expect_error({.answer = number(100) + "abc", .hangs_up = true}, compare_it, ErrorKind::Network);
   expect_error({.hangs_up = true}, wait_for_it, ErrorKind::Network);
 }
 
-TEST_F(HostileStore, AnswersNonsense) {
+TEST_F(WorkerStoreHostile, AnswersNonsense) {
   expect_error({.answer = "\x07"}, check_it, ErrorKind::Protocol);
   expect_error({.answer = "\x07"}, wait_for_it, ErrorKind::Protocol);
   expect_error({.answer = "\x01"}, wait_for_it, ErrorKind::Protocol);
@@ -243,14 +243,14 @@ TEST_F(HostileStore, AnswersNonsense) {
   expect_error({.answer = number(-1)}, queue, ErrorKind::Protocol);
 }
 
-TEST_F(HostileStore, SaysMoreThanItWasAsked) {
+TEST_F(WorkerStoreHostile, SaysMoreThanItWasAsked) {
   HostileServer server({.answer = number(1) + "and more"});
   StoreClient client = connect(server);
   EXPECT_EQ(*client.add("k", 1), 1);
   EXPECT_EQ(client.add("k", 1).error().kind, ErrorKind::Protocol);
 }
 
-TEST_F(HostileStore, AnAnnouncedLengthTakesNoMemory) {
+TEST_F(WorkerStoreHostile, AnAnnouncedLengthTakesNoMemory) {
   long before = most_resident_kib();
   expect_error({.answer = number((1 << 30)) + "abc", .hangs_up = true}, compare_it,
                ErrorKind::Network);
@@ -259,7 +259,7 @@ TEST_F(HostileStore, AnAnnouncedLengthTakesNoMemory) {
   expect_error({.answer = number(-1)}, compare_it, ErrorKind::Protocol);
 }
 
-TEST_F(HostileStore, FloodsWithoutAnEnd) {
+TEST_F(WorkerStoreHostile, FloodsWithoutAnEnd) {
   HostileServer server({.answer = std::string(4096, '\0'), .is_trickling = true});
   StoreClient client = connect(server);
   for (int i = 0; i < 3; ++i) {
@@ -268,7 +268,7 @@ TEST_F(HostileStore, FloodsWithoutAnEnd) {
   EXPECT_EQ(client.add("k", 1).error().kind, ErrorKind::Network);
 }
 
-TEST_F(HostileStore, RandomBytesNeverCrash) {
+TEST_F(WorkerStoreHostile, RandomBytesNeverCrash) {
   std::mt19937 random(7);
   for (int round = 0; round < 40; ++round) {
     std::string noise(random() % 64, '\0');

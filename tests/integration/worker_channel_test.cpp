@@ -268,7 +268,7 @@ TEST_F(WorkerChannelTest, HeartbeatsOfManyThreads) {
   EXPECT_EQ(end_worker().report, "thread");
 }
 
-TEST(AgentSocket, NobodyThere) {
+TEST(WorkerAgentSocket, NobodyThere) {
   EXPECT_EQ(AgentSocket::connect("").page(), nullptr);
   EXPECT_EQ(AgentSocket::connect("cpprun/no/such/agent").page(), nullptr);
   EXPECT_EQ(AgentSocket::connect(std::string(500, 'x')).page(), nullptr);
