@@ -12,8 +12,9 @@
 
 #include <memory>
 #include <string>
-#include <tuple>
 #include <type_traits>
+#include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include <torch/nn/module.h>
@@ -37,12 +38,21 @@ class DistributedDataParallel {
   explicit DistributedDataParallel(torch::nn::ModuleHolder<Module> holder, DdpOptions options = {})
       : DistributedDataParallel(holder.ptr(), std::move(options)) {}
 
-  // The module's own forward, with gradients made ready for backward. Returns what it returns.
+  // The module's own forward, with gradients made ready for backward. Returns what it returns, by
+  // value. With device_ids, tensors among the arguments are moved to that device.
   template <class... Args>
   auto forward(Args&&... args) {
     core_.before_forward();
-    auto output = module_->forward(std::forward<Args>(args)...);
-    core_.after_forward(output_tensors(output));
+    auto output = call(std::forward<Args>(args)...);
+    if constexpr (kIsOpaque<decltype(output)>) {
+      core_.after_opaque_forward(typeid(output).name());
+    } else if (core_.wants_outputs()) {
+      std::vector<at::Tensor*> tensors;
+      for_each_tensor(output, [&](at::Tensor& tensor) { tensors.push_back(&tensor); });
+      core_.after_forward(tensors);
+    } else {
+      core_.after_forward();
+    }
     return output;
   }
   template <class... Args>
@@ -58,9 +68,9 @@ class DistributedDataParallel {
   void eval() { module_->eval(); }
 
   // While it lives, backward adds up gradients without averaging. Forward must be inside as well.
-  [[nodiscard]] NoSyncGuard no_sync() { return core_.no_sync(); }
+  [[nodiscard]] NoSyncGuard no_sync() { return core_.no_sync_if(true); }
   [[nodiscard]] NoSyncGuard no_sync_if(bool on) { return core_.no_sync_if(on); }
-  // For uneven inputs: ranks that ran out early answer the others' collectives when it ends.
+  // For uneven inputs: ranks that ran out early answer the others' collectives at its finish().
   [[nodiscard]] JoinGuard join(JoinOptions options = {}) { return core_.join(options); }
   // Right with gradient views as well, where torch's Optimizer::zero_grad throws.
   void zero_grad(bool set_to_none = true) { core_.zero_grad(set_to_none); }
@@ -74,6 +84,30 @@ class DistributedDataParallel {
   DdpCore& core() { return core_; }
 
  private:
+  // An argument, or a copy of it with its tensors moved to the device of device_ids.
+  template <class Arg>
+  decltype(auto) input(Arg&& arg) const {
+    using Value = std::decay_t<Arg>;
+    if constexpr (kIsOpaque<Value> || !std::is_class_v<Value>) {
+      return std::forward<Arg>(arg);
+    } else {
+      Value moved(std::forward<Arg>(arg));
+      if (const auto& device = core_.input_device()) {
+        for_each_tensor(moved, [&](at::Tensor& tensor) { tensor = tensor.to(*device); });
+      }
+      return moved;
+    }
+  }
+
+  template <class... Args>
+  auto call(Args&&... args) {
+    // A forward that takes references to what is not const can't be given copies.
+    if constexpr (requires { module_->forward(this->input(std::forward<Args>(args))...); }) {
+      if (core_.input_device()) return module_->forward(input(std::forward<Args>(args))...);
+    }
+    return module_->forward(std::forward<Args>(args)...);
+  }
+
   std::shared_ptr<Module> module_;
   DdpCore core_;
 };

@@ -1,0 +1,99 @@
+// What DistributedDataParallel does with a bucket of gradients instead of averaging it.
+//
+//   ddp.register_comm_hook(nn::parallel::fp16_compress_hook());
+//   ddp.register_comm_hook({"half", [](GradBucket& bucket) -> HookResult {
+//     auto sum = bucket.buffer().div(bucket.world_size());
+//     auto work = dist::all_reduce(sum, dist::ReduceOp::SUM, {.async_op = true});
+//     return [=]() mutable { work.wait(); return sum; };   // later, when all buckets are on their
+//     way
+//   }});
+//
+// A hook must divide by the world size itself. Once per DistributedDataParallel, before the first
+// backward. Python counterpart: torch.distributed.algorithms.ddp_comm_hooks.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "cpprun/dist/process_group.hpp"
+
+namespace c10d {
+class GradBucket;
+}
+
+namespace cpprun::nn::parallel {
+
+// One bucket, valid while the hook runs; its tensors may be kept.
+class GradBucket {
+ public:
+  GradBucket(c10d::GradBucket& bucket, dist::ProcessGroup group)
+      : bucket_(&bucket), group_(std::move(group)) {}
+  size_t index() const;
+  at::Tensor buffer() const;  // all gradients, flat; one dimension
+  void set_buffer(at::Tensor buffer);
+  std::vector<at::Tensor> gradients() const;  // views into buffer(), each of its parameter's shape
+  std::vector<at::Tensor> parameters() const;
+  bool is_last() const;                                       // of this backward
+  const dist::ProcessGroup& group() const { return group_; }  // that of the DDP module
+  int world_size() const { return group_.size(); }
+
+ private:
+  c10d::GradBucket* bucket_;
+  dist::ProcessGroup group_;
+};
+
+// The new content of a bucket, of the buffer's shape: now, or from a function or future that is
+// asked once all buckets are on their way, in the order of buckets, on the thread of backward.
+class HookResult {
+ public:
+  HookResult(at::Tensor tensor) : tensor_(std::move(tensor)) {}                   // NOLINT
+  HookResult(std::function<at::Tensor()> finish) : finish_(std::move(finish)) {}  // NOLINT
+  HookResult(std::future<at::Tensor> future)                                      // NOLINT
+      : finish_([it = std::make_shared<std::future<at::Tensor>>(std::move(future))] {
+          return it->get();
+        }) {}
+  template <std::invocable Finish>
+  HookResult(Finish finish) : finish_(std::move(finish)) {}  // NOLINT: a lambda is meant
+
+  at::Tensor get() { return finish_ ? finish_() : std::move(tensor_); }
+
+ private:
+  at::Tensor tensor_;
+  std::function<at::Tensor()> finish_;
+};
+
+struct CommHook {
+  std::string name;  // for logging_data
+  std::function<HookResult(GradBucket& bucket)> run;
+};
+
+// Plain averaging, as without a hook.
+CommHook allreduce_hook();
+// Gradients travel in 16 bits. bf16 keeps float's range.
+CommHook fp16_compress_hook();
+CommHook bf16_compress_hook();
+// `inner` sees the bucket in 16 bits.
+CommHook fp16_compress_wrapper(CommHook inner);
+CommHook bf16_compress_wrapper(CommHook inner);
+
+// Low-rank compression; names, defaults and random numbers of Python's PowerSGDState.
+struct PowerSgdOptions {
+  int64_t matrix_approximation_rank = 1;
+  int64_t start_power_sgd_iter = 1000;  // plain averaging before; > 1 with the two below
+  double min_compression_rate = 2;
+  bool use_error_feedback = true;
+  bool warm_start = true;
+  double orthogonalization_epsilon = 0;
+  uint32_t random_seed = 0;  // the same on all ranks
+};
+// Throws std::invalid_argument for options that don't fit. The hook has state: one per module.
+CommHook power_sgd_hook(const PowerSgdOptions& options = {});
+
+}  // namespace cpprun::nn::parallel

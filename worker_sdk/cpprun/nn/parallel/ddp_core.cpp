@@ -1,0 +1,93 @@
+#include "cpprun/nn/parallel/ddp_core.hpp"
+
+#include <stdexcept>
+
+#include "cpprun/nn/parallel/ddp_state.hpp"
+
+namespace cpprun::nn::parallel {
+namespace {
+
+torch::nn::Module& existing(const std::shared_ptr<torch::nn::Module>& module) {
+  if (module) return *module;
+  throw std::invalid_argument("DistributedDataParallel: the module is empty");
+}
+
+}  // namespace
+
+DdpCore::DdpCore(const std::shared_ptr<torch::nn::Module>& module, DdpOptions options)
+    : state_(std::make_shared<DdpState>(existing(module), std::move(options))) {}
+DdpCore::~DdpCore() = default;
+
+void DdpCore::before_forward() {
+  state_->before_forward();
+}
+bool DdpCore::wants_outputs() const {
+  return state_->wants_outputs();
+}
+
+void DdpCore::after_forward(const std::vector<at::Tensor*>& outputs) {
+  state_->after_forward(outputs);
+}
+
+void DdpCore::after_opaque_forward(const char* type) {
+  if (state_->wants_outputs()) {
+    throw std::invalid_argument(
+        std::string("DistributedDataParallel: find_unused_parameters and static_graph must see the "
+                    "tensors that forward returns, but can't look into ") +
+        c10::demangle(type) + "; give it a visit_tensors function (collect_tensors.hpp)");
+  }
+  state_->after_forward({});
+}
+
+const std::optional<c10::Device>& DdpCore::input_device() const {
+  return state_->input_device;
+}
+NoSyncGuard DdpCore::no_sync_if(bool on) {
+  return {state_, on};
+}
+JoinGuard DdpCore::join(const JoinOptions& options) {
+  return {state_, options};
+}
+
+void DdpCore::zero_grad(bool set_to_none) {
+  for (const at::Tensor& parameter : state_->model.all_parameters) {
+    at::Tensor& gradient = parameter.mutable_grad();
+    if (!gradient.defined()) continue;
+    if (set_to_none) {
+      gradient.reset();
+      continue;
+    }
+    // Not detach_(): it throws for views into buckets.
+    if (gradient.grad_fn()) gradient = gradient.detach();
+    gradient.requires_grad_(false);
+    gradient.zero_();
+  }
+}
+
+void DdpCore::register_comm_hook(CommHook hook) {
+  if (!hook.run)
+    throw std::invalid_argument("register_comm_hook: the hook '" + hook.name + "' is empty");
+  if (!state_->hook_name.empty()) {
+    throw std::invalid_argument("register_comm_hook: '" + state_->hook_name +
+                                "' is registered already; there can be one hook");
+  }
+  state_->hook_name = hook.name.empty() ? "own" : hook.name;
+  state_->logger->set_comm_hook(state_->hook_name);
+  auto adapter = std::make_unique<CommHookAdapter>(std::move(hook), state_->group);
+  state_->hook = adapter.get();
+  state_->reducer->register_comm_hook(std::move(adapter));
+}
+
+std::vector<std::pair<std::string, std::string>> DdpCore::logging_data() const {
+  const at::DDPLoggingData data = state_->logger->get_ddp_logging_data();
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const auto& [name, value] : data.strs_map) all.emplace_back(name, value);
+  for (const auto& [name, value] : data.ints_map) all.emplace_back(name, std::to_string(value));
+  return all;
+}
+
+const std::vector<std::string>& DdpCore::parameter_names() const {
+  return state_->model.names;
+}
+
+}  // namespace cpprun::nn::parallel

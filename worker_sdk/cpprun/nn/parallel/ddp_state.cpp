@@ -1,0 +1,282 @@
+#include "cpprun/nn/parallel/ddp_state.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include "cpprun/dist/translate.hpp"
+#include "cpprun/nn/parallel/make_reducer.hpp"
+#include "cpprun/nn/parallel/output_sink.hpp"
+#include "cpprun/nn/parallel/verify_model.hpp"
+
+namespace cpprun::nn::parallel {
+namespace {
+
+constexpr double kMebibyte = 1024.0 * 1024.0;
+constexpr double kDefaultCap = 25;
+constexpr size_t kBroadcastBytes =
+    size_t{250} * 1024 * 1024;  // as Python: both sides must cut alike
+
+int64_t bytes(double mebibytes) {
+  return static_cast<int64_t>(mebibytes * kMebibyte);
+}
+
+std::string shape_of(const at::Tensor& tensor) {
+  std::ostringstream text;
+  text << c10::toString(tensor.scalar_type()) << " " << tensor.sizes();
+  return text.str();
+}
+
+std::string yes(bool on) {
+  return on ? "true" : "false";
+}
+
+// What must be the same on all ranks.
+Description describe(const ModuleState& model, const DdpOptions& options) {
+  Description lines{
+      "find_unused_parameters " + yes(options.find_unused_parameters),
+      "static_graph " + yes(options.static_graph),
+      "broadcast_buffers " + yes(options.broadcast_buffers),
+      "skip_all_reduce_unused_params " + yes(options.skip_all_reduce_unused_params),
+      "bucket_cap_mb " + std::to_string(options.bucket_cap_mb.value_or(0)),
+  };
+  for (const double cap : options.bucket_cap_mb_list) {
+    lines.push_back("bucket_cap_mb_list ... " + std::to_string(cap));
+  }
+  for (const auto& [name, tensor] : model.parameters) {
+    lines.push_back("parameter " + name + " " + shape_of(tensor) +
+                    (tensor.requires_grad() ? "" : " without gradient"));
+  }
+  if (!options.broadcast_buffers) return lines;
+  for (const auto& [name, tensor] : model.buffers) {
+    lines.push_back("buffer " + name + " " + shape_of(tensor));
+  }
+  return lines;
+}
+
+std::vector<at::Tensor> detached(const NamedTensors& tensors) {
+  std::vector<at::Tensor> result;
+  for (const auto& [name, tensor] : tensors) result.push_back(tensor.detach());
+  return result;
+}
+
+void warn_of_batch_norm(const ModuleState& model, const dist::ProcessGroup& group) {
+  if (group.size() == 1 || group.rank() != 0 || model.plain_batch_norm.empty()) return;
+  std::fprintf(
+      stderr,
+      "cpprun: DistributedDataParallel wraps %s with a BatchNorm (%s) that is not synchronised: "
+      "each rank normalises by its own part of the batch, so training is not the same as with "
+      "one large batch. Cure: nn::SyncBatchNorm or nn::convert_sync_batchnorm.\n",
+      model.type.c_str(), model.plain_batch_norm.c_str());
+}
+
+double cap_of(const DdpOptions& options) {
+  if (options.bucket_cap_mb_list.empty()) return options.bucket_cap_mb.value_or(kDefaultCap);
+  return *std::max_element(options.bucket_cap_mb_list.begin(), options.bucket_cap_mb_list.end());
+}
+
+bool is_default_cap(const DdpOptions& options) {
+  return !options.bucket_cap_mb && options.bucket_cap_mb_list.empty();
+}
+
+std::vector<int64_t> cap_list(const DdpOptions& options) {
+  std::vector<int64_t> caps;
+  for (const double cap : options.bucket_cap_mb_list) caps.push_back(bytes(cap));
+  return caps;
+}
+
+// Limits of the first step. Later the Reducer rebuilds its buckets in the order in which gradients
+// really came; until then, one bucket is the only order that can't be wrong. With unused parameters
+// it never rebuilds.
+std::vector<size_t> first_limits(const DdpOptions& options) {
+  const auto list = cap_list(options);
+  if (!list.empty()) return {list.begin(), list.end()};
+  if (options.static_graph || !options.find_unused_parameters) {
+    return {static_cast<size_t>(std::numeric_limits<int64_t>::max())};
+  }
+  const auto cap = static_cast<size_t>(bytes(cap_of(options)));
+  if (!is_default_cap(options)) return {cap};
+  return {static_cast<size_t>(c10d::kDefaultFirstBucketBytes), cap};
+}
+
+}  // namespace
+
+DdpState::DdpState(torch::nn::Module& wrapped, DdpOptions given)
+    : options(std::move(given)),
+      model(collect_state(wrapped, options)),
+      group(options.process_group ? options.process_group : dist::default_group()),
+      pg(dist::native(group)) {
+  check_devices(model, options);
+  if (cap_of(options) <= 0) {
+    throw std::invalid_argument("DistributedDataParallel: bucket_cap_mb is " +
+                                std::to_string(cap_of(options)) + ", but must be more than 0");
+  }
+  if (!options.device_ids.empty()) input_device = model.reduced.front().device();
+  if (options.init_sync) start_equal();
+  make_reducer();
+  make_logger();
+  if (options.static_graph) {
+    is_static = true;
+    reducer->set_static_graph();
+    logger->set_static_graph();
+  }
+  warn_of_batch_norm(model, group);
+}
+
+DdpState::~DdpState() {
+  try {
+    // First, so that the destructors of both find nothing left to fail at.
+    if (reducer) reducer->remove_autograd_hooks();
+    logger.reset();
+    reducer.reset();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "cpprun: DistributedDataParallel: while ending: %s\n", error.what());
+  }
+}
+
+// The collectives are those of Python's constructor, in its order: ranks of both kinds may meet.
+void DdpState::start_equal() {
+  verify_across_ranks(group, describe(model, options));
+  dist::translated("DistributedDataParallel", group, [&] {
+    c10d::verify_params_across_processes(pg, model.reduced, std::nullopt);
+    auto tensors = detached(model.parameters);
+    if (options.broadcast_buffers) {
+      for (auto& buffer : detached(model.buffers)) tensors.push_back(buffer);
+    }
+    broadcast_states(tensors, 0);
+  });
+}
+
+void DdpState::broadcast_states(const std::vector<at::Tensor>& tensors, int source) {
+  const at::NoGradGuard no_grad;
+  c10d::broadcast_coalesced(pg, tensors, kBroadcastBytes, source);
+}
+
+void DdpState::make_reducer() {
+  auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
+      model.reduced, first_limits(options), model.is_sparse);
+  // The last layers' gradients come first.
+  std::reverse(buckets.begin(), buckets.end());
+  std::unordered_map<size_t, std::string> names;
+  for (size_t i = 0; i < model.names.size(); ++i) names[i] = model.names[i];
+  const int64_t cap = bytes(cap_of(options));
+  const int64_t first_cap = is_default_cap(options) ? c10d::kDefaultFirstBucketBytes : cap;
+  reducer = parallel::make_reducer({options.skip_all_reduce_unused_params, cap_list(options)},
+                                   model.reduced, buckets, pg, model.is_sparse, cap,
+                                   options.find_unused_parameters, options.gradient_as_bucket_view,
+                                   names, first_cap);
+}
+
+void DdpState::make_logger() {
+  logger = std::make_shared<c10d::Logger>(reducer);
+  reducer->set_logger(logger);
+  const int output =
+      options.device_ids.empty() ? -1 : options.output_device.value_or(options.device_ids.front());
+  logger->set_construction_data_and_log(model.type, options.device_ids, output,
+                                        options.broadcast_buffers, model.has_sync_batch_norm,
+                                        options.static_graph);
+}
+
+void DdpState::before_forward() {
+  if (broken) std::rethrow_exception(std::exchange(broken, nullptr));
+  const bool has_gradients = c10::GradMode::is_enabled();
+  try {
+    if (has_gradients && requires_backward_sync) {
+      logger->set_runtime_stats_and_log();
+      reducer->prepare_for_forward();
+    }
+    if (join.enable) notify_join();
+    if (has_gradients) reducer->rebuild_buckets();
+    if (will_sync_buffers()) sync_buffers();
+    if (join.enable) announce_backward_sync();
+  } catch (...) {
+    std::rethrow_exception(explained(std::current_exception(), "DistributedDataParallel::forward"));
+  }
+}
+
+void DdpState::sync_buffers() {
+  broadcast_states(model.buffer_list, join.enable ? last_active_rank(true) : 0);
+}
+
+void DdpState::after_forward(const std::vector<at::Tensor*>& outputs) {
+  if (c10::GradMode::is_enabled() && requires_backward_sync) {
+    requires_forward_sync = true;
+    std::vector<at::Tensor> roots;
+    if (options.find_unused_parameters && !is_static) {
+      for (const at::Tensor* output : outputs) roots.push_back(*output);
+    }
+    try {
+      reducer->prepare_for_backward(roots);
+    } catch (...) {
+      std::rethrow_exception(
+          explained(std::current_exception(), "DistributedDataParallel::forward"));
+    }
+  } else {
+    requires_forward_sync = false;
+  }
+  if (!wants_outputs()) return;
+  pass_through_sink(outputs, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self || !self->is_static || self->static_first_backward_seen) return;
+    self->static_first_backward_seen = true;
+    torch::autograd::Engine::get_default_engine().queue_callback(
+        [alive = self->reducer] { alive->delay_all_reduce(); });
+  });
+}
+
+namespace {
+
+// "Parameter indices which did not receive grad for rank 1: 2 3" and the like.
+std::string names_behind(const std::string& text, const std::string& mark,
+                         const std::vector<std::string>& names) {
+  const size_t found = text.find(mark);
+  const size_t colon = found == std::string::npos ? found : text.find(':', found);
+  if (colon == std::string::npos) return "";
+  std::istringstream numbers(text.substr(colon + 1));
+  std::string all;
+  for (size_t index = 0; numbers >> index;) {
+    if (index < names.size()) all += (all.empty() ? "" : ", ") + names[index];
+  }
+  return all;
+}
+
+}  // namespace
+
+std::exception_ptr DdpState::explained(const std::exception_ptr& error, const char* call) const {
+  try {
+    std::rethrow_exception(error);
+  } catch (const c10::Error& thrown) {
+    const std::string text = thrown.what_without_backtrace();
+    if (text.find("Expected to have finished reduction") != std::string::npos) {
+      const std::string who = names_behind(text, "did not receive grad for rank", model.names);
+      return std::make_exception_ptr(UnusedParametersError(
+          "DistributedDataParallel: the last backward of rank " + std::to_string(group.rank()) +
+          " gave no gradient to " + (who.empty() ? "some parameters" : who) +
+          "; without find_unused_parameters, every parameter must take part in the loss on every "
+          "rank. Cure: DdpOptions::find_unused_parameters = true, or let the loss use all "
+          "outputs. " +
+          text));
+    }
+  } catch (...) {
+    // Sorted below.
+  }
+  return dist::translate(error, call, group);
+}
+
+at::Tensor DdpState::number(double value) const {
+  return at::full({1}, value, at::TensorOptions(at::kFloat).device(model.reduced.front().device()));
+}
+
+c10::intrusive_ptr<c10d::Work> DdpState::all_reduce(at::Tensor& tensor, c10d::ReduceOp op) {
+  std::vector<at::Tensor> tensors{tensor};
+  c10d::AllreduceOptions how;
+  how.reduceOp = std::move(op);
+  return pg->allreduce(tensors, how);
+}
+
+}  // namespace cpprun::nn::parallel

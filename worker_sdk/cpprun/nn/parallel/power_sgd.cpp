@@ -1,0 +1,222 @@
+// PowerSGD (Vogels and others, 2019): a gradient matrix M travels as P and Q with M about P Q^T.
+//
+// Step by step as Python's powerSGD_hook, random numbers included, so that both may be compared.
+// Its collectives come in the order uncompressed, P, Q; P and Q of different buckets may overlap.
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+#include <unordered_map>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Functions.h>
+
+#include "cpprun/nn/parallel/comm_hooks.hpp"
+#include "cpprun/nn/parallel/start_sum.hpp"
+
+namespace cpprun::nn::parallel {
+namespace {
+
+void gram_schmidt(const at::Tensor& matrices, double epsilon) {
+  const int64_t columns = matrices.size(2);
+  for (int64_t i = 0; i < columns; ++i) {
+    at::Tensor column = matrices.narrow(2, i, 1);
+    const at::Tensor length = at::norm(column, 2, {1}, /*keepdim=*/true);
+    column.div_(epsilon == 0 ? length : length + epsilon);
+    if (i + 1 == columns) continue;
+    at::Tensor rest = matrices.narrow(2, i + 1, columns - i - 1);
+    rest.sub_(at::sum(column * rest, {1}, /*keepdim=*/true) * column);
+  }
+}
+
+// Makes the columns of each matrix orthonormal, in place.
+void orthogonalize(const at::Tensor& matrices, double epsilon) {
+  const bool is_half =
+      matrices.scalar_type() == at::kHalf || matrices.scalar_type() == at::kBFloat16;
+  if (matrices.size(2) <= 2 || is_half) {
+    gram_schmidt(matrices, epsilon);
+  } else {
+    matrices.copy_(std::get<0>(at::linalg_qr(matrices)));
+  }
+}
+
+// One gradient that is worth compressing, as a batch of one matrix, with its parts of P and Q.
+struct Matrix {
+  at::Tensor gradient;  // (1, n, m): a view into the bucket
+  at::Tensor p, q;      // (1, n, rank), (1, m, rank)
+};
+
+// What one bucket keeps from step to step.
+struct Memory {
+  at::Tensor error, p, q;
+};
+
+// A bucket on its way.
+struct Pass {
+  at::Tensor buffer, before;  // `before` compression, for the error
+  std::vector<at::Tensor> plain;
+  at::Tensor plain_memory;
+  std::vector<Matrix> matrices;
+  Memory* memory = nullptr;
+};
+
+class PowerSgd : public std::enable_shared_from_this<PowerSgd> {
+ public:
+  explicit PowerSgd(const PowerSgdOptions& options)
+      : options_(options), random_(options.random_seed) {}
+
+  HookResult run(GradBucket& bucket) {
+    const bool is_early = iteration_ < options_.start_power_sgd_iter;
+    if (bucket.is_last()) ++iteration_;
+    return is_early ? allreduce_hook().run(bucket) : compress(bucket);
+  }
+
+ private:
+  HookResult compress(const GradBucket& bucket) {
+    auto pass = std::make_shared<Pass>();
+    pass->buffer = bucket.buffer();
+    pass->memory = &memories_[bucket.index()];
+    feed_back(*pass);
+    const bool is_new = split(bucket, *pass);
+    fill_q(*pass, is_new);
+    for (auto& it : pass->matrices) at::bmm_out(it.p, it.gradient, it.q);
+    auto wait_plain = start_sum(bucket.group(), pass->plain_memory);
+    auto wait_p = start_sum(bucket.group(), pass->memory->p);
+    return [self = shared_from_this(), pass, wait_plain, wait_p, group = bucket.group()] {
+      wait_plain();
+      wait_p();
+      return self->finish(*pass, group);
+    };
+  }
+
+  void feed_back(Pass& pass) const {
+    if (!options_.use_error_feedback) return;
+    if (pass.memory->error.defined()) {
+      pass.buffer.add_(pass.memory->error);
+    }
+    pass.before = pass.buffer.detach().clone();
+  }
+
+  int64_t rank_of(const at::Tensor& matrix) const {
+    return std::min({matrix.size(0), matrix.size(1), options_.matrix_approximation_rank});
+  }
+
+  bool is_worth_it(const at::Tensor& matrix) const {
+    const auto compressed =
+        static_cast<double>((matrix.size(0) + matrix.size(1)) * rank_of(matrix));
+    return compressed * options_.min_compression_rate < static_cast<double>(matrix.numel());
+  }
+
+  // Sorts the gradients into those that travel as they are and those that are compressed, and lays
+  // out P and Q. True: Q is new and has no content.
+  bool split(const GradBucket& bucket, Pass& pass) const {
+    std::vector<at::Tensor> flat;
+    int64_t p_size = 0;
+    int64_t q_size = 0;
+    for (const at::Tensor& gradient : bucket.gradients()) {
+      const at::Tensor matrix = gradient.view({gradient.dim() == 0 ? 1 : gradient.size(0), -1});
+      if (is_worth_it(matrix)) {
+        pass.matrices.push_back({matrix.unsqueeze(0), {}, {}});
+        p_size += matrix.size(0) * rank_of(matrix);
+        q_size += matrix.size(1) * rank_of(matrix);
+      } else {
+        pass.plain.push_back(gradient);
+        flat.push_back(gradient.reshape({-1}));
+      }
+    }
+    pass.plain_memory = flat.empty() ? at::empty({0}, pass.buffer.options()) : at::cat(flat);
+    group_equal_shapes(pass);
+    return lay_out(pass, p_size, q_size);
+  }
+
+  // Python goes through shapes in the order of their first matrix: so must the random numbers.
+  static void group_equal_shapes(Pass& pass) {
+    std::vector<Matrix> ordered;
+    while (!pass.matrices.empty()) {
+      const auto shape = pass.matrices.front().gradient.sizes().vec();
+      const auto same = [&](const Matrix& it) { return it.gradient.sizes() == shape; };
+      std::copy_if(pass.matrices.begin(), pass.matrices.end(), std::back_inserter(ordered), same);
+      std::erase_if(pass.matrices, same);
+    }
+    pass.matrices = std::move(ordered);
+  }
+
+  bool lay_out(Pass& pass, int64_t p_size, int64_t q_size) const {
+    Memory& memory = *pass.memory;
+    const bool is_new = !options_.warm_start || !memory.p.defined() || memory.p.numel() != p_size ||
+                        memory.q.numel() != q_size;
+    if (is_new) {
+      memory.p = at::empty({p_size}, pass.buffer.options());
+      memory.q = at::empty({q_size}, pass.buffer.options());
+    }
+    int64_t p_at = 0;
+    int64_t q_at = 0;
+    for (Matrix& it : pass.matrices) {
+      const int64_t n = it.gradient.size(1);
+      const int64_t m = it.gradient.size(2);
+      const int64_t rank = rank_of(it.gradient[0]);
+      it.p = memory.p.narrow(0, p_at, n * rank).view({1, n, rank});
+      it.q = memory.q.narrow(0, q_at, m * rank).view({1, m, rank});
+      p_at += n * rank;
+      q_at += m * rank;
+    }
+    return is_new;
+  }
+
+  void fill_q(const Pass& pass, bool is_new) {
+    if (is_new) {
+      at::Generator generator = at::detail::createCPUGenerator(next_seed());
+      for (const Matrix& it : pass.matrices) {
+        it.q.copy_(at::randn(it.q.sizes(), generator, it.q.options().device(at::kCPU)));
+      }
+    }
+    for (const Matrix& it : pass.matrices) orthogonalize(it.q, options_.orthogonalization_epsilon);
+  }
+
+  // numpy's RandomState.randint(1_000_000_000), which Python's hook uses: 30 bits, refused if
+  // above.
+  uint64_t next_seed() {
+    for (;;) {
+      const auto value = static_cast<uint32_t>(random_()) & 0x3fff'ffffU;
+      if (value < 1'000'000'000U) return value;
+    }
+  }
+
+  at::Tensor finish(Pass& pass, const dist::ProcessGroup& group) const {
+    const int world_size = group.size();
+    pass.plain_memory.div_(world_size);
+    int64_t offset = 0;
+    for (const at::Tensor& gradient : pass.plain) {
+      gradient.copy_(pass.plain_memory.narrow(0, offset, gradient.numel()).view_as(gradient));
+      offset += gradient.numel();
+    }
+    for (Matrix& it : pass.matrices) {
+      orthogonalize(it.p, options_.orthogonalization_epsilon);
+      at::bmm_out(it.q, it.gradient.transpose(1, 2), it.p);
+    }
+    start_sum(group, pass.memory->q)();
+    pass.memory->q.div_(world_size);
+    for (Matrix& it : pass.matrices) at::bmm_out(it.gradient, it.p, it.q.transpose(1, 2));
+    if (options_.use_error_feedback) pass.memory->error = pass.before - pass.buffer;
+    return pass.buffer;
+  }
+
+  PowerSgdOptions options_;
+  std::mt19937 random_;
+  int64_t iteration_ = 0;
+  std::unordered_map<size_t, Memory> memories_;  // by bucket; references stay valid
+};
+
+}  // namespace
+
+CommHook power_sgd_hook(const PowerSgdOptions& options) {
+  if ((options.use_error_feedback || options.warm_start) && options.start_power_sgd_iter <= 1) {
+    throw std::invalid_argument(
+        "power_sgd_hook: start_power_sgd_iter is " + std::to_string(options.start_power_sgd_iter) +
+        ", but must be at least 2 with use_error_feedback or warm_start: the first step rebuilds "
+        "the buckets");
+  }
+  auto state = std::make_shared<PowerSgd>(options);
+  return {"powerSGD_hook", [state](GradBucket& bucket) { return state->run(bucket); }};
+}
+
+}  // namespace cpprun::nn::parallel
