@@ -64,6 +64,13 @@ class Ranks:
         """twins/<script>, in Python, on n ranks under cpprun."""
         return self.cpprun(n, PYTHON, '-u', TWINS / script, *words, **options)
 
+    def lone_case(self, part, name, *words, **options):
+        """A case in one process, without a launcher."""
+        return self.run(BIN / f'sdk_{part}_cases', name, *words, **options)
+
+    def lone_twin(self, script, *words, **options):
+        return self.run(PYTHON, '-u', TWINS / script, *words, **options)
+
 
 @pytest.fixture
 def ranks(tmp_path):

@@ -1,107 +1,109 @@
-// Learning rate schedulers with state. Python counterpart: torch.optim.lr_scheduler, with its
-// names, defaults and, to the last digit, its numbers.
+// Learning rate schedulers with state: their common base. Python counterpart:
+// torch.optim.lr_scheduler, with its names, defaults and, to the last digit, its numbers.
 //
 //   optim::CosineAnnealingLR schedule(optimizer, {.T_max = 10});
 //   for (...) { ...; optimizer.step(); schedule.step(); }
 //
-// A scheduler keeps a reference to its optimizer, which must outlive it. One thread.
+// A scheduler keeps a reference to its optimizer, which must outlive it. One thread. The classes
+// are declared in lr_schedulers.hpp.
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <torch/optim/optimizer.h>
 
 namespace cpprun::optim {
 
-// Numbers by name; what a snapshot keeps of a scheduler. Lists count up: "last_lr.0".
+// Numbers by name; what a snapshot keeps of a scheduler. Names are those of Python's attributes;
+// lists count up: "base_lrs.0". "lr.0" and "momentum.0" are what the optimizer's groups had, and
+// "kind:StepLR" says whose state it is.
 using SchedulerState = std::map<std::string, double>;
+
+// A number for all parameter groups, or one for each: `.max_lr = 0.1`, `.max_lr = {0.1, 0.01}`.
+class PerGroup {
+ public:
+  PerGroup(double all) : values_{all} {}  // NOLINT: stands for a number
+  PerGroup(std::initializer_list<double> each) : values_(each), is_list_(true) {}
+  PerGroup(std::vector<double> each) : values_(std::move(each)), is_list_(true) {}  // NOLINT
+
+  // One for each of `groups`. Throws std::invalid_argument, naming `what`, when a list has another
+  // length.
+  std::vector<double> expand(const char* what, size_t groups) const;
+
+ private:
+  std::vector<double> values_;
+  bool is_list_ = false;
+};
+
+class StateFields;    // state_fields.hpp: how state_dict and load_state_dict see the members
+struct InitialRates;  // the rates that an optimizer's groups had before any scheduler
 
 class LRScheduler {
  public:
-  virtual ~LRScheduler() = default;
+  virtual ~LRScheduler();
   LRScheduler(const LRScheduler&) = delete;
   LRScheduler& operator=(const LRScheduler&) = delete;
 
-  // After optimizer.step(), once per training epoch (or batch).
-  void step();
+  // After optimizer.step(), once per training epoch (or batch, as the schedule is meant).
+  virtual void step();
+  // The rates that the last step has set, one per parameter group.
   std::vector<double> get_last_lr() const { return last_lr_; }
+  // Steps taken; Python's name for it.
   int64_t last_epoch() const { return last_epoch_; }
+  torch::optim::Optimizer& optimizer() const { return optimizer_; }
+
+  // Everything needed to go on exactly, the groups' present rates (and momenta) included: loading
+  // it into a fresh scheduler of a fresh optimizer restores both, in whichever order the
+  // optimizer's own state is loaded. Functions of LambdaLR are not kept.
   virtual SchedulerState state_dict() const;
-  // Throws std::invalid_argument if `state` is another scheduler's.
+  // As in Python, options are the state's afterwards. Throws std::invalid_argument, naming what
+  // does not fit, if `state` is of another kind of scheduler; then nothing is changed.
   virtual void load_state_dict(const SchedulerState& state);
 
  protected:
   explicit LRScheduler(torch::optim::Optimizer& optimizer);
-  void first_step();  // of the constructor of the last class
-  // One rate per parameter group.
+
+  // One rate per parameter group, for last_epoch_. May set momenta.
   virtual std::vector<double> get_lr() = 0;
+  // The same as a formula of last_epoch_ instead of the present rate, where Python has one;
+  // SequentialLR begins its later schedules with it.
+  virtual std::vector<double> closed_form_lr() { return get_lr(); }
+  // Names the class, and all members that change or were options; each adds its own to its base's.
+  virtual void fields(StateFields& fields);
+  // The first step of a schedule, by the constructor of the last class or by SequentialLR.
+  virtual void initial_step();
+  // SequentialLR takes back what initial_step did to the counters, and begins a schedule.
+  virtual void undo_initial_step() { --last_epoch_; }
+  virtual void begin_late();
+
   std::vector<double> current_lr() const;
-  void set_lr(const std::vector<double>& lr);
+  void set_lr(const std::vector<double>& lr);  // of all groups, and last_lr_
+  std::vector<double> initial_lr() const;
+  void set_initial_lr(const std::vector<double>& lr);
+  size_t group_count() const { return optimizer_.param_groups().size(); }
+  // `f(rate, base rate)` of each group.
+  template <class F>
+  std::vector<double> each_group(F f) const {
+    std::vector<double> rates = current_lr();
+    for (size_t i = 0; i < rates.size(); ++i) rates[i] = f(rates[i], base_lrs_.at(i));
+    return rates;
+  }
 
   torch::optim::Optimizer& optimizer_;
-  std::vector<double> base_lr_, last_lr_;
-  int64_t last_epoch_ = -1;
+  std::vector<double> base_lrs_, last_lr_;
+  int64_t last_epoch_ = -1, step_count_ = 0;
+  bool is_initial_ = false;  // within initial_step
   friend class SequentialLR;
-};
 
-struct ConstantLROptions {
-  double factor = 1.0 / 3;
-  int64_t total_iters = 5;
+ private:
+  std::shared_ptr<InitialRates> initial_rates_;  // of all schedulers of one optimizer
 };
-struct LinearLROptions {
-  double start_factor = 1.0 / 3;
-  double end_factor = 1.0;
-  int64_t total_iters = 5;
-};
-struct StepLROptions {
-  int64_t step_size = 1;
-  double gamma = 0.1;
-};
-struct MultiStepLROptions {
-  std::vector<int64_t> milestones;
-  double gamma = 0.1;
-};
-struct ExponentialLROptions {
-  double gamma = 0.9;
-};
-struct CosineAnnealingLROptions {
-  int64_t T_max = 1;
-  double eta_min = 0;
-};
-struct CosineAnnealingWarmRestartsOptions {
-  int64_t T_0 = 1;
-  int64_t T_mult = 1;
-  double eta_min = 0;
-};
-struct OneCycleLROptions {
-  double max_lr = 0;
-  int64_t total_steps = 0;
-  double pct_start = 0.3;
-  bool cosine = true;  // anneal_strategy
-  bool cycle_momentum = true;
-  double base_momentum = 0.85, max_momentum = 0.95;
-  double div_factor = 25, final_div_factor = 1e4;
-  bool three_phase = false;
-};
-struct ReduceLROnPlateauOptions {
-  bool is_max = false;  // mode
-  double factor = 0.1;
-  int64_t patience = 10;
-  double threshold = 1e-4;
-  bool is_absolute = false;  // threshold_mode
-  int64_t cooldown = 0;
-  double min_lr = 0;
-  double eps = 1e-8;
-};
-
-// The classes are declared in lr_schedulers.hpp, one per Options struct:
-// ConstantLR, LinearLR, StepLR, MultiStepLR, ExponentialLR, CosineAnnealingLR,
-// CosineAnnealingWarmRestarts, OneCycleLR, ReduceLROnPlateau, LambdaLR, SequentialLR.
 
 }  // namespace cpprun::optim
 

@@ -1,0 +1,122 @@
+// clip FILE and scaler FILE: per line of FILE, JSON of what is to be clipped or scaled, what came
+// of it, every bit; twins/gradients.py prints the same.
+#include <torch/optim.h>
+
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cpprun/dist/process_group.hpp"
+#include "cpprun/optim/clip_grad.hpp"
+#include "cpprun/optim/grad_scaler.hpp"
+#include "tests/sdk/support/cases.hpp"
+
+namespace {
+
+using Json = nlohmann::json;
+
+at::ScalarType dtype_of(const std::string& name) {
+  return name == "float64" ? torch::kDouble : name == "bfloat16" ? torch::kBFloat16 : torch::kFloat;
+}
+
+at::ScalarType bits_of(const at::Tensor& tensor) {
+  return tensor.element_size() == 8   ? torch::kLong
+         : tensor.element_size() == 4 ? torch::kInt
+                                      : torch::kShort;
+}
+
+// A number made of every bit of a tensor.
+int64_t digest(const at::Tensor& tensor) {
+  const at::Tensor bits = tensor.detach().contiguous().view(bits_of(tensor)).to(torch::kLong);
+  const at::Tensor places = torch::arange(bits.numel(), torch::kLong);
+  return ((bits.flatten() + 1) * (places * 2'654'435'761 + 1)).sum().item<int64_t>();
+}
+
+std::vector<at::Tensor> make_parameters(const Json& setting) {
+  std::vector<at::Tensor> parameters;
+  torch::manual_seed(setting.at("seed").get<uint64_t>());
+  for (const Json& one : setting.at("parameters")) {
+    const auto shape = one.at("shape").get<std::vector<int64_t>>();
+    at::Tensor parameter = torch::zeros(shape, dtype_of(one.at("dtype")));
+    const at::Tensor noise = torch::randn(shape) * one.at("size").get<double>();
+    if (one.at("has_grad")) parameter.mutable_grad() = noise.to(parameter.scalar_type());
+    parameters.push_back(parameter);
+  }
+  return parameters;
+}
+
+void clip(const Json& setting) {
+  const auto parameters = make_parameters(setting);
+  const double norm_type = std::stod(setting.at("norm_type").get<std::string>());
+  const at::Tensor norm =
+      cpprun::optim::clip_grad_norm_(parameters, setting.at("max_norm"), norm_type);
+  std::printf("%.17g %" PRId64, norm.item<double>(), digest(norm));
+  cpprun::optim::clip_grad_value_(parameters, setting.at("clip_value"));
+  for (const at::Tensor& parameter : parameters) {
+    if (parameter.grad().defined()) std::printf(" %" PRId64, digest(parameter.grad()));
+  }
+  std::puts("");
+}
+
+void scale(const Json& setting) {
+  torch::manual_seed(1);
+  const at::Tensor weights = torch::randn({7, 3}).requires_grad_();
+  torch::optim::SGD sgd({weights}, torch::optim::SGDOptions(0.1).momentum(0.9));
+  cpprun::optim::GradScaler scaler({.init_scale = setting.at("init_scale"),
+                                    .growth_factor = setting.at("growth_factor"),
+                                    .backoff_factor = setting.at("backoff_factor"),
+                                    .growth_interval = setting.at("growth_interval")});
+  for (const std::string kind : setting.at("steps")) {
+    sgd.zero_grad();
+    at::Tensor input = torch::randn({5, 7});
+    if (kind == "inf") input[0][0] = INFINITY;
+    if (kind == "nan") input[0][0] = NAN;
+    scaler
+        .scale(torch::tanh(torch::mm(input, weights)).pow(2).sum() +
+               (kind == "good" ? 0 : 1) * torch::mm(input, weights).sum())
+        .backward();
+    if (setting.at("clips")) {
+      scaler.unscale_(sgd);
+      cpprun::optim::clip_grad_norm_({weights}, 0.5);
+    }
+    scaler.step(sgd);
+    scaler.update();
+    std::printf("%.17g %g %" PRId64 "\n", scaler.get_scale(),
+                scaler.state_dict().at("_growth_tracker"), digest(weights));
+  }
+}
+
+int each_line(const std::string& path, void (*run)(const Json&)) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) run(Json::parse(line));
+  return 0;
+}
+
+}  // namespace
+
+SDK_CASE(clip) {
+  return each_line(args.at(0), clip);
+}
+SDK_CASE(scaler) {
+  return each_line(args.at(0), scale);
+}
+
+// One rank has an infinity of its own; all leave the step out.
+SDK_CASE(scaler_sync) {
+  const auto group = cpprun::dist::init_process_group();
+  const at::Tensor weight = torch::ones({1}).requires_grad_();
+  torch::optim::SGD sgd({weight}, 1.0);
+  cpprun::optim::GradScaler scaler({.init_scale = 8, .sync_found_inf = args.at(0) == "sync"});
+  const bool is_last = cpprun::dist::get_rank() == cpprun::dist::get_world_size() - 1;
+  for (const float factor : {1.0F, is_last ? INFINITY : 1.0F}) {
+    sgd.zero_grad();
+    scaler.scale(weight * factor).sum().backward();
+    const bool is_stepped = scaler.step(sgd);
+    scaler.update();
+    std::printf("rank %d stepped %d scale %g\n", cpprun::dist::get_rank(), is_stepped,
+                scaler.get_scale());
+  }
+  return 0;
+}

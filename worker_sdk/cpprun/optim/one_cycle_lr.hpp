@@ -1,0 +1,54 @@
+// OneCycleLR: up to `max_lr`, then far down, once per batch; momentum goes the other way.
+//
+// Python counterpart: torch.optim.lr_scheduler.OneCycleLR. It sets the optimizer's first rate and
+// momentum itself, whatever they were. One thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cpprun/optim/lr_scheduler.hpp"
+
+namespace cpprun::optim {
+
+struct OneCycleLROptions {
+  PerGroup max_lr = 0;
+  int64_t total_steps = 0;  // or epochs and steps_per_epoch
+  int64_t epochs = 0;
+  int64_t steps_per_epoch = 0;
+  double pct_start = 0.3;      // of all steps, how many go up
+  bool cosine = true;          // Python: anneal_strategy 'cos'; false: 'linear'
+  bool cycle_momentum = true;  // only with SGD, RMSprop, Adam or AdamW
+  PerGroup base_momentum = 0.85, max_momentum = 0.95;
+  double div_factor = 25, final_div_factor = 1e4;
+  bool three_phase = false;
+};
+
+class OneCycleLR : public LRScheduler {
+ public:
+  // Throws std::invalid_argument for options that Python refuses. step() throws it once it is
+  // called more than total_steps times.
+  OneCycleLR(torch::optim::Optimizer& optimizer, const OneCycleLROptions& options);
+
+ protected:
+  std::vector<double> get_lr() override;
+  void fields(StateFields& fields) override;
+
+ private:
+  // The numbers that a phase goes from and to, per group.
+  struct Phase {
+    double end_step;
+    const std::vector<double>*start_lr, *end_lr, *start_momentum, *end_momentum;
+  };
+  std::vector<Phase> phases() const;
+  double anneal(double start, double end, double pct) const;
+  void set_momenta(const std::vector<double>& momenta);
+  std::vector<double> momenta() const;
+
+  int64_t total_steps_ = 0;
+  double pct_start_ = 0;
+  bool is_cosine_ = true, cycle_momentum_ = true, three_phase_ = false;
+  std::vector<double> max_lr_, min_lr_, base_momentum_, max_momentum_;
+};
+
+}  // namespace cpprun::optim

@@ -1,0 +1,129 @@
+#include "cpprun/optim/sequential_lr.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "cpprun/optim/reduce_lr_on_plateau.hpp"
+
+namespace cpprun::optim {
+namespace {
+
+std::string prefix_of(size_t scheduler) {
+  return "_schedulers." + std::to_string(scheduler) + '.';
+}
+
+// What of `state` begins with `prefix`, without it.
+SchedulerState part_of(const SchedulerState& state, const std::string& prefix) {
+  SchedulerState part;
+  for (auto i = state.lower_bound(prefix); i != state.end() && i->first.starts_with(prefix); ++i) {
+    part[i->first.substr(prefix.size())] = i->second;
+  }
+  return part;
+}
+
+void check(const torch::optim::Optimizer& optimizer,
+           const std::vector<std::shared_ptr<LRScheduler>>& schedulers, size_t milestones) {
+  const auto refuse = [](const std::string& text) {
+    throw std::invalid_argument("SequentialLR " + text);
+  };
+  if (schedulers.empty()) refuse("expects at least one scheduler, but got no scheduler");
+  for (size_t i = 0; i < schedulers.size(); ++i) {
+    const std::string place = " at index " + std::to_string(i);
+    if (!schedulers[i]) refuse("got no scheduler" + place);
+    if (dynamic_cast<const ReduceLROnPlateau*>(schedulers[i].get())) {
+      refuse("does not support ReduceLROnPlateau, which needs a number for each step, but got one" +
+             place);
+    }
+    if (i > 0 && dynamic_cast<const SequentialLR*>(schedulers[i].get())) {
+      refuse("can begin another SequentialLR only as the first scheduler, but got one" + place);
+    }
+    if (&schedulers[i]->optimizer() != &optimizer) {
+      refuse("expects all schedulers to belong to its optimizer, but that" + place +
+             " belongs to another");
+    }
+  }
+  if (milestones + 1 != schedulers.size()) {
+    refuse("expects one scheduler more than milestones, but got " +
+           std::to_string(schedulers.size()) + " schedulers and " + std::to_string(milestones) +
+           " milestones");
+  }
+}
+
+}  // namespace
+
+SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
+                           std::vector<std::shared_ptr<LRScheduler>> schedulers,
+                           std::vector<int64_t> milestones)
+    : LRScheduler(optimizer),
+      schedulers_(std::move(schedulers)),
+      milestones_(std::move(milestones)) {
+  check(optimizer, schedulers_, milestones_.size());
+  last_epoch_ = 0;
+  set_lr(initial_lr());
+  undo_initial_step();
+  schedulers_[0]->initial_step();
+  last_lr_ = schedulers_[0]->get_last_lr();
+}
+
+// Of the parts only, as Python does it: the counter of a SequentialLR inside another stays.
+void SequentialLR::undo_initial_step() {
+  for (const auto& scheduler : schedulers_) scheduler->undo_initial_step();
+}
+
+void SequentialLR::step() {
+  ++last_epoch_;
+  const auto passed = std::upper_bound(milestones_.begin(), milestones_.end(), last_epoch_);
+  const auto at = static_cast<size_t>(passed - milestones_.begin());
+  LRScheduler& now = *schedulers_[at];
+  if (at > 0 && milestones_[at - 1] == last_epoch_) {
+    now.begin_late();
+  } else {
+    now.step();
+  }
+  last_lr_ = now.get_last_lr();
+}
+
+std::vector<double> SequentialLR::get_lr() {
+  throw std::logic_error("SequentialLR has no formula of its own");
+}
+
+SchedulerState SequentialLR::state_dict() const {
+  SchedulerState state{{"kind:SequentialLR", 1},
+                       {"last_epoch", static_cast<double>(last_epoch_)},
+                       {"_step_count", static_cast<double>(step_count_)}};
+  for (size_t i = 0; i < milestones_.size(); ++i) {
+    state["_milestones." + std::to_string(i)] = static_cast<double>(milestones_[i]);
+  }
+  for (size_t i = 0; i < last_lr_.size(); ++i) state["_last_lr." + std::to_string(i)] = last_lr_[i];
+  for (size_t i = 0; i < schedulers_.size(); ++i) {
+    for (const auto& [name, value] : schedulers_[i]->state_dict()) {
+      state[prefix_of(i) + name] = value;
+    }
+  }
+  return state;
+}
+
+void SequentialLR::load_state_dict(const SchedulerState& state) {
+  const SchedulerState before = state_dict();
+  const bool fits = before.size() == state.size() &&
+                    std::equal(before.begin(), before.end(), state.begin(),
+                               [](const auto& a, const auto& b) { return a.first == b.first; });
+  if (!fits) {
+    throw std::invalid_argument(
+        "the state is not that of a SequentialLR with the same kinds of schedulers and as many "
+        "milestones");
+  }
+  for (size_t i = 0; i < schedulers_.size(); ++i) {
+    schedulers_[i]->load_state_dict(part_of(state, prefix_of(i)));
+  }
+  for (size_t i = 0; i < milestones_.size(); ++i) {
+    milestones_[i] = static_cast<int64_t>(state.at("_milestones." + std::to_string(i)));
+  }
+  for (size_t i = 0; i < last_lr_.size(); ++i) {
+    last_lr_[i] = state.at("_last_lr." + std::to_string(i));
+  }
+  last_epoch_ = static_cast<int64_t>(state.at("last_epoch"));
+  step_count_ = static_cast<int64_t>(state.at("_step_count"));
+}
+
+}  // namespace cpprun::optim

@@ -1,0 +1,194 @@
+// Constant, linear, in steps, exponential, by a function. The order of operations is Python's:
+// another one has other last digits.
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "cpprun/optim/lr_schedulers.hpp"
+#include "cpprun/optim/state_fields.hpp"
+
+namespace cpprun::optim {
+namespace {
+
+double power(double base, int64_t exponent) {
+  return std::pow(base, static_cast<double>(exponent));
+}
+
+// Python raises ZeroDivisionError where C++ would train on with infinite rates.
+double not_zero(double divisor, const char* what) {
+  if (divisor == 0) throw std::domain_error(std::string(what) + " divides by zero");
+  return divisor;
+}
+
+void require(bool holds, const std::string& text) {
+  if (!holds) throw std::invalid_argument(text);
+}
+
+}  // namespace
+
+ConstantLR::ConstantLR(torch::optim::Optimizer& optimizer, ConstantLROptions options)
+    : LRScheduler(optimizer), options_(options) {
+  require(options.factor >= 0 && options.factor <= 1,
+          "ConstantLR's factor is expected to be between 0 and 1, it is " +
+              std::to_string(options.factor));
+  initial_step();
+}
+
+std::vector<double> ConstantLR::get_lr() {
+  if (last_epoch_ == 0) {
+    return each_group([&](double lr, double) { return lr * options_.factor; });
+  }
+  if (last_epoch_ != options_.total_iters) return current_lr();
+  const double back = 1.0 / not_zero(options_.factor, "ConstantLR's factor 0");
+  return each_group([&](double lr, double) { return lr * back; });
+}
+
+std::vector<double> ConstantLR::closed_form_lr() {
+  const double is_over = last_epoch_ >= options_.total_iters ? 1.0 : 0.0;
+  return each_group([&](double, double base) {
+    return base * (options_.factor + is_over * (1 - options_.factor));
+  });
+}
+
+void ConstantLR::fields(StateFields& fields) {
+  fields.kind("ConstantLR");
+  LRScheduler::fields(fields);
+  fields("factor", options_.factor);
+  fields("total_iters", options_.total_iters);
+}
+
+LinearLR::LinearLR(torch::optim::Optimizer& optimizer, LinearLROptions options)
+    : LRScheduler(optimizer), options_(options) {
+  require(options.start_factor > 0 && options.start_factor <= 1,
+          "LinearLR's start_factor is expected to be greater than 0 and at most 1, it is " +
+              std::to_string(options.start_factor));
+  require(options.end_factor >= 0 && options.end_factor <= 1,
+          "LinearLR's end_factor is expected to be between 0 and 1, it is " +
+              std::to_string(options.end_factor));
+  initial_step();
+}
+
+std::vector<double> LinearLR::get_lr() {
+  const auto& [start, end, total] = options_;
+  if (last_epoch_ == 0)
+    return each_group([&](double lr, double) { return lr * options_.start_factor; });
+  if (is_initial_ || last_epoch_ > total) return current_lr();
+  const double slope = end - start;
+  const double sum =
+      static_cast<double>(total) * start + static_cast<double>(last_epoch_ - 1) * slope;
+  const double factor = 1.0 + slope / not_zero(sum, "LinearLR");
+  return each_group([&](double lr, double) { return lr * factor; });
+}
+
+std::vector<double> LinearLR::closed_form_lr() {
+  const auto& [start, end, total] = options_;
+  const double done = static_cast<double>(std::min(total, last_epoch_));
+  const double all = not_zero(static_cast<double>(total), "LinearLR's total_iters 0");
+  const double factor = start + (end - start) * done / all;
+  return each_group([&](double, double base) { return base * factor; });
+}
+
+void LinearLR::fields(StateFields& fields) {
+  fields.kind("LinearLR");
+  LRScheduler::fields(fields);
+  fields("start_factor", options_.start_factor);
+  fields("end_factor", options_.end_factor);
+  fields("total_iters", options_.total_iters);
+}
+
+StepLR::StepLR(torch::optim::Optimizer& optimizer, StepLROptions options)
+    : LRScheduler(optimizer), options_(options) {
+  require(options.step_size != 0, "StepLR's step_size must not be 0");
+  initial_step();
+}
+
+std::vector<double> StepLR::get_lr() {
+  if (last_epoch_ == 0 || last_epoch_ % options_.step_size != 0) return current_lr();
+  return each_group([&](double lr, double) { return lr * options_.gamma; });
+}
+
+std::vector<double> StepLR::closed_form_lr() {
+  const double factor = power(options_.gamma, last_epoch_ / options_.step_size);
+  return each_group([&](double, double base) { return base * factor; });
+}
+
+void StepLR::fields(StateFields& fields) {
+  fields.kind("StepLR");
+  LRScheduler::fields(fields);
+  fields("step_size", options_.step_size);
+  fields("gamma", options_.gamma);
+}
+
+MultiStepLR::MultiStepLR(torch::optim::Optimizer& optimizer, MultiStepLROptions options)
+    : LRScheduler(optimizer), options_(std::move(options)) {
+  std::sort(options_.milestones.begin(), options_.milestones.end());
+  initial_step();
+}
+
+std::vector<double> MultiStepLR::get_lr() {
+  const auto& all = options_.milestones;
+  const int64_t times = std::count(all.begin(), all.end(), last_epoch_);
+  if (times == 0) return current_lr();
+  const double factor = power(options_.gamma, times);
+  return each_group([&](double lr, double) { return lr * factor; });
+}
+
+std::vector<double> MultiStepLR::closed_form_lr() {
+  const auto& all = options_.milestones;
+  const auto passed = std::upper_bound(all.begin(), all.end(), last_epoch_) - all.begin();
+  const double factor = power(options_.gamma, passed);
+  return each_group([&](double, double base) { return base * factor; });
+}
+
+void MultiStepLR::fields(StateFields& fields) {
+  fields.kind("MultiStepLR");
+  LRScheduler::fields(fields);
+  fields("milestones", options_.milestones);
+  fields("gamma", options_.gamma);
+}
+
+ExponentialLR::ExponentialLR(torch::optim::Optimizer& optimizer, ExponentialLROptions options)
+    : LRScheduler(optimizer), options_(options) {
+  initial_step();
+}
+
+std::vector<double> ExponentialLR::get_lr() {
+  if (is_initial_) return current_lr();
+  return each_group([&](double lr, double) { return lr * options_.gamma; });
+}
+
+std::vector<double> ExponentialLR::closed_form_lr() {
+  const double factor = power(options_.gamma, last_epoch_);
+  return each_group([&](double, double base) { return base * factor; });
+}
+
+void ExponentialLR::fields(StateFields& fields) {
+  fields.kind("ExponentialLR");
+  LRScheduler::fields(fields);
+  fields("gamma", options_.gamma);
+}
+
+LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, Lambda lr_lambda)
+    : LambdaLR(optimizer,
+               std::vector<Lambda>(optimizer.param_groups().size(), std::move(lr_lambda))) {}
+
+LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, std::vector<Lambda> lr_lambdas)
+    : LRScheduler(optimizer), lr_lambdas_(std::move(lr_lambdas)) {
+  require(lr_lambdas_.size() == group_count(), "Expected " + std::to_string(group_count()) +
+                                                   " lr_lambdas, but got " +
+                                                   std::to_string(lr_lambdas_.size()));
+  initial_step();
+}
+
+std::vector<double> LambdaLR::get_lr() {
+  std::vector<double> rates(base_lrs_);
+  for (size_t i = 0; i < rates.size(); ++i) rates[i] *= lr_lambdas_[i](last_epoch_);
+  return rates;
+}
+
+void LambdaLR::fields(StateFields& fields) {
+  fields.kind("LambdaLR");
+  LRScheduler::fields(fields);
+}
+
+}  // namespace cpprun::optim

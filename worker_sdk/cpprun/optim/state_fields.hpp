@@ -1,0 +1,55 @@
+// StateFields: one list of a class's members that serves state_dict and load_state_dict.
+//
+//   void StepLR::fields(StateFields& fields) { fields.kind("StepLR"); fields("gamma", gamma_); ...
+//   }
+//
+// Numbers only. Private to optim.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cpprun/optim/lr_scheduler.hpp"
+
+namespace cpprun::optim {
+
+class StateFields {
+ public:
+  static StateFields saving() { return StateFields(nullptr); }
+  // With `is_trial` nothing is written: the state is only checked.
+  static StateFields loading(const SchedulerState& state, bool is_trial) {
+    StateFields fields(&state);
+    fields.is_trial_ = is_trial;
+    return fields;
+  }
+
+  // The class; a state of another is refused. Kept as a number that is named "kind:StepLR".
+  void kind(const std::string& name);
+  void operator()(const std::string& name, double& value);
+  void operator()(const std::string& name, int64_t& value);
+  void operator()(const std::string& name, bool& value);
+  void operator()(const std::string& name, std::vector<double>& values);
+  void operator()(const std::string& name, std::vector<int64_t>& values);
+
+  bool is_saving() const { return loaded_ == nullptr; }
+  bool is_trial() const { return is_trial_; }
+  const SchedulerState& saved() const { return saved_; }
+  // Throws std::invalid_argument when the state has numbers that nobody asked for.
+  void check_all_used() const;
+
+ private:
+  explicit StateFields(const SchedulerState* loaded) : loaded_(loaded) {}
+  double read(const std::string& name);
+  template <class T>
+  void number(const std::string& name, T& value);
+  template <class T>
+  void list(const std::string& name, std::vector<T>& values);
+
+  const SchedulerState* loaded_;
+  SchedulerState saved_;  // written, or used of what is loaded
+  bool is_trial_ = false;
+};
+
+}  // namespace cpprun::optim
