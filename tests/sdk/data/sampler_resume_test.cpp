@@ -105,10 +105,11 @@ TEST(SamplerResume, ANewTrainingEpochIsWholeAgain) {
   DistributedSampler sampler(10, {.num_replicas = 1, .rank = 0, .shuffle = false});
   sampler.load_state({.consumed = 7, .size = 10, .shuffle = false});
   EXPECT_EQ(sampler.next(99), (std::vector<size_t>{7, 8, 9}));
+  EXPECT_FALSE(sampler.next(99));
+  sampler.reset();  // once more, without set_epoch
+  EXPECT_EQ(sampler.next(99)->size(), 10U);
   sampler.set_epoch(1);
   sampler.reset();
-  EXPECT_EQ(sampler.next(99)->size(), 10U);
-  sampler.reset();  // once more, without set_epoch
   EXPECT_EQ(sampler.next(99)->size(), 10U);
 }
 
