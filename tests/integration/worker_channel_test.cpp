@@ -268,12 +268,6 @@ TEST_F(WorkerChannelTest, HeartbeatsOfManyThreads) {
   EXPECT_EQ(end_worker().report, "thread");
 }
 
-TEST(WorkerAgentSocket, NobodyThere) {
-  EXPECT_EQ(AgentSocket::connect("").page(), nullptr);
-  EXPECT_EQ(AgentSocket::connect("cpprun/no/such/agent").page(), nullptr);
-  EXPECT_EQ(AgentSocket::connect(std::string(500, 'x')).page(), nullptr);
-}
-
 TEST(WorkerChannel, ANameThatIsTakenLeavesItClosed) {
   boost::asio::io_context loop;
   const std::string name = "cpprun/test/taken/" + std::to_string(::getpid());
