@@ -1,12 +1,12 @@
 // init_process_group and its solo form.
 #include <numeric>
 
+#include "cpprun/dist/backend_map.hpp"
 #include "cpprun/dist/init_plan.hpp"
 #include "cpprun/dist/make_group.hpp"
 #include "cpprun/dist/meeting.hpp"
+#include "cpprun/dist/nccl_plugin.hpp"
 #include "cpprun/dist/world.hpp"
-
-#include "cpprun/dist/backend_map.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -16,6 +16,13 @@ void check_timeout(const InitOptions& options) {
   throw DistArgumentError("init_process_group: timeout is " +
                           std::to_string(options.timeout->count()) +
                           " ms, but must be more than 0");
+}
+
+// Before anybody is met: what can't work here fails without waiting for the others.
+void check_backend(const std::string& backend) {
+  for (const auto& [device, name] : parse_backend(backend)) {
+    if (name == "nccl") nccl_plugin_with_gpu();
+  }
 }
 
 bool is_automatic(const std::string& backend) {
@@ -46,8 +53,8 @@ GroupPlan group_plan(const InitOptions& options, const InitPlan& plan, const std
 
 ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
   const std::string backend =
-      is_automatic(options.backend) ? automatic_backend(false) : options.backend;
-  parse_backend(backend);
+      is_automatic(options.backend) ? automatic_backend(has_gpu()) : options.backend;
+  check_backend(backend);
   GroupPlan group = group_plan(options, plan, backend);
   try {
     const Meeting met = meet(plan, options.store, group.timeout);
@@ -56,6 +63,7 @@ ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
     const auto state = make_group(group);
     state->leave = [plan, store = state->store] { leave_file(plan, *store); };
     world::set_default(state);
+    retire_at_exit();
     return ProcessGroupGuard(ProcessGroup(state));
   } catch (...) {
     world::remove_all();  // the next try begins with Python's first name again

@@ -9,6 +9,7 @@
 #include "cpprun/dist/gloo_backend.hpp"
 #include "cpprun/dist/init_plan.hpp"
 #include "cpprun/dist/local_address.hpp"
+#include "cpprun/dist/nccl_plugin.hpp"
 #include "cpprun/dist/translate.hpp"
 
 namespace cpprun::dist {
@@ -54,7 +55,11 @@ c10::intrusive_ptr<c10d::Backend> make_backend(const GroupPlan& plan, const std:
   if (name == "gloo") {
     return make_gloo(store, plan.roll.rank, size, plan.timeout, gloo_place(plan));
   }
-  throw DistUnsupportedError(plan.roll.call + ": nccl is not there");
+  NcclPlan nccl{
+      store, plan.roll.rank, size, plan.timeout, plan.options.is_high_priority_stream, plan.name,
+      {}};
+  nccl.global_ranks.assign(plan.roll.ranks.begin(), plan.roll.ranks.end());
+  return nccl_plugin_with_gpu().make(nccl);
 }
 
 // One backend for all devices if they have the same name, as Python does.

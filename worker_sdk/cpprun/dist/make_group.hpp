@@ -28,4 +28,7 @@ std::shared_ptr<ProcessGroup::State> make_group(const GroupPlan& plan);
 // object. Blocks as long as a collective of it runs.
 void drop_backends(c10d::ProcessGroup& group);
 
+// From now on the end of the process takes groups along that nobody destroyed, within a second.
+void retire_at_exit();
+
 }  // namespace cpprun::dist

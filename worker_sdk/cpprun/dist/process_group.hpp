@@ -34,10 +34,13 @@ struct BackendOptions {
 
 // The nine arguments of Python's init_process_group, with its defaults.
 struct InitOptions {
-  // "gloo", "nccl", "cpu:gloo,cuda:nccl", "auto" or empty: nccl if this process has a GPU, else
-  // gloo.
+  // "gloo", "nccl", "cpu:gloo,cuda:nccl"; "auto" or empty: the last one if this process has a GPU,
+  // else gloo. nccl needs the plugin libcpprun_nccl.so: next to the program, in ../lib, or where
+  // CPPRUN_NCCL_PLUGIN says.
   std::string backend = {};
   // "env://" (default), "tcp://host:port?rank=0&world_size=2", "file:///path". Not with `store`.
+  // env:// meets at MASTER_ADDR:MASTER_PORT, so that C++ and Python ranks can form one world;
+  // "env://?store=agent" or CPPRUN_SDK_STORE=agent at the store of cpprun's agent instead.
   std::string init_method = {};
   // Of every later collective; default: the backend's.
   std::optional<std::chrono::milliseconds> timeout = {};
