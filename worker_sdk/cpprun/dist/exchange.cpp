@@ -6,6 +6,7 @@
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/parcel.hpp"
 #include "cpprun/dist/reduction.hpp"
+#include "cpprun/dist/single_calls.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -75,7 +76,8 @@ Work all_to_all_joined(const Call& call, bool async_op, const std::vector<at::Te
   });
   const auto native = all_to_all_options(call);
   return call.start(
-      async_op, [&] { return call.pg().alltoall_base(to, from, to_splits, from_splits, native); },
+      async_op,
+      [&] { return single_all_to_all(call.pg(), to, from, to_splits, from_splits, native); },
       parcel.finish());
 }
 
@@ -115,7 +117,7 @@ Work reduce_scatter_tensor(at::Tensor output, at::Tensor input, ReduceOp op,
   divide_afterwards(call, reduction, to, parcel);
   const auto native = reduce_scatter_options(call, reduction);
   return call.start(
-      options.async_op, [&] { return call.pg()._reduce_scatter_base(to, from, native); },
+      options.async_op, [&] { return single_reduce_scatter(call.pg(), to, from, native); },
       parcel.finish());
 }
 
@@ -152,7 +154,7 @@ Work all_to_all_single(at::Tensor output, at::Tensor input, std::vector<int64_t>
   const auto native = all_to_all_options(call);
   return call.start(
       options.async_op,
-      [&] { return call.pg().alltoall_base(to, from, to_splits, from_splits, native); },
+      [&] { return single_all_to_all(call.pg(), to, from, to_splits, from_splits, native); },
       parcel.finish());
 }
 

@@ -1,0 +1,189 @@
+// One rank's part in tests of what goes wrong between ranks. Without a launcher's help, so that the
+// others are there to tell.
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+
+#include <torch/torch.h>
+
+#include "cpprun/dist/collectives.hpp"
+#include "cpprun/dist/objects.hpp"
+#include "cpprun/worker/main.hpp"
+#include "tests/sdk/dist/init_support.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Says how `f` ended, and how many whole seconds it took.
+void tell(const std::string& what, const std::function<void()>& f) {
+  const auto begin = Clock::now();
+  const std::string who = "rank " + launched_rank() + " " + what + ": ";
+  std::string end = "well";
+  try {
+    f();
+  } catch (const dist::DistNetworkError& error) {
+    end = std::string("DistNetworkError ") + error.what();
+  } catch (const dist::DistTimeoutError& error) {
+    end = std::string("DistTimeoutError ") + error.what();
+  } catch (const dist::DistMismatchError& error) {
+    end = std::string("DistMismatchError ") + error.what();
+  } catch (const dist::DistStateError& error) {
+    end = std::string("DistStateError ") + error.what();
+  } catch (const dist::DistArgumentError& error) {
+    end = std::string("DistArgumentError ") + error.what();
+  } catch (const dist::DistError& error) {
+    end = std::string("DistError ") + error.what();
+  }
+  const auto took = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin);
+  say(who + end + " | " + std::to_string(took.count()) + " s");
+}
+
+void all_reduce_twice(const std::function<void()>& between) {
+  const auto x = torch::ones({1 << 20});
+  tell("first", [&] { dist::all_reduce(x); });
+  between();
+  tell("second", [&] { dist::all_reduce(x); });
+  tell("third", [&] { dist::all_reduce(x); });
+}
+
+bool is_rank(int rank) {
+  return dist::get_rank() == rank;
+}
+
+// For a rank that must stay alive without taking part: until the others have said `key`.
+void wait_for_others(const char* key) {
+  auto store = dist::default_group().store();
+  if (is_rank(1)) {
+    store.wait({key}, std::chrono::seconds(60));
+  } else {
+    store.set(key, "1");
+  }
+}
+
+}  // namespace
+
+SDK_CASE(peer_killed) {
+  const auto group = dist::init_process_group(options_of(args));
+  all_reduce_twice([] {
+    if (is_rank(1)) kill(getpid(), SIGKILL);
+  });
+  return 0;
+}
+
+SDK_CASE(peer_stopped) {
+  const auto group = dist::init_process_group(options_of(args));
+  all_reduce_twice([] {
+    if (is_rank(1)) kill(getpid(), SIGSTOP);
+  });
+  return 0;
+}
+
+SDK_CASE(barrier_missed) {
+  const auto group = dist::init_process_group(options_of(args));
+  if (!is_rank(1)) tell("barrier", [] { dist::barrier(); });
+  wait_for_others("done");
+  return 0;
+}
+
+SDK_CASE(monitored_barrier_missed) {
+  const auto group = dist::init_process_group(options_of(args));
+  const auto limit = std::chrono::seconds(2);
+  dist::monitored_barrier();
+  if (!is_rank(1)) tell("monitored", [&] { dist::monitored_barrier({}, limit); });
+  dist::barrier();
+  // Who comes late hears that it was missing; then all are in step again.
+  if (is_rank(1)) tell("late", [&] { dist::monitored_barrier({}, limit); });
+  tell("again", [&] { dist::monitored_barrier({}, limit); });
+  return 0;
+}
+
+SDK_CASE(collective_after_destroy) {
+  const auto group = dist::init_process_group(options_of(args));
+  const dist::ProcessGroup kept = group;
+  auto dropped = dist::all_reduce(torch::ones({8}), dist::ReduceOp::SUM, {.async_op = true});
+  dist::destroy_process_group();
+  tell("default", [] { dist::all_reduce(torch::ones({2})); });
+  tell("kept", [&] { dist::all_reduce(torch::ones({2}), dist::ReduceOp::SUM, {.group = kept}); });
+  return 0;
+}
+
+SDK_CASE(exception_on_one) {
+  char program[] = "case";
+  char* argv[] = {program, nullptr};
+  return cpprun::main(1, argv, [&](cpprun::Args) {
+    const auto group = dist::init_process_group(options_of(args));
+    dist::barrier();
+    if (is_rank(1)) throw std::runtime_error("out of ideas");
+    tell("all_reduce", [] { dist::all_reduce(torch::ones({8})); });
+    return 0;
+  });
+}
+
+SDK_CASE(dropped) {
+  const auto group = dist::init_process_group(options_of(args));
+  const int peer = 1 - dist::get_rank();
+  auto x = torch::zeros({4});
+  dist::isend(torch::full({4}, 5.0), peer, 1);
+  for (int i = 0; i < 50; ++i) {
+    dist::all_reduce(torch::ones({10'000}), dist::ReduceOp::SUM, {.async_op = true});
+  }
+  dist::recv(x, peer, 1);
+  auto never = dist::irecv(torch::zeros({4}), peer, 99);
+  say("rank " + launched_rank() + " got: " + std::to_string(x.sum().item<int>()) + " " +
+      (never.wait_for(std::chrono::milliseconds(50)) ? "done" : "waiting"));
+  dist::barrier();
+  return 0;
+}
+
+SDK_CASE(debug_mismatch) {
+  const auto group = dist::init_process_group(options_of(args));
+  dist::set_debug_checks(true);
+  const bool odd = is_rank(1);
+  dist::all_reduce(torch::ones({2}));
+  tell("shape", [&] { dist::broadcast(torch::ones({odd ? 4 : 2}), 0); });
+  tell("dtype", [&] { dist::all_reduce(odd ? torch::ones({2}) : torch::ones({2}, at::kInt)); });
+  tell("op", [&] {
+    dist::all_reduce(torch::ones({2}), odd ? dist::ReduceOp::MAX : dist::ReduceOp::SUM);
+  });
+  tell("call", [&] {
+    const auto x = torch::ones({2});
+    odd ? dist::broadcast(x, 0) : dist::all_reduce(x);
+  });
+  tell("objects", [&] {
+    if (odd) return static_cast<void>(dist::barrier());
+    dist::all_gather_object(1);
+  });
+  // Nothing was sent, so the group is as it was.
+  tell("well", [&] { dist::all_reduce(torch::ones({2})); });
+  if (!odd) tell("missing", [&] { dist::all_reduce(torch::ones({2})); });
+  wait_for_others("told");
+  return 0;
+}
+
+SDK_CASE(object_mismatch) {
+  const auto group = dist::init_process_group(options_of(args));
+  const bool odd = is_rank(1);
+  tell("type", [&] {
+    if (odd) return static_cast<void>(dist::all_gather_object(std::string("x")));
+    dist::all_gather_object(1);
+  });
+  tell("length", [&] {
+    std::vector<int> list(odd ? 3 : 2, 7);
+    dist::broadcast_object_list(list);
+  });
+  tell("root", [&] { dist::gather_object(1, odd ? 1 : 0); });
+  tell("list", [&] { dist::scatter_object_list(std::vector<int>{1}, 0); });
+  tell("well", [&] { dist::all_gather_object(1); });
+  return 0;
+}
+
+SDK_CASE(broadcast_of_two_shapes) {
+  const auto group = dist::init_process_group(options_of(args));
+  tell("broadcast", [] { dist::broadcast(torch::ones({is_rank(1) ? 4 : 1024}), 0); });
+  return 0;
+}
+
+}  // namespace cpprun::test

@@ -1,0 +1,185 @@
+"""Collectives of the SDK: equal to Python's, beyond Python's, and what happens when ranks fail."""
+
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from launches import BIN
+from test_init import free_port
+
+CASES = BIN / 'sdk_dist_cases'
+
+
+class Alone:
+    """Ranks started without a launcher, so that nobody ends the survivors."""
+
+    def __init__(self, n, name, *words):
+        common = {'WORLD_SIZE': str(n), 'MASTER_ADDR': '127.0.0.1', 'OMP_NUM_THREADS': '1'}
+        common['MASTER_PORT'] = str(free_port())
+        self.ranks = [
+            subprocess.Popen(
+                [CASES, name, *words],
+                env={**os.environ, **common, 'RANK': str(rank), 'LOCAL_RANK': str(rank)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for rank in range(n)
+        ]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for rank in self.ranks:
+            rank.kill()
+            rank.communicate()
+
+    def end(self, but=(), seconds=40):
+        """Lines of all ranks but those, by what the lines are about; each must end well in time."""
+        lines = {}
+        deadline = time.monotonic() + seconds
+        for number, rank in enumerate(self.ranks):
+            if number in but:
+                continue
+            out, err = rank.communicate(timeout=max(0.1, deadline - time.monotonic()))
+            assert rank.returncode == 0, f'rank {number}: {rank.returncode}\n{out}\n{err}'
+            for line in out.splitlines():
+                what = line.split()[2].rstrip(':')
+                lines.setdefault(what, []).append(line.partition(f'{what}: ')[2])
+        return lines
+
+
+def seconds_of(line):
+    return int(line.rsplit('|', 1)[1].split()[0])
+
+
+def test_equal_to_python(ranks):
+    ours = ranks.case('dist', 3, 'differential').well().lines()
+    pythons = ranks.twin(3, 'collectives.py').well().lines()
+    assert len(ours) > 1000
+    assert ours == pythons
+
+
+def test_beyond_python(ranks):
+    done = [f'rank {rank} done' for rank in range(3)]
+    assert ranks.case('dist', 3, 'beyond_python').well().lines() == done
+
+
+def test_debug_checks_let_pass_what_agrees(ranks):
+    done = [f'rank {rank} done' for rank in range(3)]
+    assert ranks.case('dist', 3, 'debug_agreement').well().lines() == done
+
+
+@pytest.mark.parametrize('size', [1000, 40_000_000])
+def test_big_objects(ranks, size):
+    done = [f'rank {rank} done' for rank in range(3)]
+    assert ranks.case('dist', 3, 'big_objects', size).well().lines() == done
+
+
+@pytest.mark.parametrize('n', [2, 4])
+def test_peer_killed(n):
+    with Alone(n, 'peer_killed', 'timeout=10000') as job:
+        lines = job.end(but=[1])
+    assert len(lines['second']) == n - 1
+    for line in lines['second']:
+        assert line.startswith('DistNetworkError all_reduce in group ')
+        assert seconds_of(line) <= 2
+    for line in lines['third']:
+        assert line.startswith('DistStateError all_reduce in group ')
+        assert 'is broken since an earlier error' in line
+
+
+@pytest.mark.parametrize('n', [2, 3])
+def test_peer_stopped(n):
+    with Alone(n, 'peer_stopped', 'timeout=3000') as job:
+        lines = job.end(but=[1])
+        job.ranks[1].send_signal(signal.SIGCONT)
+    assert len(lines['second']) == n - 1
+    assert any(line.startswith('DistTimeoutError') for line in lines['second'])
+    for line in lines['second']:
+        assert line.startswith(('DistTimeoutError', 'DistNetworkError'))
+        assert seconds_of(line) <= 7
+    assert all(line.startswith('DistStateError') for line in lines['third'])
+
+
+def test_rank_missing_in_a_barrier():
+    with Alone(3, 'barrier_missed', 'timeout=2000') as job:
+        lines = job.end()['barrier']
+    assert len(lines) == 2
+    assert any(line.startswith('DistTimeoutError') for line in lines)
+    assert all(seconds_of(line) <= 6 for line in lines)
+
+
+def test_monitored_barrier_names_the_missing():
+    with Alone(3, 'monitored_barrier_missed') as job:
+        lines = job.end()
+    assert len(lines['monitored']) == 2
+    for line in [*lines['monitored'], *lines['late']]:
+        assert 'DistTimeoutError' in line
+        assert 'missing rank(s): 1,' in line
+    assert [line.split()[0] for line in lines['again']] == ['well'] * 3
+
+
+def test_collective_after_destroy():
+    with Alone(2, 'collective_after_destroy') as job:
+        lines = job.end()
+    for line in lines['default']:
+        assert 'there is no default group' in line
+    for line in lines['kept']:
+        assert line.startswith('DistStateError')
+        assert 'was destroyed' in line
+
+
+def test_exception_on_one_rank():
+    with Alone(3, 'exception_on_one', 'timeout=20000') as job:
+        lines = job.end(but=[1])
+        assert job.ranks[1].wait(20) == 1
+        assert 'out of ideas' in job.ranks[1].stderr.read()
+    for line in lines['all_reduce']:
+        assert line.startswith('DistNetworkError')
+        assert seconds_of(line) <= 5
+
+
+def test_dropped_works():
+    with Alone(2, 'dropped', 'timeout=20000') as job:
+        lines = job.end()
+    assert lines == {'got': ['20 waiting'] * 2}
+
+
+def both_named(line, first, second):
+    return line.startswith('DistMismatchError') and f'rank 0: {first}' in line and second in line
+
+
+def test_debug_checks_name_both_ranks():
+    with Alone(3, 'debug_mismatch', 'timeout=3000') as job:
+        lines = job.end()
+    wanted = {
+        'shape': ('broadcast float32 [2] src=0', 'rank 1: broadcast float32 [4] src=0'),
+        'dtype': ('all_reduce SUM int32 [2]', 'rank 1: all_reduce SUM float32 [2]'),
+        'op': ('all_reduce SUM float32 [2]', 'rank 1: all_reduce MAX float32 [2]'),
+        'call': ('all_reduce SUM float32 [2]', 'rank 1: broadcast float32 [2] src=0'),
+        'objects': ('all_gather_object of i32', 'rank 1: barrier'),
+    }
+    for what, (first, second) in wanted.items():
+        assert len(lines[what]) == 3
+        assert all(both_named(line, first, second) for line in lines[what]), lines[what]
+    assert [line.split()[0] for line in lines['well']] == ['well'] * 3
+    for line in lines['missing']:
+        assert line.startswith('DistTimeoutError')
+        assert 'missing rank(s): 1 did not come' in line
+
+
+def test_objects_are_always_compared():
+    with Alone(3, 'object_mismatch') as job:
+        lines = job.end()
+    assert all(both_named(line, 'all_gather_object of i32', 'of str') for line in lines['type'])
+    assert all('2 object(s)' in line and '3 object(s)' in line for line in lines['length'])
+    assert all('root 0' in line and 'root 1' in line for line in lines['root'])
+    for line in lines['list']:
+        assert line.startswith('DistArgumentError')
+        assert 'the list of rank 0 has 1 object(s)' in line
+    assert [line.split()[0] for line in lines['well']] == ['well'] * 3
+    assert all(len(found) == 3 for found in lines.values())
