@@ -39,8 +39,8 @@ def workers(jobs, n, *words, flags=(), **options):
     return jobs.cpprun(*command, **options)
 
 
-def agents_name(job_pid, jobs):
-    """CPPRUN_AGENT of the job's worker that has marked itself."""
+def agents_name(jobs):
+    """CPPRUN_AGENT of the worker that has marked itself."""
     worker = int(jobs.mark('worker'))
     with open(f'/proc/{worker}/environ', 'rb') as environ:
         entries = dict(e.split(b'=', 1) for e in environ.read().split(b'\0') if b'=' in e)
@@ -133,8 +133,8 @@ def test_a_restarted_worker_is_not_asked_to_stop(jobs):
 
 def test_children_are_let_in_and_strangers_are_not(jobs):
     job = workers(jobs, 1, 'spawn=child', 'spawn=stranger', 'mark=worker', 'await=go')
-    name = agents_name(job.pid, jobs)
-    assert job.out.splitlines() == ['rank 0: agent', 'rank 0: no agent']
+    name = agents_name(jobs)
+    assert job.wait_for_all('rank 0: (.*)', 2) == ['agent', 'no agent']
     outside = jobs.run(WORKER, 'agent', env={'CPPRUN_AGENT': name, 'LOCAL_RANK': '0'})
     assert outside == (0, 'rank 0: no agent\n')
     (jobs.marks / 'go').write_text('x')
@@ -143,7 +143,7 @@ def test_children_are_let_in_and_strangers_are_not(jobs):
 
 def test_the_name_is_gone_with_the_agent(jobs):
     job = workers(jobs, 1, 'agent', 'mark=worker', 'await=never')
-    name = agents_name(job.pid, jobs)
+    name = agents_name(jobs)
     sockets = '/proc/net/unix'
     with open(sockets) as file:
         assert name in file.read()
@@ -196,7 +196,7 @@ while not marked('done'):
     )
     job = jobs.cpprun('--standalone', '--nproc-per-node=2', '--no-python', script, env=INFO)
     jobs.mark('good')
-    assert 'rank 0: agent' in job.out
+    assert job.wait_for('rank 0: (.*)')[1] == 'agent'
     before, start = cpu_seconds(job.pid), time.monotonic()
     time.sleep(1)
     used = (cpu_seconds(job.pid) - before) / (time.monotonic() - start)
