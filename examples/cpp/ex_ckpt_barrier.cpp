@@ -1,0 +1,131 @@
+// One rank saves, all load: where barriers are needed, and what happens without them.
+//
+//   cpprun --nproc_per_node=3 ex_ckpt_barrier --slow-save 2
+//   cpprun --nproc_per_node=3 ex_ckpt_barrier --slow-save 2 --no-barrier    # loads too early:
+//   fails cpprun --nproc_per_node=3 ex_ckpt_barrier --rounds 50 --same-name --jitter cpprun
+//   --nproc_per_node=3 ex_ckpt_barrier --eval --n 10 --print-count
+//
+// 1. Training needs no barrier: backward waits for all ranks.
+// 2. Collectives need none around them, object collectives included.
+// 3. What goes past the group, such as a file, does: one before it is read, and one before anybody
+//    may overwrite or delete it.
+#include <chrono>
+#include <filesystem>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <torch/torch.h>
+
+#include "cpprun/data/eval_sampler.hpp"
+#include "cpprun/dist/collectives.hpp"
+#include "cpprun/dist/process_group.hpp"
+#include "examples/cpp/support/options.hpp"
+#include "examples/cpp/support/print.hpp"
+#include "examples/cpp/support/state_file.hpp"
+
+namespace dist = cpprun::dist;
+
+namespace {
+
+struct Settings {
+  int64_t rounds = 1, size = 10;
+  double slow_save = 0;
+  bool has_no_barrier = false, has_one_name = false, has_jitter = false;
+  bool evaluates = false, prints_count = false;
+};
+
+void pause(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+class Checkpoints {
+ public:
+  explicit Checkpoints(const Settings& settings)
+      : settings_(settings), random_(static_cast<unsigned>(dist::get_rank())) {}
+
+  // Saved by one, loaded by all. Every rank leaves with generation `round` loaded.
+  void save_and_load(int64_t round) {
+    jitter();
+    if (dist::is_master()) save(round);
+    wait_for_all();  // nobody reads before the file is whole
+    jitter();
+    load(round);
+    wait_for_all();  // nobody overwrites it before all have read it
+  }
+
+  static std::string path(const Settings& settings, int64_t round) {
+    return settings.has_one_name ? "checkpoint.pt" : "checkpoint_" + std::to_string(round) + ".pt";
+  }
+
+ private:
+  void save(int64_t round) {
+    pause(settings_.slow_save);
+    auto state = examples::new_state();
+    state.insert("generation", round);
+    state.insert("weights", torch::full({1000}, round));
+    examples::save_state(path(settings_, round), state);
+  }
+
+  void load(int64_t round) {
+    const auto state = examples::load_state(path(settings_, round));
+    const auto found = state.at("generation").toInt();
+    examples::say("rank ", dist::get_rank(), " loaded generation ", found);
+    const bool is_whole = state.at("weights").toTensor().eq(found).all().item<bool>();
+    if (found != round || !is_whole)
+      throw std::runtime_error("wanted generation " + std::to_string(round));
+  }
+
+  void wait_for_all() {
+    if (!settings_.has_no_barrier) dist::barrier();
+  }
+
+  void jitter() {
+    if (settings_.has_jitter) pause(std::uniform_real_distribution(0.0, 0.005)(random_));
+  }
+
+  const Settings& settings_;
+  std::mt19937 random_;
+};
+
+void run_rounds(const Settings& settings) {
+  if (dist::is_master()) {  // files of an earlier run must not be taken for this one's
+    for (int64_t round = 1; round <= settings.rounds; ++round)
+      std::filesystem::remove(Checkpoints::path(settings, round));
+  }
+  dist::barrier();
+  Checkpoints checkpoints(settings);
+  for (int64_t round = 1; round <= settings.rounds; ++round) checkpoints.save_and_load(round);
+}
+
+// Each sample on exactly one rank. DistributedSampler would pad the shares to equal lengths and
+// count some samples twice.
+void evaluate(const Settings& settings) {
+  cpprun::data::EvalSampler sampler(static_cast<size_t>(settings.size));
+  int64_t mine = 0;
+  while (auto batch = sampler.next(4)) mine += static_cast<int64_t>(batch->size());
+  auto count = torch::tensor({mine});
+  dist::all_reduce(count);  // behind the loop: shares may differ by one batch
+  if (settings.prints_count && dist::is_master()) examples::say(count.item<int64_t>());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return cpprun::main(argc, argv, [](cpprun::Args args) {
+    Settings s;
+    examples::Options("One rank saves, all load.")
+        .add("--rounds", s.rounds, "how often")
+        .add("--slow-save", s.slow_save, "seconds that saving takes longer")
+        .add("--no-barrier", s.has_no_barrier, "leave the barriers out")
+        .add("--same-name", s.has_one_name, "one file for all rounds, overwritten each time")
+        .add("--jitter", s.has_jitter, "ranks pause for random milliseconds")
+        .add("--eval", s.evaluates, "count samples of an evaluation instead")
+        .add("--n", s.size, "samples of the evaluation")
+        .add("--print-count", s.prints_count, "print how many samples all ranks evaluated")
+        .parse(args);
+    auto group = dist::init_process_group_or_solo({.backend = "gloo"});
+    s.evaluates ? evaluate(s) : run_rounds(s);
+  });
+}

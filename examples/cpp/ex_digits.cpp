@@ -1,0 +1,216 @@
+// Learns to read handwritten digits (examples/python/data/README.md) with any number of workers.
+//
+//   cpprun --standalone --nproc_per_node=2 --max_restarts=3 ex_digits
+//   ex_digits          # alone
+//
+// After each training epoch rank 0 writes a snapshot. Started again, by the launcher after a
+// worker's death or by hand, training goes on from there, and ends with exactly the parameters of a
+// run that nothing disturbed. The twin of examples/python/digits_ddp.py, with a conv net.
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cpprun/torch.hpp"
+#include "cpprun/worker/agent_link.hpp"
+#include "cpprun/worker/faults.hpp"
+#include "examples/cpp/support/options.hpp"
+#include "examples/cpp/support/print.hpp"
+#include "examples/cpp/support/state_file.hpp"
+
+namespace dist = cpprun::dist;
+using cpprun::data::DistributedSampler;
+using cpprun::nn::parallel::DistributedDataParallel;
+
+namespace {
+
+constexpr int64_t kSide = 8, kPixels = kSide * kSide, kTestSize = 360, kGlobalBatch = 64;
+
+struct Settings {
+  int64_t epochs = 15;
+  std::string snapshot = "digits.pt", data = CPPRUN_DIGITS;
+  double sleep = 0;
+};
+
+template <class... Parts>
+void say(const Parts&... parts) {
+  examples::say("[rank ", dist::get_rank(), "] ", parts...);
+}
+
+struct Digits {
+  at::Tensor images;  // n x 1 x 8 x 8, from 0 to 1
+  at::Tensor labels;  // n
+};
+
+// One image a line: 64 pixels from 0 to 16, then the digit; all in gzip.
+at::Tensor read_rows(const std::string& path) {
+  std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
+  if (!file) throw std::runtime_error("can't open " + path);
+  std::vector<float> numbers;
+  char line[1024];
+  while (gzgets(file.get(), line, sizeof line) != nullptr) {
+    char* at = line;
+    for (int64_t i = 0; i <= kPixels; ++i) {
+      char* end = at;
+      numbers.push_back(std::strtof(at, &end));
+      if (end == at) throw std::runtime_error(path + ": a line has no 65 numbers: " + line);
+      at = *end == ',' ? end + 1 : end;
+    }
+  }
+  if (gzeof(file.get()) == 0 || numbers.empty())
+    throw std::runtime_error(path + " is broken or empty");
+  return torch::tensor(numbers).view({-1, kPixels + 1});
+}
+
+// Training and test set; the split is the same in every process.
+std::pair<Digits, Digits> load_digits(const std::string& path) {
+  auto rows = read_rows(path);
+  rows = rows.index_select(0, torch::randperm(rows.size(0), at::detail::createCPUGenerator(0)));
+  const auto images = (rows.narrow(1, 0, kPixels) / 16).view({-1, 1, kSide, kSide});
+  const auto labels = rows.select(1, kPixels).to(torch::kLong);
+  return {{images.slice(0, kTestSize), labels.slice(0, kTestSize)},
+          {images.slice(0, 0, kTestSize), labels.slice(0, 0, kTestSize)}};
+}
+
+struct Net : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& images) {
+    auto x = torch::relu(first(images));
+    x = torch::max_pool2d(torch::relu(second(x)), 2);
+    return last(torch::relu(middle(x.flatten(1))));
+  }
+  torch::nn::Conv2d first{
+      register_module("first", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 16, 3).padding(1)))};
+  torch::nn::Conv2d second{
+      register_module("second", torch::nn::Conv2d(torch::nn::Conv2dOptions(16, 32, 3).padding(1)))};
+  torch::nn::Linear middle{register_module("middle", torch::nn::Linear(32 * 4 * 4, 64))};
+  torch::nn::Linear last{register_module("last", torch::nn::Linear(64, 10))};
+};
+
+class Training {
+ public:
+  Training(const Settings& settings, const Digits& train)
+      : settings_(settings), train_(train), sampler_(static_cast<size_t>(train.labels.numel())) {}
+
+  // From the snapshot, if there is one, to the last training epoch.
+  void run() {
+    const int64_t done = load_snapshot();
+    if (done > 0 && dist::is_master())
+      say("resuming from snapshot ", settings_.snapshot, ": ", done, " of ", settings_.epochs,
+          " training epochs are done");
+    for (int64_t epoch = done; epoch < settings_.epochs; ++epoch) {
+      const double loss = train_epoch(epoch);
+      std::this_thread::sleep_for(std::chrono::duration<double>(settings_.sleep));
+      if (!dist::is_master()) continue;
+      save_snapshot(epoch + 1);
+      say("training epoch ", epoch + 1, " of ", settings_.epochs, " done, loss ", loss,
+          ", snapshot saved");
+    }
+  }
+
+  Net& net() { return model_.module(); }
+
+ private:
+  static std::shared_ptr<Net> make_net() {
+    torch::manual_seed(0);
+    return std::make_shared<Net>();
+  }
+
+  // The mean loss of all ranks' steps.
+  double train_epoch(int64_t epoch) {
+    cpprun::worker::fault_point(epoch);
+    sampler_.set_epoch(epoch);
+    const auto batch_size =
+        static_cast<size_t>(std::max<int64_t>(kGlobalBatch / dist::get_world_size(), 1));
+    auto loss_sum = torch::zeros(1);
+    int64_t steps = 0;
+    while (auto batch = sampler_.next(batch_size)) {
+      const auto chosen = torch::tensor(std::vector<int64_t>(batch->begin(), batch->end()));
+      optimizer_.zero_grad();
+      auto loss = torch::cross_entropy_loss(model_(train_.images.index_select(0, chosen)),
+                                            train_.labels.index_select(0, chosen));
+      loss.backward();
+      optimizer_.step();
+      loss_sum += loss.detach();
+      cpprun::worker::heartbeat(++step_);
+      ++steps;
+    }
+    dist::all_reduce(loss_sum);
+    return loss_sum.item<double>() / static_cast<double>(steps) / dist::get_world_size();
+  }
+
+  void save_snapshot(int64_t epochs_done) {
+    auto snapshot = examples::new_state();
+    snapshot.insert("model", examples::tensors_of(net()));
+    snapshot.insert("optimizer", examples::bytes_of(optimizer_));
+    snapshot.insert("epochs_done", epochs_done);
+    examples::save_state(settings_.snapshot, snapshot);
+  }
+
+  // Number of finished training epochs; 0 if there is no snapshot.
+  int64_t load_snapshot() {
+    if (!std::filesystem::exists(settings_.snapshot)) return 0;
+    const auto snapshot = examples::load_state(settings_.snapshot);
+    examples::load_tensors(net(), snapshot.at("model").toGenericDict());
+    examples::load_bytes(optimizer_, snapshot.at("optimizer").toTensor());
+    return snapshot.at("epochs_done").toInt();
+  }
+
+  const Settings& settings_;
+  const Digits& train_;
+  DistributedSampler sampler_;
+  DistributedDataParallel<Net> model_{make_net()};
+  torch::optim::Adam optimizer_{model_.parameters(), torch::optim::AdamOptions(3e-3)};
+  int64_t step_ = 0;
+};
+
+// Each rank reads every world-size-th image; the counts are added up.
+int64_t count_right(Net& net, const Digits& test) {
+  torch::NoGradGuard no_grad;
+  const int rank = dist::get_rank(), world = dist::get_world_size();
+  const auto images = test.images.slice(0, rank, kTestSize, world);
+  const auto labels = test.labels.slice(0, rank, kTestSize, world);
+  auto right = (net.forward(images).argmax(1) == labels).sum();
+  dist::all_reduce(right);
+  return right.item<int64_t>();
+}
+
+Settings parse(cpprun::Args args) {
+  Settings s;
+  examples::Options("Learns to read handwritten digits with any number of workers.")
+      .add("--epochs", s.epochs, "training epochs")
+      .add("--snapshot", s.snapshot, "snapshot file")
+      .add("--data", s.data, "the images")
+      .add("--sleep", s.sleep, "seconds added to each training epoch, for watching")
+      .parse(args);
+  return s;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return cpprun::main(argc, argv, [](cpprun::Args args) {
+    const Settings settings = parse(args);
+    auto group = dist::init_process_group_or_solo({.backend = "gloo"});
+    say("started as process ", getpid(), ", one of ", dist::get_world_size());
+
+    const auto [train, test] = load_digits(settings.data);
+    Training training(settings, train);
+    cpprun::worker::mark_ready();
+    training.run();
+
+    const auto right = count_right(training.net(), test);
+    if (!dist::is_master()) return;
+    say("test accuracy ",
+        std::to_string(100.0 * static_cast<double>(right) / kTestSize).substr(0, 4), " % (", right,
+        " of ", kTestSize, " unseen digits read right)");
+    say("parameters ", examples::hash_of(training.net()));
+  });
+}

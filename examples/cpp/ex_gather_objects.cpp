@@ -1,0 +1,77 @@
+// Objects of all ranks on one rank: tensors, containers, types of one's own.
+//
+//   cpprun --nproc_per_node=3 ex_gather_objects
+//
+// gather_object brings them to one rank and needs no list of the right length beforehand; on the
+// others it returns nothing. No barrier is needed around it: a collective waits by itself.
+#include <map>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <torch/torch.h>
+
+#include "cpprun/dist/collectives.hpp"
+#include "cpprun/dist/objects.hpp"
+#include "cpprun/dist/process_group.hpp"
+#include "examples/cpp/support/options.hpp"
+#include "examples/cpp/support/print.hpp"
+
+namespace dist = cpprun::dist;
+
+// A type of one's own travels when these two functions stand beside it.
+struct Machine {
+  std::string name;
+};
+std::string to_bytes(const Machine& machine) {
+  return machine.name;
+}
+void from_bytes(std::string_view bytes, Machine& machine) {
+  machine.name = bytes;
+}
+
+namespace {
+
+// A tuple of things that cpprun knows is an object as well: no functions to write.
+using Report = std::tuple<at::Tensor, std::vector<int>, std::map<std::string, int>>;
+
+Report make_report(int rank, c10::Device device) {
+  return {torch::tensor({1 + rank}, torch::TensorOptions(device)),
+          {1 + rank, 2 + rank, 3 + rank},
+          {{"rank", rank}}};
+}
+
+std::string to_json(const Report& report) {
+  const auto& [tensor, numbers, words] = report;
+  std::ostringstream text;
+  text << "{\"tensor\":" << examples::list(tensor) << ",\"list\":[";
+  for (size_t i = 0; i < numbers.size(); ++i) text << (i ? "," : "") << numbers[i];
+  text << "],\"dict\":{";
+  for (const auto& [name, value] : words) text << '"' << name << "\":" << value;
+  text << "}}";
+  return text.str();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return cpprun::main(argc, argv, [](cpprun::Args args) {
+    bool uses_cuda = false;
+    examples::Options("Gathers objects of all ranks on rank 0.")
+        .add("--cuda", uses_cuda, "tensors live on this rank's GPU")
+        .parse(args);
+
+    // With a GPU the device of this rank is set inside: tensors arrive on it.
+    auto group = dist::init_process_group_or_solo({.backend = uses_cuda ? "auto" : "gloo"});
+    const int rank = dist::get_rank();
+
+    const auto reports = dist::gather_object(make_report(rank, dist::local_device()), 0);
+    std::string line;
+    for (const auto& report : reports) line += (line.empty() ? "[" : ",") + to_json(report);
+    if (dist::is_master()) examples::say(line, "]");
+
+    const auto machines = dist::gather_object(Machine{"worker " + std::to_string(rank)}, 0);
+    for (const auto& machine : machines) examples::say("gathered from ", machine.name);
+  });
+}

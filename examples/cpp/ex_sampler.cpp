@@ -1,0 +1,39 @@
+// Prints which samples a rank gets: DistributedSampler alone, without a process group.
+//
+//   ex_sampler --n 10 --k 3 --rank 1                      # 1 4 7 0: the end is padded from the
+//   front ex_sampler --n 10 --k 3 --rank 1 --drop-last          # 1 4 7 ex_sampler --n 10 --k 3
+//   --rank 1 --shuffle --epoch 2  # the order of Python's sampler, bit for bit
+#include <sstream>
+
+#include "cpprun/data/distributed_sampler.hpp"
+#include "examples/cpp/support/options.hpp"
+#include "examples/cpp/support/print.hpp"
+
+int main(int argc, char** argv) {
+  return cpprun::main(argc, argv, [](cpprun::Args args) {
+    int64_t size = 10, seed = 0, epoch = 0;
+    int world = 1, rank = 0;
+    bool is_shuffled = false, drops_last = false;
+    examples::Options("Prints the indices of the samples that a rank gets.")
+        .add("--n", size, "samples in the data set")
+        .add("--k", world, "number of ranks")
+        .add("--rank", rank, "whose share")
+        .add("--shuffle", is_shuffled, "another order each training epoch")
+        .add("--epoch", epoch, "training epoch")
+        .add("--seed", seed, "of the shuffling; the same on all ranks")
+        .add("--drop-last", drops_last, "cut the tail instead of padding it")
+        .parse(args);
+
+    cpprun::data::DistributedSampler sampler(static_cast<size_t>(size),
+                                             {.num_replicas = world,
+                                              .rank = rank,
+                                              .shuffle = is_shuffled,
+                                              .seed = static_cast<uint64_t>(seed),
+                                              .drop_last = drops_last});
+    sampler.set_epoch(epoch);  // without it every training epoch has the order of the first
+
+    std::ostringstream line;
+    for (size_t index : sampler.indices()) line << (line.tellp() > 0 ? " " : "") << index;
+    examples::say(line.str());
+  });
+}
