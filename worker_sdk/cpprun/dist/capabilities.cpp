@@ -22,12 +22,12 @@ const std::set<std::string> kCalls = {"broadcast",
                                       "isend",
                                       "irecv",
                                       "batch_isend_irecv",
-                                      "barrier"};
+                                      "barrier",
+                                      "monitored_barrier"};
 
 Capabilities gloo() {
   Capabilities can;
   can.calls = kCalls;
-  can.calls.insert("monitored_barrier");
   can.reduce_ops = {"SUM", "PRODUCT", "MIN", "MAX"};
   can.integer_reduce_ops = {"BAND", "BOR", "BXOR"};
   can.emulated_reduce_ops = {"AVG"};
