@@ -4,6 +4,7 @@
 #include "cpprun/dist/call.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/parcel.hpp"
+#include "cpprun/dist/single_calls.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -36,7 +37,7 @@ Work all_gather_unequal(const Call& call, bool async_op, const std::vector<at::T
     }
   });
   return call.start(
-      async_op, [&] { return call.pg()._allgather_base(all, padded, native); }, parcel.finish());
+      async_op, [&] { return single_all_gather(call.pg(), all, padded, native); }, parcel.finish());
 }
 
 // `list` counts on the root only.
@@ -87,7 +88,7 @@ Work all_gather_into_tensor(at::Tensor output, at::Tensor input, const CallOptio
   at::Tensor to = parcel.arriving(output);
   at::Tensor from = parcel.leaving(input);
   return call.start(
-      options.async_op, [&] { return call.pg()._allgather_base(to, from, native); },
+      options.async_op, [&] { return single_all_gather(call.pg(), to, from, native); },
       parcel.finish());
 }
 

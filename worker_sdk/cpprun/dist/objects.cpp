@@ -6,6 +6,7 @@
 
 #include "cpprun/dist/bytes.hpp"
 #include "cpprun/dist/object_header.hpp"
+#include "cpprun/dist/single_calls.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -62,7 +63,7 @@ std::vector<std::string> all_gather_padded(const Call& call, const std::string& 
   in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
     at::Tensor from = chunk_of(wires, own, offset, width);
     at::Tensor to = wires.bytes(width * call.size());
-    call.start(false, [&] { return call.pg()._allgather_base(to, from, native); });
+    call.start(false, [&] { return single_all_gather(call.pg(), to, from, native); });
     const auto parts = to.split(width);
     for (size_t i = 0; i < all.size(); ++i) append(all[i], parts[i], sizes[i]);
   });

@@ -1,0 +1,50 @@
+// The calls of c10d::ProcessGroup on one tensor, by the names that this LibTorch prefers: from 2.15
+// on the old ones warn. Private to dist.
+#pragma once
+
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+namespace cpprun::dist {
+
+using NativeWork = c10::intrusive_ptr<c10d::Work>;
+
+template <class Group>
+concept HasSingleCalls = requires(Group& group, at::Tensor& tensor) {
+  group.all_gather_single(tensor, tensor);
+};
+
+// Templates, so that the branch which does not fit is never looked at.
+template <class Group>
+NativeWork single_all_gather(Group& group, at::Tensor& to, at::Tensor& from,
+                             const c10d::AllgatherOptions& options) {
+  if constexpr (HasSingleCalls<Group>) {
+    return group.all_gather_single(to, from, options);
+  } else {
+    return group._allgather_base(to, from, options);
+  }
+}
+
+template <class Group>
+NativeWork single_reduce_scatter(Group& group, at::Tensor& to, at::Tensor& from,
+                                 const c10d::ReduceScatterOptions& options) {
+  if constexpr (HasSingleCalls<Group>) {
+    return group.reduce_scatter_single(to, from, options);
+  } else {
+    return group._reduce_scatter_base(to, from, options);
+  }
+}
+
+template <class Group>
+NativeWork single_all_to_all(Group& group, at::Tensor& to, at::Tensor& from,
+                             std::vector<int64_t>& to_splits, std::vector<int64_t>& from_splits,
+                             const c10d::AllToAllOptions& options) {
+  if constexpr (HasSingleCalls<Group>) {
+    return group.all_to_all_single(to, from, to_splits, from_splits, options);
+  } else {
+    return group.alltoall_base(to, from, to_splits, from_splits, options);
+  }
+}
+
+}  // namespace cpprun::dist
