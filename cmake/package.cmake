@@ -33,6 +33,9 @@ function(cpprun_install_headers)
 endfunction()
 
 function(cpprun_install_package)
+  if(CPPRUN_TORCH)
+    get_directory_property(LibTorch_VERSION DIRECTORY worker_sdk DEFINITION LibTorch_VERSION)
+  endif()
   configure_package_config_file(cmake/cpprun-config.cmake.in ${PROJECT_BINARY_DIR}/package/cpprun-config.cmake
                                 INSTALL_DESTINATION ${CPPRUN_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/cpprun-config-version.cmake
@@ -48,6 +51,9 @@ if(CPPRUN_TORCH)
   cpprun_install_component(torch cpprun_torch cpprun_trainer cpprun_optim cpprun_data cpprun_nn cpprun_dist)
 endif()
 if(TARGET cpprun_nccl)
+  get_filename_component(_libtorch ${LibTorch_CPU_LIBRARY} DIRECTORY)
+  get_filename_component(_nccl ${CPPRUN_NCCL_LIBRARY} DIRECTORY)
+  set_target_properties(cpprun_nccl PROPERTIES INSTALL_RPATH "${_libtorch};${_nccl}")  # it stays with these
   install(TARGETS cpprun_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 cpprun_install_headers()

@@ -20,7 +20,11 @@ def test_a_project_of_one_file_trains_with_two_workers(package, torch, copy):
     program = build / pathlib.Path(sources[0]).stem
     code, output = package.launch(program)
     assert code == 0, output
-    assert re.search(r'loss', output), output
+    found = re.search(r'^2 rank\(s\), loss \S+, line (\S+) x \+ (\S+)$', output, re.M)
+    assert found, output
+    assert abs(float(found[1]) - 3) < 0.1 and abs(float(found[2]) - 2) < 0.1
+    _, dynamic = package.run('readelf', '-d', program)
+    assert str(package.prefix / 'lib') in dynamic, 'the NCCL plugin would not be found'
 
 
 def test_its_cmake_file_has_five_lines():
