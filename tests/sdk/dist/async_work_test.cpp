@@ -1,6 +1,5 @@
 // Work over c10d's, with one that the test ends by hand, and with Gloo alone.
 #include <atomic>
-#include <future>
 #include <thread>
 
 #include <gmock/gmock.h>
