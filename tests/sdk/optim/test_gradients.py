@@ -38,7 +38,7 @@ def scaler_settings():
             'backoff_factor': numbers.choice([0.5, 0.7]),
             'growth_interval': numbers.choice([1, 3, 2000]),
             'steps': numbers.choices(['good', 'inf', 'nan'], [8, 1, 1], k=40),
-            'clips': at % 2,
+            'clips': at % 2 == 1,
         }
 
 
