@@ -139,8 +139,8 @@ sdk_all() {  # sdk_all PRESET: the SDK's tests alone, with a build of their own
       sdk_pytest $preset --ignore tests/sdk/package"
 }
 
-# LibTorch itself is not instrumented: a vector that it grew looks wrong to our side, and it leaves
-# some memory behind at exit (tests/support/lsan.supp).
+# LibTorch itself is not instrumented: a vector that it grew looks wrong to our side. What it leaves
+# behind at exit stands in tests/support/lsan.supp.
 stage_sdk_asan() {
   export ASAN_OPTIONS=detect_container_overflow=0:detect_odr_violation=0
   export LSAN_OPTIONS=suppressions=$PWD/tests/support/lsan.supp:print_suppressions=0
