@@ -1,0 +1,55 @@
+"""The Trainer on several ranks: the tutorial's lines and losses, faults, requests to stop."""
+
+import pytest
+from launches import BIN
+
+
+@pytest.mark.parametrize(('world', 'accumulate'), [(1, 1), (2, 1), (2, 3), (4, 4)])
+def test_lines_and_losses_equal_the_tutorials(ranks, world, accumulate):
+    ours = ranks.case('trainer', world, 'trainer_toy', 4, accumulate).well()
+    twin = ranks.twin(world, 'trainer_toy.py', 4, accumulate).well()
+    assert ours.lines() == twin.lines()
+    assert len(ours.lines('[GPU')) == 4 * world
+    assert ours.lines('saved') == ['saved 0', 'saved 2']
+
+
+@pytest.mark.parametrize(('world', 'steps'), [(1, 64), (2, 32), (3, 22), (4, 16), (8, 8)])
+def test_steps_follow_the_world_size(ranks, world, steps):
+    job = ranks.case('trainer', world, 'trainer_toy', 1, 1).well()
+    expected = [
+        f'[GPU{rank}] Epoch 0 | Batchsize: 32 | Steps: {steps}' for rank in range(world)
+    ]
+    assert job.lines('[GPU') == expected
+    assert job.err.count('effective batch size') == 1
+    assert f'effective batch size {32 * world} ({world} ranks x 32)' in job.err
+
+
+def test_a_request_of_one_rank_stops_all(ranks):
+    job = ranks.case('trainer', 3, 'trainer_stop', 'after').well()
+    assert job.lines('stop') == [f'stop rank {rank} in 2 over 1' for rank in range(3)]
+    assert job.lines('rank') == [f'rank {rank} ended 3 epochs stopped 1' for rank in range(3)]
+    assert job.lines('saved') == ['saved 2']
+
+
+def test_a_request_is_heard_within_a_training_epoch(ranks):
+    job = ranks.case('trainer', 2, 'trainer_stop', 'within').well()
+    assert job.lines('stop') == [f'stop rank {rank} in 2 over 0' for rank in range(2)]
+    assert job.lines('rank') == [f'rank {rank} ended 2 epochs stopped 1' for rank in range(2)]
+    assert job.lines('saved') == []
+
+
+def test_a_fault_happens_at_its_training_epoch(ranks):
+    fault = {'CPPRUN_FAULTS': 'kill:rank=1,epoch=2,attempt=0'}
+    job = ranks.cpprun(
+        2,
+        BIN / 'sdk_trainer_cases',
+        'trainer_toy',
+        4,
+        1,
+        flags=('--max-restarts=1',),
+        env=fault,
+    ).well()
+    epochs = [line.split(' | ')[0] for line in job.lines('[GPU1]')]
+    assert epochs.count('[GPU1] Epoch 0') == 2
+    assert epochs.count('[GPU1] Epoch 2') == 2
+    assert epochs.count('[GPU1] Epoch 3') == 1
