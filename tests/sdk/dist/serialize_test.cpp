@@ -169,6 +169,7 @@ TEST(Serialize, HostileTensors) {
   EXPECT_NO_THROW(deserialize<at::Tensor>(tensor_bytes(f32, 0, {2, 2}, 16)));
   for (const std::string& bytes :
        {tensor_bytes(f32, 0, {2, 2}, 15), tensor_bytes(f32, 0, {2, 2}, 17),
+        tensor_bytes(static_cast<uint8_t>(at::kBool), 0, {3}, 3),
         tensor_bytes(f32, 0, {-2, -2}, 16), tensor_bytes(200, 0, {2, 2}, 16),
         tensor_bytes(f32, 0x40, {2, 2}, 16), tensor_bytes(f32, 0, {int64_t{1} << 62}, 16),
         tensor_bytes(f32, 0, {int64_t{1} << 32, int64_t{1} << 32}, 16),

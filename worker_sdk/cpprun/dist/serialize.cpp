@@ -1,6 +1,8 @@
 // Tensors to bytes and back.
 #include "cpprun/dist/serialize.hpp"
 
+#include <algorithm>
+
 #include "cpprun/dist/process_group.hpp"
 
 namespace cpprun::dist {
@@ -93,6 +95,10 @@ at::Tensor Codec<at::Tensor>::read(ByteReader& from) {
   const auto sizes = read_sizes(from);
   const auto scalar = static_cast<at::ScalarType>(type);
   const auto bytes = from.raw(bytes_of(from, sizes, c10::elementSize(scalar)));
+  if (scalar == at::kBool &&
+      std::any_of(bytes.begin(), bytes.end(), [](char c) { return (c & ~1) != 0; })) {
+    from.bad("a tensor of bools that are none");
+  }
   at::Tensor value = at::empty(sizes, scalar);
   if (!bytes.empty()) std::memcpy(value.data_ptr(), bytes.data(), bytes.size());
   if ((flags & kOnGpu) != 0 && is_initialized()) value = value.to(local_device());
