@@ -100,15 +100,12 @@ std::exception_ptr with_missing(const GroupPlan& plan, const RollCall& roll,
   }
 }
 
-[[noreturn]] void fail(const GroupPlan& plan, const RollCall& roll) {
+[[noreturn]] void fail(const GroupPlan& plan, const RollCall& roll,
+                       const std::exception_ptr& others) {
+  if (others) std::rethrow_exception(others);
   const auto failed = with_missing(plan, roll, translate(std::current_exception(), roll.call));
-  try {
-    std::rethrow_exception(failed);
-  } catch (const std::exception& error) {
-    report_failure(roll, "rank " + std::to_string(roll.ranks[static_cast<size_t>(roll.rank)]) +
-                             " says: " + error.what());
-    throw;
-  }
+  report_failure(roll, failed);
+  std::rethrow_exception(failed);
 }
 
 std::shared_ptr<ProcessGroup::State> state_of(const GroupPlan& plan, StorePointer store,
@@ -132,17 +129,18 @@ std::shared_ptr<ProcessGroup::State> make_group(const GroupPlan& plan) {
   if (roll.rank < 0) return state_of(plan, nullptr, nullptr);
   const int size = static_cast<int>(roll.ranks.size());
   translated(roll.call, [&] { sign_in(roll); });
+  const auto others = std::make_shared<std::exception_ptr>();
   try {
     c10::intrusive_ptr<c10d::ProcessGroup> group =
         c10::make_intrusive<OwnGroup>(roll.store, roll.rank, size);
     if (plan.device) group->setBoundDeviceId(plan.device);
     const StorePointer watched =
-        c10::make_intrusive<WatchedStore>(roll.store, plan.timeout, watch_for_failure(roll));
+        c10::make_intrusive<WatchedStore>(roll.store, plan.timeout, watch_others(roll, others));
     add_backends(plan, watched, *group);
     group->setGroupName(plan.name);
     return state_of(plan, roll.store, std::move(group));
   } catch (...) {
-    fail(plan, roll);
+    fail(plan, roll, *others);
   }
 }
 

@@ -74,7 +74,8 @@ Meeting meet_tcp(const InitPlan& plan, std::chrono::milliseconds timeout) {
   // ours does not wait here: the group's own rendezvous does, and knows who is missing.
   options.numWorkers = static_cast<size_t>(plan.world_size);
   options.waitWorkers = !met.is_host;
-  translated("init_process_group with " + plan.shown + ": " + met.place,
+  const char* way = met.is_host ? ": rank 0 can't serve " : ": can't use ";
+  translated("init_process_group with " + plan.shown + way + met.place,
              [&] { met.store = c10::make_intrusive<c10d::TCPStore>(plan.host, options); });
   if (met.is_host) keep(met.store);
   return met;

@@ -104,42 +104,90 @@ void tell_missing(const RollCall& roll) {
                text::join(names, ", ").c_str());
 }
 
+// An error as it travels through the store: one letter for its class, then its text.
+std::string packed(const std::exception_ptr& failed) {
+  try {
+    std::rethrow_exception(failed);
+  } catch (const DistArgumentError& error) {
+    return std::string("A") + error.what();
+  } catch (const DistMismatchError& error) {
+    return std::string("M") + error.what();
+  } catch (const DistTimeoutError& error) {
+    return std::string("T") + error.what();
+  } catch (const std::exception& error) {
+    return std::string("B") + error.what();
+  }
+}
+
+std::exception_ptr unpacked(const RollCall& roll, const std::string& packed_error) {
+  const std::string text = roll.call + ": another rank gave up: " + packed_error.substr(1);
+  switch (packed_error.front()) {
+    case 'A':
+      return std::make_exception_ptr(DistArgumentError(text));
+    case 'M':
+      return std::make_exception_ptr(DistMismatchError(text));
+    case 'T':
+      return std::make_exception_ptr(DistTimeoutError(text));
+    default:
+      return std::make_exception_ptr(DistBackendError(text));
+  }
+}
+
+// Null if nobody reported anything.
+std::exception_ptr reported(const RollCall& roll) {
+  if (!roll.store->check({kFailed})) return nullptr;
+  const auto value = roll.store->get(kFailed);
+  roll.store->add(kFailedSeen, 1);
+  return unpacked(roll, {value.begin(), value.end()});
+}
+
+// Sets what Gloo waits for. The value is some other rank's: Gloo of a Python rank, which does not
+// look for failures, then fails to connect, while it would crash on one that is no address. A late
+// rank overwrites its own key, but looks for failures before. Who waits has set his own.
+void wake_others(const RollCall& roll) {
+  const int size = static_cast<int>(roll.ranks.size());
+  std::vector<uint8_t> address;
+  for (int rank = 0; rank < size && address.empty(); ++rank) {
+    if (roll.store->check({gloo_key(rank)})) address = roll.store->get(gloo_key(rank));
+  }
+  for (int rank = 0; rank < size && !address.empty(); ++rank) {
+    if (!roll.store->check({gloo_key(rank)})) roll.store->set(gloo_key(rank), address);
+  }
+}
+
 }  // namespace
 
 void sign_in(const RollCall& roll) {
   const std::string self = own_name();
+  if (const auto others = reported(roll)) std::rethrow_exception(others);
   try {
     take_seat(roll, self);
     compare_shape(roll, self);
   } catch (const c10::NotImplementedError&) {
     // A store of the user's own that can't compare and set: then nobody checks the seats.
-  } catch (const DistError& error) {
-    report_failure(roll, error.what());
+  } catch (const DistError&) {
+    report_failure(roll, std::current_exception());
     throw;
   }
 }
 
-void report_failure(const RollCall& roll, const std::string& text) noexcept {
+void report_failure(const RollCall& roll, const std::exception_ptr& failed) noexcept {
   try {
-    roll.store->compareSet(kFailed, bytes(""), bytes(text));
+    roll.store->compareSet(kFailed, bytes(""), bytes(packed(failed)));
+    wake_others(roll);
     linger(roll);
   } catch (...) {
     // The store is gone, and with it everybody who would want to know.
   }
 }
 
-WatchedStore::Between watch_for_failure(const RollCall& roll) {
-  const auto has_told = std::make_shared<bool>(false);
-  return [roll, has_told](const std::vector<std::string>&, milliseconds waited) {
-    if (roll.store->check({kFailed})) {
-      const auto text = roll.store->get(kFailed);
-      roll.store->add(kFailedSeen, 1);
-      throw DistArgumentError("another rank gave up: " + std::string(text.begin(), text.end()));
-    }
-    if (waited < kPatience || *has_told) return;
-    *has_told = true;
-    tell_missing(roll);
+WatchedStore::Watch watch_others(const RollCall& roll,
+                                 const std::shared_ptr<std::exception_ptr>& others) {
+  const auto look = [roll, others] {
+    *others = reported(roll);
+    if (*others) std::rethrow_exception(*others);
   };
+  return {kPatience, [roll] { tell_missing(roll); }, look};
 }
 
 std::vector<int> missing_ranks(const RollCall& roll) noexcept {

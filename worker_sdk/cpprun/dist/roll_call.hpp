@@ -5,6 +5,8 @@
 // ranks, which take none, can be among them.
 #pragma once
 
+#include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,14 +23,17 @@ struct RollCall {
   bool is_host = false;                   // this process serves the store
 };
 
-// Takes this rank's seat. Throws DistArgumentError if somebody else has it or sits in a world of
-// another size, DistMismatchError if he has another list of ranks for this group.
+// Takes this rank's seat, unless another rank has given up already (then: its error). Throws
+// DistArgumentError if somebody else has it or sits in a world of another size, DistMismatchError
+// if he has another list of ranks for this group.
 void sign_in(const RollCall& roll);
-// Tells the others to give up, and stays for a moment until they know if this process serves the
-// store. Throws nothing.
-void report_failure(const RollCall& roll, const std::string& text) noexcept;
-// Ends a wait when another rank has reported a failure; says who is missing after half a minute.
-WatchedStore::Between watch_for_failure(const RollCall& roll);
+// Tells the others to give up, which wakes them, and stays for a moment until they know if this
+// process serves the store. Throws nothing.
+void report_failure(const RollCall& roll, const std::exception_ptr& failed) noexcept;
+// Throws the error that another rank has reported, if any; keeps it in `others`, because Gloo makes
+// a text out of it.
+WatchedStore::Watch watch_others(const RollCall& roll,
+                                 const std::shared_ptr<std::exception_ptr>& others);
 // Global ranks that have neither a seat nor a key of Gloo's. Empty if the store can't be asked.
 std::vector<int> missing_ranks(const RollCall& roll) noexcept;
 

@@ -1,29 +1,19 @@
 #include "cpprun/dist/watched_store.hpp"
 
-#include <algorithm>
-
 #include <c10/util/Exception.h>
 
 namespace cpprun::dist {
-namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kSlice{400};
-
-milliseconds since(Clock::time_point begin) {
-  return std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
-}
-
-}  // namespace
-
 c10::intrusive_ptr<c10d::Store> WatchedStore::clone() {
-  return c10::make_intrusive<WatchedStore>(base_->clone(), timeout_, between_);
+  return c10::make_intrusive<WatchedStore>(base_->clone(), timeout_, watch_);
 }
 
 void WatchedStore::set(const std::string& key, const std::vector<uint8_t>& value) {
   base_->set(key, value);
+  // Who gave up before this key was there did not know that somebody waits.
+  watch_.look();
 }
 
 std::vector<uint8_t> WatchedStore::compareSet(const std::string& key,
@@ -34,6 +24,7 @@ std::vector<uint8_t> WatchedStore::compareSet(const std::string& key,
 
 std::vector<uint8_t> WatchedStore::get(const std::string& key) {
   wait({key});
+  watch_.look();
   return base_->get(key);
 }
 
@@ -54,16 +45,13 @@ void WatchedStore::wait(const std::vector<std::string>& keys) {
 }
 
 void WatchedStore::wait(const std::vector<std::string>& keys, const milliseconds& timeout) {
-  const Clock::time_point begin = Clock::now();
-  while (true) {
-    const milliseconds left = timeout - since(begin);
-    try {
-      return base_->wait(keys, std::clamp(left, milliseconds(1), kSlice));
-    } catch (const c10::DistStoreError&) {
-      // Nobody set them within the slice; a broken connection is another class.
-      between_(keys, since(begin));
-      if (left <= kSlice) throw;
-    }
+  if (timeout <= watch_.patience) return base_->wait(keys, timeout);
+  try {
+    base_->wait(keys, watch_.patience);
+  } catch (const c10::DistStoreError&) {
+    // Nobody set them so far; a broken connection is another class.
+    watch_.tell();
+    base_->wait(keys, timeout - watch_.patience);
   }
 }
 
@@ -73,6 +61,7 @@ void WatchedStore::append(const std::string& key, const std::vector<uint8_t>& va
 
 std::vector<std::vector<uint8_t>> WatchedStore::multiGet(const std::vector<std::string>& keys) {
   wait(keys);
+  watch_.look();
   return base_->multiGet(keys);
 }
 

@@ -1,5 +1,8 @@
-// A store that waits in short slices and looks in between whether another rank gave up. Private to
-// dist: backends get it for their rendezvous, so that one rank's error ends all ranks' waiting.
+// A store that backends get for their rendezvous, so that one rank's error ends all ranks' waiting.
+// Private to dist.
+//
+// A rank that gives up sets the keys that others wait for (roll_call.hpp), and whoever gets a value
+// looks whether that is why: nobody polls.
 #pragma once
 
 #include <functional>
@@ -12,14 +15,14 @@ namespace cpprun::dist {
 
 class WatchedStore : public c10d::Store {
  public:
-  // `between` is called between slices, with the keys that are waited for and for how long
-  // already; it throws to end the waiting.
-  using Between =
-      std::function<void(const std::vector<std::string>& keys, std::chrono::milliseconds waited)>;
+  struct Watch {
+    std::chrono::milliseconds patience;  // after which `tell` is called, once per wait
+    std::function<void()> tell;
+    std::function<void()> look;  // throws if another rank gave up
+  };
 
-  WatchedStore(c10::intrusive_ptr<c10d::Store> base, std::chrono::milliseconds timeout,
-               Between between)
-      : c10d::Store(timeout), base_(std::move(base)), between_(std::move(between)) {}
+  WatchedStore(c10::intrusive_ptr<c10d::Store> base, std::chrono::milliseconds timeout, Watch watch)
+      : c10d::Store(timeout), base_(std::move(base)), watch_(std::move(watch)) {}
 
   c10::intrusive_ptr<c10d::Store> clone() override;
   using c10d::Store::set;
@@ -42,7 +45,7 @@ class WatchedStore : public c10d::Store {
 
  private:
   c10::intrusive_ptr<c10d::Store> base_;
-  Between between_;
+  Watch watch_;
 };
 
 }  // namespace cpprun::dist

@@ -1,0 +1,27 @@
+// What the cases of group set-up share: options from words, and lines that the tests look at.
+#pragma once
+
+#include <string>
+
+#include "cpprun/dist/process_group.hpp"
+#include "tests/sdk/support/cases.hpp"
+
+namespace cpprun::test {
+
+// "name=value" for every rank, "1:name=value" for the process with RANK=1 only. Names are those of
+// InitOptions; timeout in ms. Words without "=" are left to the case.
+dist::InitOptions options_of(const Words& words);
+
+// RANK as the launcher gave it, for lines of ranks that never got a group.
+std::string launched_rank();
+
+// Sum over ranks of (rank + 1) on the group, straight through c10d.
+long sum_of_ranks(const dist::ProcessGroup& group = {});
+
+// One line, in one write.
+void say(const std::string& line);
+
+// Runs `f`; a DistError becomes the line "rank R DistTimeoutError: ...".
+int telling_errors(const std::function<void()>& f);
+
+}  // namespace cpprun::test

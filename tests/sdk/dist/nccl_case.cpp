@@ -1,0 +1,15 @@
+// The NCCL plugin by itself.
+#include "cpprun/dist/nccl_plugin.hpp"
+#include "tests/sdk/dist/init_support.hpp"
+
+namespace cpprun::test {
+
+SDK_CASE(load_nccl) {
+  return telling_errors([] {
+    const auto& plugin = dist::nccl_plugin();
+    say("gpus " + std::to_string(plugin.gpu_count()) + " torch " + plugin.torch_version +
+        plugin.complaint());
+  });
+}
+
+}  // namespace cpprun::test

@@ -1,0 +1,67 @@
+// Groups within a world of several ranks; twin: twins/form_group.py.
+#include <torch/torch.h>
+
+#include "cpprun/dist/native.hpp"
+#include "tests/sdk/dist/init_support.hpp"
+
+namespace cpprun::test {
+namespace {
+
+std::string self() {
+  return "rank " + std::to_string(dist::get_rank());
+}
+
+void say_sum(const std::string& where, const dist::ProcessGroup& group) {
+  say(self() + " in " + where + " sum " + std::to_string(sum_of_ranks(group)));
+}
+
+}  // namespace
+
+SDK_CASE(sub_groups) {
+  return telling_errors([&] {
+    const auto world = dist::init_process_group(options_of(args));
+    const int last = dist::get_world_size() - 1;
+    say(self() + " of " + std::to_string(last + 1) + " sum " + std::to_string(sum_of_ranks()));
+    const auto group = dist::new_group({last, 0});
+    if (group.rank() >= 0) say_sum("group", group);
+    say_sum("all", dist::new_group({}));
+  });
+}
+
+// A collective on a group that this process does not belong to.
+SDK_CASE(not_a_member) {
+  return telling_errors([&] {
+    const auto world = dist::init_process_group(options_of(args));
+    const auto group = dist::new_group({0});
+    say(self() + " is " + std::to_string(group.rank()) + " of " + std::to_string(group.size()));
+    sum_of_ranks(group);
+  });
+}
+
+// The ranks bring different lists.
+SDK_CASE(lists_differ) {
+  return telling_errors([&] {
+    const auto world = dist::init_process_group(options_of(args));
+    const int rank = dist::get_rank();
+    const std::vector<int> ranks = rank == 2 ? std::vector<int>{1, 2} : std::vector<int>{0, rank};
+    dist::new_group(rank == 0 ? std::vector<int>{0, 1} : ranks);
+  });
+}
+
+// A timeout of the group's own: rank 0 waits in vain for rank 1, which is there but does not call.
+SDK_CASE(own_timeout) {
+  return telling_errors([&] {
+    const auto world = dist::init_process_group(options_of(args));
+    dist::InitOptions options;
+    options.timeout = std::chrono::milliseconds(1500);
+    const auto group = dist::new_group({}, options);
+    const auto store = dist::native()->getStore();
+    if (dist::get_rank() == 0) {
+      telling_errors([&] { sum_of_ranks(group); });
+      store->set("is_over", std::string("1"));
+    }
+    store->wait({"is_over"});
+  });
+}
+
+}  // namespace cpprun::test

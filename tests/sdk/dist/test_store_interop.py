@@ -1,0 +1,39 @@
+"""C++ and Python talk over one TCP store, whoever serves it."""
+
+import socket
+
+import pytest
+from conftest import PYTHON, TWINS
+from launches import BIN
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.parametrize('python_ranks', ['none', '0', '1', '0|1'])
+def test_talk(ranks, python_ranks):
+    port = free_port()
+    script = (
+        f'case $RANK in {python_ranks}) exec {PYTHON} -u {TWINS}/store_talk.py {port};; '
+        f'*) exec {BIN}/sdk_dist_cases store_talk {port};; esac'
+    )
+    lines = ranks.cpprun(2, 'bash', '-c', script).well().lines()
+    said = (
+        'add 8',
+        'check True False',
+        'compare_set first first third',
+        'delete True False',
+        'get 3',
+        'hears more 3 third',
+        'multi 12',
+    )
+    assert lines == [f'{side} {words}' for side in ('client', 'server') for words in said]
+
+
+def test_timeout(ranks):
+    (line,) = ranks.run(BIN / 'sdk_dist_cases', 'store_timeout').well().lines()
+    assert 'DistTimeoutError' in line
+    assert "'never'" in line
