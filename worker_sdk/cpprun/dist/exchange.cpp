@@ -43,7 +43,7 @@ std::vector<int64_t> splits_of(const Call& call, const at::Tensor& tensor, const
   const bool has_negative = *std::min_element(splits.begin(), splits.end()) < 0;
   if (splits.size() != call.group()->ranks.size() || has_negative ||
       std::accumulate(splits.begin(), splits.end(), int64_t{0}) != rows) {
-    call.refuse(std::string("splits of ") + argument + " are " + c10::str(splits) +
+    call.refuse(std::string("splits of ") + argument + " are " + c10::str(at::IntArrayRef(splits)) +
                 ", wanted are " + std::to_string(call.size()) + " lengths that add up to " +
                 std::to_string(rows));
   }
