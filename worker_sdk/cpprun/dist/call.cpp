@@ -12,7 +12,7 @@
 namespace cpprun::dist {
 
 std::string dtype_name(at::ScalarType type) {
-  return c10::getDtypeNames(type).first;
+  return std::string(c10::getDtypeNames(type).first);  // a view from 2.15 on
 }
 
 std::string describe(const at::Tensor& tensor) {

@@ -68,6 +68,14 @@ ReduceOp for_bool(ReduceOp op) {
   return op == ReduceOp::PRODUCT ? ReduceOp::MIN : op;
 }
 
+// What c10d's own maker does, whose name differs between versions.
+Native times_before_sum(double factor) {
+  Native op;
+  op.op_ = Native::PREMUL_SUM;
+  op.supplement_ = c10::make_intrusive<c10d::NCCLPreMulSumSupplement>(factor);
+  return op;
+}
+
 }  // namespace
 
 const char* name(ReduceOp op) {
@@ -103,7 +111,7 @@ Reduction reduction_for(const Call& call, ReduceOp op, const at::Tensor& tensor,
   check_dtype(call, op, tensor, backend);
   if (op == ReduceOp::PREMUL_SUM) {
     if (!factor) call.refuse("PREMUL_SUM needs CallOptions::premul_factor");
-    return {c10d::makeNCCLPreMulSum(*factor)};
+    return {times_before_sum(*factor)};
   }
   if (tensor.scalar_type() == at::kBool) op = for_bool(op);
   if (is_gloo && op == ReduceOp::AVG) return {Native(Native::SUM), true};
