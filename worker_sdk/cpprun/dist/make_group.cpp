@@ -104,6 +104,8 @@ std::exception_ptr with_missing(const GroupPlan& plan, const RollCall& roll,
                        const std::exception_ptr& others) {
   if (others) std::rethrow_exception(others);
   const auto failed = with_missing(plan, roll, translate(std::current_exception(), roll.call));
+  // Asked after the missing ranks: who reports a failure sets keys of theirs.
+  if (const auto theirs = failure_of_others(roll)) std::rethrow_exception(theirs);
   report_failure(roll, failed);
   std::rethrow_exception(failed);
 }

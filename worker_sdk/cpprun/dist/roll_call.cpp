@@ -190,6 +190,14 @@ WatchedStore::Watch watch_others(const RollCall& roll,
   return {kPatience, [roll] { tell_missing(roll); }, look};
 }
 
+std::exception_ptr failure_of_others(const RollCall& roll) noexcept {
+  try {
+    return reported(roll);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
 std::vector<int> missing_ranks(const RollCall& roll) noexcept {
   std::vector<int> missing;
   try {

@@ -34,6 +34,8 @@ void report_failure(const RollCall& roll, const std::exception_ptr& failed) noex
 // a text out of it.
 WatchedStore::Watch watch_others(const RollCall& roll,
                                  const std::shared_ptr<std::exception_ptr>& others);
+// What another rank has reported; null: nothing, or the store can't be asked.
+std::exception_ptr failure_of_others(const RollCall& roll) noexcept;
 // Global ranks that have neither a seat nor a key of Gloo's. Empty if the store can't be asked.
 std::vector<int> missing_ranks(const RollCall& roll) noexcept;
 
