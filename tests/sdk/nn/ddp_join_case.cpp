@@ -1,0 +1,129 @@
+// Uneven inputs: rank r has kSteps + 4 r batches. twins/ddp_join.py is the same in Python.
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cpprun/dist/process_group.hpp"
+#include "cpprun/nn/parallel/distributed_data_parallel.hpp"
+#include "tests/sdk/nn/nets.hpp"
+#include "tests/sdk/support/cases.hpp"
+
+namespace cpprun::test {
+namespace {
+
+namespace parallel = nn::parallel;
+
+constexpr int kSteps = 6;
+
+std::string mode;
+
+template <class Net>
+int train(const parallel::DdpOptions& options, const parallel::JoinOptions& join,
+          const std::optional<parallel::CommHook>& hook = {}) {
+  torch::manual_seed(7);
+  parallel::DistributedDataParallel ddp(std::make_shared<Net>(), options);
+  if (hook) ddp.register_comm_hook(*hook);
+  torch::optim::SGD sgd(ddp.parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
+  const int rank = dist::get_rank();
+  const std::string start = mode + " loss " + std::to_string(rank) + " ";
+  Batches batches(rank);
+  auto guard = ddp.join(join);
+  for (int step = 0; step < kSteps + 4 * rank; ++step) {
+    const Batch batch = batches.next();
+    // The first of three steps only adds up.
+    const auto no_sync = ddp.no_sync_if(mode == "no_sync" && step % 3 == 0);
+    if (mode != "no_sync" || step % 3 == 0) ddp.zero_grad();
+    const at::Tensor loss = torch::mse_loss(ddp(batch.x), batch.y);
+    loss.backward();
+    if (mode != "no_sync" || step % 3 != 0) sgd.step();
+    say(start + std::to_string(step) + " " + digits(loss.item<double>()));
+  }
+  guard.finish();
+  say(mode + " end " + std::to_string(rank) + " " + std::to_string(hash_of(ddp.module())));
+  return 0;
+}
+
+parallel::DdpOptions small() {
+  parallel::DdpOptions options;
+  options.bucket_cap_mb = 0.002;
+  return options;
+}
+
+parallel::DdpOptions find_unused() {
+  parallel::DdpOptions options;
+  options.find_unused_parameters = true;
+  return options;
+}
+
+const std::map<std::string, std::function<int()>>& modes() {
+  static const std::map<std::string, std::function<int()>> all{
+      {"join", [] { return train<Mlp>({}, {}); }},
+      {"buckets", [] { return train<Mlp>(small(), {}); }},
+      {"remaining", [] { return train<Mlp>(small(), {.divide_by_initial_world_size = false}); }},
+      {"buffers", [] { return train<Normed>({}, {}); }},
+      {"find_unused", [] { return train<Mlp>(find_unused(), {}); }},
+      {"no_sync", [] { return train<Mlp>({}, {}); }},
+      {"hook", [] { return train<Mlp>(small(), {}, parallel::fp16_compress_hook()); }},
+  };
+  return all;
+}
+
+}  // namespace
+
+SDK_CASE(ddp_join) {
+  const auto group = dist::init_process_group({.backend = "gloo"});
+  for (const std::string& word : args) {
+    mode = word;
+    if (const int code = modes().at(word)()) return code;
+  }
+  return 0;
+}
+
+// All ranks end with an error as soon as rank 0 is out of data.
+SDK_CASE(ddp_join_terminates) {
+  const auto group = dist::init_process_group({.backend = "gloo"});
+  parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
+  const int rank = dist::get_rank();
+  Batches batches(rank);
+  try {
+    auto guard = ddp.join({.throw_on_early_termination = true});
+    for (int step = 0; step < kSteps + 4 * rank; ++step) {
+      const Batch batch = batches.next();
+      torch::mse_loss(ddp(batch.x), batch.y).backward();
+    }
+    guard.finish();
+  } catch (const parallel::JoinTerminatedError& error) {
+    say("terminated " + std::to_string(rank) + " " + error.what());
+    return 0;
+  }
+  return 1;
+}
+
+// An error in a guard's destructor comes out of the next forward.
+SDK_CASE(ddp_join_destructor) {
+  const auto group = dist::init_process_group({.backend = "gloo"});
+  parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
+  Batches batches(dist::get_rank());
+  {
+    const auto guard = ddp.join({.throw_on_early_termination = true});
+    for (int step = 0; step < 2 + dist::get_rank(); ++step) {
+      try {
+        const Batch batch = batches.next();
+        torch::mse_loss(ddp(batch.x), batch.y).backward();
+      } catch (const parallel::JoinTerminatedError&) {
+        say("noticed");
+        return 0;
+      }
+    }
+  }
+  try {
+    ddp(batches.next().x);
+  } catch (const parallel::JoinTerminatedError&) {
+    say("kept");
+    return 0;
+  }
+  return 1;
+}
+
+}  // namespace cpprun::test

@@ -1,0 +1,96 @@
+// The nets and data of the DDP tests, the same as those of twins/ddp_nets.py: same seeds, same
+// order of creation, so the same numbers.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include <torch/torch.h>
+
+namespace cpprun::test {
+
+struct Mlp : torch::nn::Module {
+  Mlp() {
+    first = register_module("first", torch::nn::Linear(12, 32));
+    second = register_module("second", torch::nn::Linear(32, 24));
+    third = register_module("third", torch::nn::Linear(24, 4));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    return third(torch::relu(second(torch::relu(first(x)))));
+  }
+  torch::nn::Linear first{nullptr}, second{nullptr}, third{nullptr};
+};
+
+// Which head takes part is the caller's choice; `never` takes no part at all.
+struct Branches : torch::nn::Module {
+  Branches() {
+    body = register_module("body", torch::nn::Linear(12, 16));
+    left = register_module("left", torch::nn::Linear(16, 4));
+    right = register_module("right", torch::nn::Linear(16, 4));
+    never = register_module("never", torch::nn::Linear(16, 4));
+  }
+  at::Tensor forward(const at::Tensor& x, bool goes_left) {
+    const at::Tensor inner = torch::relu(body(x));
+    return goes_left ? left(inner) : right(inner);
+  }
+  torch::nn::Linear body{nullptr}, left{nullptr}, right{nullptr}, never{nullptr};
+};
+
+struct Normed : torch::nn::Module {
+  Normed() {
+    first = register_module("first", torch::nn::Linear(12, 16));
+    norm = register_module("norm", torch::nn::BatchNorm1d(16));
+    second = register_module("second", torch::nn::Linear(16, 4));
+  }
+  at::Tensor forward(const at::Tensor& x) { return second(torch::relu(norm(first(x)))); }
+  torch::nn::Linear first{nullptr}, second{nullptr};
+  torch::nn::BatchNorm1d norm{nullptr};
+};
+
+struct Batch {
+  at::Tensor x, y;
+};
+
+// An endless stream of batches, another one for each rank.
+class Batches {
+ public:
+  explicit Batches(int rank)
+      : generator_(at::detail::createCPUGenerator(static_cast<uint64_t>(1000 + rank))) {}
+  Batch next(int64_t size = 8) {
+    at::Tensor x = torch::randn({size, 12}, generator_);
+    at::Tensor y = torch::randn({size, 4}, generator_);
+    return {x, y};
+  }
+
+ private:
+  at::Generator generator_;
+};
+
+// FNV-1a over the bytes of all parameters and buffers.
+inline uint64_t hash_of(const torch::nn::Module& module) {
+  uint64_t hash = 14695981039346656037U;
+  const auto add = [&](const at::Tensor& tensor) {
+    const at::Tensor flat = tensor.detach().contiguous();
+    const auto* bytes = static_cast<const unsigned char*>(flat.data_ptr());
+    for (size_t i = 0; i < flat.nbytes(); ++i) hash = (hash ^ bytes[i]) * 1099511628211U;
+  };
+  for (const at::Tensor& parameter : module.parameters()) add(parameter);
+  for (const at::Tensor& buffer : module.buffers()) add(buffer);
+  return hash;
+}
+
+// One whole line in one write, so that ranks' lines don't mix.
+inline void say(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+inline std::string digits(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+}  // namespace cpprun::test
