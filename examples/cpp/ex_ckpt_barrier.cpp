@@ -1,9 +1,9 @@
 // One rank saves, all load: where barriers are needed, and what happens without them.
 //
-//   cpprun --nproc_per_node=3 ex_ckpt_barrier --slow-save 2
-//   cpprun --nproc_per_node=3 ex_ckpt_barrier --slow-save 2 --no-barrier    # loads too early:
-//   fails cpprun --nproc_per_node=3 ex_ckpt_barrier --rounds 50 --same-name --jitter cpprun
-//   --nproc_per_node=3 ex_ckpt_barrier --eval --n 10 --print-count
+//   cpprun --nproc_per_node=3 ./ex_ckpt_barrier --slow-save 2
+//   cpprun --nproc_per_node=3 ./ex_ckpt_barrier --slow-save 2 --no-barrier    # fails: too early
+//   cpprun --nproc_per_node=3 ./ex_ckpt_barrier --rounds 50 --same-name --jitter
+//   cpprun --nproc_per_node=3 ./ex_ckpt_barrier --eval --n 10 --print-count
 //
 // 1. Training needs no barrier: backward waits for all ranks.
 // 2. Collectives need none around them, object collectives included.

@@ -1,10 +1,10 @@
 // Every collective once, with small numbers, and what each backend can do.
 //
-//   cpprun --nproc_per_node=3 ex_collectives                    # all of them
-//   cpprun --nproc_per_node=3 ex_collectives --only all_reduce
-//   cpprun --nproc_per_node=3 ex_collectives --table            # reduce operations by type
-//   cpprun --nproc_per_node=2 ex_collectives --only broadcast --mismatch               # fails
-//   cpprun --nproc_per_node=2 ex_collectives --only monitored_barrier --skip-rank 1    # fails
+//   cpprun --nproc_per_node=3 ./ex_collectives                    # all of them
+//   cpprun --nproc_per_node=3 ./ex_collectives --only all_reduce
+//   cpprun --nproc_per_node=3 ./ex_collectives --table            # reduce operations by type
+//   cpprun --nproc_per_node=2 ./ex_collectives --only broadcast --mismatch               # fails
+//   cpprun --nproc_per_node=2 ./ex_collectives --only monitored_barrier --skip-rank 1    # fails
 #include <chrono>
 #include <functional>
 #include <iomanip>

@@ -1,7 +1,7 @@
 // Learns to read handwritten digits (examples/python/data/README.md) with any number of workers.
 //
-//   cpprun --standalone --nproc_per_node=2 --max_restarts=3 ex_digits
-//   ex_digits          # alone
+//   cpprun --standalone --nproc_per_node=2 --max_restarts=3 ./ex_digits
+//   ./ex_digits          # alone
 //
 // After each training epoch rank 0 writes a snapshot. Started again, by the launcher after a
 // worker's death or by hand, training goes on from there, and ends with exactly the parameters of a

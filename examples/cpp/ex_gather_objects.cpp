@@ -1,6 +1,6 @@
 // Objects of all ranks on one rank: tensors, containers, types of one's own.
 //
-//   cpprun --nproc_per_node=3 ex_gather_objects
+//   cpprun --nproc_per_node=3 ./ex_gather_objects
 //
 // gather_object brings them to one rank and needs no list of the right length beforehand; on the
 // others it returns nothing. No barrier is needed around it: a collective waits by itself.

@@ -1,10 +1,10 @@
 // Joins a process group in one of four ways, adds up the ranks, prints Done.
 //
-//   cpprun --nproc_per_node=4 ex_init                                        # env://, the usual
-//   way cpprun --nproc_per_node=4 ex_init --init-method file:///tmp/meeting-point ex_init
-//   --init-method tcp://127.0.0.1:23456 --world-size 2 --rank 0 &    # without a launcher ex_init
-//   --init-method tcp://127.0.0.1:23456 --world-size 2 --rank 1 ex_init --method manual --port
-//   12355 --rank 0 --world-size 1             # env://, set by hand
+//   cpprun --nproc_per_node=4 ./ex_init                          # env://, the usual way
+//   cpprun --nproc_per_node=4 ./ex_init --init-method file:///tmp/meeting-point
+//   ./ex_init --init-method tcp://127.0.0.1:23456 --world-size 2 --rank 0 &    # no launcher
+//   ./ex_init --init-method tcp://127.0.0.1:23456 --world-size 2 --rank 1
+//   ./ex_init --method manual --port 12355 --rank 0 --world-size 1   # env://, set by hand
 //
 // The rest of its options go wrong on purpose: a rank that is killed, a group that nobody destroys.
 #include <chrono>

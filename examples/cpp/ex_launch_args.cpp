@@ -1,7 +1,7 @@
 // Prints its arguments and its place in the world: what a launcher gives to each worker.
 // Needs no LibTorch. The twin of examples/python/launch_args_test.py, with the same text.
 //
-//   cpprun --nproc_per_node=4 ex_launch_args hello
+//   cpprun --nproc_per_node=4 ./ex_launch_args hello
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 // Names with and without "module.": what Python's DDP puts before every name when somebody saves
 // the wrapped model, and how to get rid of it.
 //
-//   ex_prefix                                # strips the names of a file that Python wrote
-//   ex_prefix --save-wrapped wrapped.pt      # cpprun's DDP is no module: no prefix to strip
+//   ./ex_prefix                                # strips the names of a file that Python wrote
+//   ./ex_prefix --save-wrapped wrapped.pt      # cpprun's DDP is no module: no prefix to strip
 #include <string>
 #include <utility>
 

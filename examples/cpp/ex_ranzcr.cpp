@@ -1,9 +1,9 @@
 // Finds catheters and lines on chest X-rays: 11 labels per image, the pipeline of a real
 // competition (RANZCR CLiP), on its data or on made-up images.
 //
-//   cpprun --standalone --nproc_per_node=2 ex_ranzcr --data ranzcr-clip --epochs 5
-//   cpprun --standalone --nproc_per_node=2 ex_ranzcr --synthetic 96 --image-size 32 --epochs 1
-//   ex_ranzcr --solo --synthetic 96 --image-size 32        # the same code, alone
+//   cpprun --standalone --nproc_per_node=2 ./ex_ranzcr --data ranzcr-clip --epochs 5
+//   cpprun --standalone --nproc_per_node=2 ./ex_ranzcr --synthetic 96 --image-size 32 --epochs 1
+//   ./ex_ranzcr --solo --synthetic 96 --image-size 32        # the same code, alone
 //
 // What a pipeline of several processes must take care of stands beside the lines that do.
 #include <cstdio>

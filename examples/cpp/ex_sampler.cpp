@@ -1,8 +1,8 @@
 // Prints which samples a rank gets: DistributedSampler alone, without a process group.
 //
-//   ex_sampler --n 10 --k 3 --rank 1                      # 1 4 7 0: the end is padded from the
-//   front ex_sampler --n 10 --k 3 --rank 1 --drop-last          # 1 4 7 ex_sampler --n 10 --k 3
-//   --rank 1 --shuffle --epoch 2  # the order of Python's sampler, bit for bit
+//   ./ex_sampler --n 10 --k 3 --rank 1                        # 1 4 7 0: padded from the front
+//   ./ex_sampler --n 10 --k 3 --rank 1 --drop-last            # 1 4 7
+//   ./ex_sampler --n 10 --k 3 --rank 1 --shuffle --epoch 2    # Python's order, bit for bit
 #include <sstream>
 
 #include "cpprun/data/distributed_sampler.hpp"

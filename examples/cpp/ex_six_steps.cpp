@@ -1,4 +1,4 @@
-// DistributedDataParallel in six steps: cpprun --standalone --nproc_per_node=3 ex_six_steps
+// DistributedDataParallel in six steps: cpprun --standalone --nproc_per_node=3 ./ex_six_steps
 #include "cpprun/torch.hpp"
 #include "examples/cpp/support/options.hpp"
 #include "examples/cpp/support/print.hpp"

@@ -1,10 +1,9 @@
 // The Trainer of the torchrun tutorials, with snapshots. The twin of
 // examples/python/toy_trainer.py, with the same text and the same file.
 //
-//   cpprun --standalone --nproc_per_node=2 --max_restarts=3 ex_toy_trainer --total-epochs 20 \
-//       --save-every 1
-//   cpprun --standalone --nproc_per_node=2 ex_toy_trainer 50 10
-//   ex_toy_trainer --solo
+//   cpprun --standalone --nproc_per_node=2 --max_restarts=3 ./ex_toy_trainer --save-every 1
+//   cpprun --standalone --nproc_per_node=2 ./ex_toy_trainer 50 10
+//   ./ex_toy_trainer --solo
 //
 // Typed again, it goes on from snapshot.pt in the current folder. EPOCHS_RUN counts finished
 // training epochs. Python opens the file with torch.load.

@@ -10,6 +10,7 @@ test_sdk_commands.py runs the same rows under pytest.
 
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -59,11 +60,16 @@ def environment(folder):
     return {**env, **{k: str(v) for k, v in places.items()}, 'PATH': path, 'PORT': str(free_port())}
 
 
+def by_path(command):
+    """The command with the examples' paths: cpprun looks for programs in PATH only when told."""
+    return re.sub(r'(?<![\w/])ex_(?=\w+\b)', '$BIN/ex_', command)
+
+
 def run(row, folder):
     """What differed from what is wanted; '' if nothing did. Stderr counts as output, but behind."""
     try:
         done = subprocess.run(
-            ['bash', '-c', row.command],
+            ['bash', '-c', by_path(row.command)],
             cwd=folder,
             env=environment(folder),
             stdin=subprocess.DEVNULL,

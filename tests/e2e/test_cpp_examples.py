@@ -21,12 +21,14 @@ def built():
         pytest.skip('the C++ examples are not built')
 
 
-def cpprun_with(nproc, *words, flags=()):
-    return ['cpprun', '--standalone', f'--nproc_per_node={nproc}', *flags, *words]
+def cpprun_with(nproc, name, *words, flags=()):
+    return ['cpprun', '--standalone', f'--nproc_per_node={nproc}', *flags, BIN / name, *words]
 
 
 @pytest.mark.parametrize('command', [row[1] for row in ROWS], ids=[row[0] for row in ROWS])
 def test_commands_of_the_readme(cpprun, tmp_path, command):
+    for name, _ in ROWS:
+        (tmp_path / name).symlink_to(BIN / name)
     script = command.replace('/tmp/', f'{tmp_path}/')
     code, output = cpprun.run('bash', '-euo', 'pipefail', '-c', script)
     assert code == 0, output
