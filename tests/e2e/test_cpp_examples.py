@@ -79,7 +79,7 @@ def test_digits_are_learned_and_a_killed_worker_changes_nothing(cpprun):
         assert output.count('resuming from snapshot') == 1
         assert re.search(rf'resuming from snapshot \S+: 3 of {EPOCHS}', output)
         assert parameters(output) == parameters(undisturbed)
-        assert 'SIGKILL' in output
+        assert output.count('started as process') == 4  # both ranks, twice
     assert cpprun.wait_until_gone() == []
 
 
