@@ -1,1 +1,1 @@
-// Only carries the precompiled header cpprun/pch.hpp.
+// Only carries the precompiled headers.
