@@ -5,6 +5,7 @@
 #   sudo tools/fresh.sh --demo
 #   sudo tools/fresh.sh --test
 #   sudo tools/fresh.sh --run 'COMMAND'    # anything else, in the clone
+#   sudo tools/fresh.sh --cache --test     # with this machine's compiler cache: quicker
 #
 # The new system uses this machine's package sources and pip configuration as they are. A contract
 # suite named by CPPRUN_CONFORMANCE_DIR goes in with it.
@@ -15,10 +16,12 @@ usage() { sed -n 's/^#   sudo /  /p' "${BASH_SOURCE[0]}"; }
 
 limit=5400  # seconds for everything inside
 commands=()
+cache=
 while [ $# -gt 0 ]; do
   case $1 in
     --demo) commands+=(tools/demo.sh) ;;
     --test) commands+=(tools/test.sh) ;;
+    --cache) cache=${CCACHE_DIR:-$HOME/.cache/ccache} ;;
     --run) commands+=("${2:?--run needs a command}"); shift ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
@@ -70,18 +73,21 @@ run_inside() {
   if [ -d "$system/root/contract" ]; then
     variables+=(CPPRUN_CONFORMANCE_DIR=/root/contract)
   fi
+  mkdir -p "$system/root/.cache/ccache"
   # shellcheck disable=SC2016  # the words are for the shell inside
   timeout --kill-after=10 "$limit" unshare --mount --propagation private --pid --fork --kill-child \
     bash -euo pipefail -c '
       system=$1
-      shift
+      cache=$2
+      shift 2
       mount --bind "$system" "$system"  # a root that is a mount: `ip netns` needs one
       mount -t proc proc "$system/proc"
       mount --rbind /dev "$system/dev"
       mount --rbind /sys "$system/sys"
       mount -t tmpfs tmpfs "$system/run"
+      if [ -d "$cache" ]; then mount --bind "$cache" "$system/root/.cache/ccache"; fi
       exec chroot "$system" env -i "$@"
-    ' fresh "$system" "${variables[@]}" bash -euo pipefail -c "cd /root/cpprun && $1"
+    ' fresh "$system" "$cache" "${variables[@]}" bash -euo pipefail -c "cd /root/cpprun && $1"
 }
 
 clean_up() {
