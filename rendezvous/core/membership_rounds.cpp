@@ -51,7 +51,8 @@ void Membership::settle(Instant now, Effects& effects) {
     }
   }
   if (phase_ == Phase::Gathering) try_form(now, effects);
-  if (is_over && phase_ == Phase::Gathering) {  // those who were in it learn why they wait
+  const bool is_short = static_cast<int64_t>(ready_.size()) < terms_.min_nodes;
+  if (is_over && phase_ == Phase::Gathering && is_short) {  // who was in it learns why it waits
     for (Incarnation waiting : ready_) say_wait(nodes_.at(waiting), false, effects);
   }
   if (phase_ == Phase::Deciding && pending_.empty()) {
