@@ -30,6 +30,8 @@ constexpr int kRank = 3;
 class WorkerChannelTest : public testing::Test {
  protected:
   WorkerChannelTest() {
+    // In a process namespace whose first process is not its session's, that session has no name.
+    if (::getsid(0) <= 0) ::setsid();
     WorkerChannel::Events events;
     events.worker_of = [this](int session) -> std::optional<int> {
       if (is_strange_ || session != ::getsid(0)) return std::nullopt;
