@@ -15,6 +15,8 @@ from launches import BIN, ROOT
 
 PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
 TWINS = ROOT / 'tests' / 'sdk' / 'twins'
+# Words of a shell that start a twin: f'{TWIN}/NAME.py'.
+TWIN = f'{PYTHON} -u {TWINS}/run.py {TWINS}'
 
 
 class Ended:
@@ -62,14 +64,14 @@ class Ranks:
 
     def twin(self, n, script, *words, **options):
         """twins/<script>, in Python, on n ranks under cpprun."""
-        return self.cpprun(n, PYTHON, '-u', TWINS / script, *words, **options)
+        return self.cpprun(n, PYTHON, '-u', TWINS / 'run.py', TWINS / script, *words, **options)
 
     def lone_case(self, part, name, *words, **options):
         """A case in one process, without a launcher."""
         return self.run(BIN / f'sdk_{part}_cases', name, *words, **options)
 
     def lone_twin(self, script, *words, **options):
-        return self.run(PYTHON, '-u', TWINS / script, *words, **options)
+        return self.run(PYTHON, '-u', TWINS / 'run.py', TWINS / script, *words, **options)
 
 
 @pytest.fixture

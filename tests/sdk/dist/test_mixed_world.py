@@ -1,7 +1,7 @@
 """C++ and Python ranks form one Gloo group, whoever is rank 0."""
 
 import pytest
-from conftest import PYTHON, TWINS
+from conftest import TWIN
 from launches import BIN
 
 CASES = BIN / 'sdk_dist_cases'
@@ -10,7 +10,7 @@ CASES = BIN / 'sdk_dist_cases'
 def mixed(ranks, n, python_ranks, case, *, flags=()):
     """`case` on n ranks, in Python on those of `python_ranks` (as a shell pattern)."""
     script = (
-        f'case $RANK in {python_ranks}) exec {PYTHON} -u {TWINS}/form_group.py {case};; '
+        f'case $RANK in {python_ranks}) exec {TWIN}/form_group.py {case};; '
         f'*) exec {CASES} {case};; esac'
     )
     return ranks.cpprun(n, 'bash', '-c', script, flags=flags).well().lines()

@@ -3,7 +3,7 @@
 import socket
 
 import pytest
-from conftest import PYTHON, TWINS
+from conftest import TWIN
 from launches import BIN
 
 
@@ -17,7 +17,7 @@ def free_port():
 def test_talk(ranks, python_ranks):
     port = free_port()
     script = (
-        f'case $RANK in {python_ranks}) exec {PYTHON} -u {TWINS}/store_talk.py {port};; '
+        f'case $RANK in {python_ranks}) exec {TWIN}/store_talk.py {port};; '
         f'*) exec {BIN}/sdk_dist_cases store_talk {port};; esac'
     )
     lines = ranks.cpprun(2, 'bash', '-c', script).well().lines()

@@ -80,7 +80,7 @@ def test_mixed_world(ranks, cpp_rank):
     ours = ranks.case('nn', 2, 'ddp_train', *MIXED).well()
     script = (
         f'if [ "$RANK" = {cpp_rank} ]; then exec {BIN}/sdk_nn_cases ddp_train "$@"; '
-        f'else exec {PYTHON} -u {TWINS}/ddp_train.py "$@"; fi'
+        f'else exec {PYTHON} -u {TWINS}/run.py {TWINS}/ddp_train.py "$@"; fi'
     )
     mixed = ranks.cpprun(2, 'bash', '-c', script, 'bash', *MIXED, seconds=120).well()
     for mode in MIXED:
