@@ -142,7 +142,7 @@ class AgentTest : public testing::Test {
     agent::Effects effects;
     what(effects);
     for (const agent::Effect& effect : effects) {
-      std::visit([this](const auto& e) { carry_out(e); }, effect);
+      std::visit([&](const auto& e) { carry_out(e); }, effect);
     }
   }
 

@@ -194,7 +194,7 @@ class JobTest : public testing::Test {
     while (!queue_.empty()) {
       Effect effect = queue_.front();
       queue_.pop_front();
-      std::visit([this](const auto& e) { carry_out(e); }, effect);
+      std::visit([&](const auto& e) { carry_out(e); }, effect);
     }
     is_carrying_out_ = false;
   }
