@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common/text.hpp"
+#include "cpprun/dist/seat.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -21,9 +22,6 @@ constexpr milliseconds kLinger{1'500};
 constexpr milliseconds kPoll{20};
 constexpr milliseconds kPatience{30'000};
 
-std::string seat(int rank) {
-  return "cpprun/rank/" + std::to_string(rank);
-}
 // What Gloo of every program sets: the address of one rank.
 std::string gloo_key(int rank) {
   return "cpu//0/" + std::to_string(rank);

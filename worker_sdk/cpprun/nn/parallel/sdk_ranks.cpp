@@ -1,5 +1,7 @@
 #include "cpprun/nn/parallel/sdk_ranks.hpp"
 
+#include "cpprun/dist/seat.hpp"
+
 namespace cpprun::nn::parallel {
 
 // The seats that the roll call of a group leaves in its store (dist/roll_call.hpp). They were taken
@@ -8,7 +10,7 @@ std::vector<int> sdk_ranks(const dist::ProcessGroup& group) {
   dist::Store store = group.store();
   std::vector<int> ranks;
   for (int rank = 0; rank < group.size(); ++rank) {
-    if (store.check({"cpprun/rank/" + std::to_string(rank)})) ranks.push_back(rank);
+    if (store.check({dist::seat(rank)})) ranks.push_back(rank);
   }
   return ranks;
 }
