@@ -2,6 +2,7 @@
 //
 //   ddp_bench MODEL WARMUP STEPS    # mlp, conv, tiny
 //   ddp_bench start                 # to the first all-reduce
+//   ddp_bench loaded                # to main: what LibTorch's loading takes
 //
 // Rank 0 prints one line of JSON; with `start` every rank does. BENCH_EXEC_AT: time of exec.
 #include <sys/resource.h>
@@ -92,24 +93,30 @@ void train(const std::string& name, int warmup, int steps) {
   std::printf("%s\n", out.dump().c_str());
 }
 
-void start() {
-  auto guard = dist::init_process_group({.backend = "gloo"});
-  auto one = torch::ones({1});
-  dist::all_reduce(one);
+void print_time_since_exec() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const char* exec_at = std::getenv("BENCH_EXEC_AT");
   const double since = std::chrono::duration<double>(now).count() - std::atof(exec_at);
   std::printf("%s\n", nlohmann::json{{"start_s", since}}.dump().c_str());
 }
 
+void start() {
+  auto guard = dist::init_process_group({.backend = "gloo"});
+  auto one = torch::ones({1});
+  dist::all_reduce(one);
+  print_time_since_exec();
+}
+
 int run(Args args) {
   const std::string name = args.argc > 1 ? args.argv[1] : "";
   if (name == "start") {
     start();
+  } else if (name == "loaded") {
+    print_time_since_exec();
   } else if (args.argc == 4) {
     train(name, std::atoi(args.argv[2]), std::atoi(args.argv[3]));
   } else {
-    std::fprintf(stderr, "usage: ddp_bench MODEL WARMUP STEPS | ddp_bench start\n");
+    std::fprintf(stderr, "usage: ddp_bench MODEL WARMUP STEPS | ddp_bench start|loaded\n");
     return 2;
   }
   return 0;

@@ -43,9 +43,9 @@ NETS = {  # name, steps to warm up, steps
 GOALS = {'mlp': 0.92, 'conv': 0.92, 'tiny': 0.65}
 
 
-def launch(command, env, seconds=600):
+def launch(command, env, seconds=600, flags=()):
     """The JSON lines that the ranks of one job print."""
-    words = [str(BIN / 'cpprun'), '--standalone', '--nproc_per_node=2', '--no-python', *command]
+    words = [str(BIN / 'cpprun'), '--standalone', '--nproc_per_node=2', *flags, '--no-python', *command]
     done = subprocess.run(  # noqa: S603
         words,
         env={**os.environ, 'OMP_NUM_THREADS': '1', **env},
@@ -59,15 +59,14 @@ def launch(command, env, seconds=600):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{')]
 
 
-def turns(rounds, words, is_started=False):
+def turns(rounds, words):
     """What each program said, by program, a list over the rounds."""
     said = {name: [] for name in PROGRAMS}
     for number in range(rounds):
         names = list(PROGRAMS) if number % 2 == 0 else list(reversed(PROGRAMS))
         for name in names:
             command, env = PROGRAMS[name]
-            stamp = [str(HERE / 'stamp.sh')] if is_started else []
-            said[name].append(launch([*stamp, *command, *words], env))
+            said[name].append(launch([*command, *words], env))
     return said
 
 
@@ -103,13 +102,25 @@ def bench_net(name, rounds, shrink):
         print('| ' + ' | '.join(row) + ' |', flush=True)
 
 
+STARTS = {  # program: command, the launcher's flags
+    'C++, `--tune-malloc`': ([*CPP, 'start'], ['--tune-malloc']),
+    'C++': ([*CPP, 'start'], []),
+    'floor: C++ that only loads LibTorch': ([*CPP, 'loaded'], []),
+    'floor, `--tune-malloc`': ([*CPP, 'loaded'], ['--tune-malloc']),
+    'Python': ([*TWIN, 'start'], []),
+}
+
+
 def bench_start(rounds):
-    said = turns(rounds, ['start'], is_started=True)
+    seconds = {name: [] for name in STARTS}
+    for _ in range(rounds):
+        for name, (command, flags) in STARTS.items():
+            lines = launch([str(HERE / 'stamp.sh'), *command], {}, flags=flags)
+            seconds[name].append(max(line['start_s'] for line in lines))
     print('\n| program | exec to first all-reduce, the slower of 2 ranks, s |\n| --- | --- |')
-    for program in ('C++', 'Python'):
-        slowest = [max(line['start_s'] for line in run) for run in said[program]]
-        goal = ' (goal 0.15)' if program == 'C++' else ''
-        print(f'| {program} | {statistics.median(slowest):.3f}{goal} |', flush=True)
+    for name, taken in seconds.items():
+        goal = ' (goal 0.15)' if name.startswith('C++') else ''
+        print(f'| {name} | {statistics.median(taken):.3f}{goal} |', flush=True)
 
 
 def main():

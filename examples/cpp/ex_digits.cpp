@@ -108,10 +108,12 @@ class Training {
     for (int64_t epoch = done; epoch < settings_.epochs; ++epoch) {
       const double loss = train_epoch(epoch);
       std::this_thread::sleep_for(std::chrono::duration<double>(settings_.sleep));
-      if (!dist::is_master()) continue;
-      save_snapshot(epoch + 1);
-      say("training epoch ", epoch + 1, " of ", settings_.epochs, " done, loss ", loss,
-          ", snapshot saved");
+      if (dist::is_master()) {
+        save_snapshot(epoch + 1);
+        say("training epoch ", epoch + 1, " of ", settings_.epochs, " done, loss ", loss,
+            ", snapshot saved");
+      }
+      dist::barrier();  // nobody begins what can't be taken up again
     }
   }
 
