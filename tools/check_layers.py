@@ -30,7 +30,12 @@ ARROWS = {
     },
     'rendezvous/client': {'common', 'common/log', 'rendezvous/protocol'},
     'agent/core': {'common', 'rendezvous/protocol'},
-    'agent/process': {'common', 'common/log', 'common/holder'},
+    'agent/process': {
+        'common',
+        'common/log',
+        'common/holder',
+        'worker_sdk/cpprun/snapshot_files',
+    },
     'agent/daemon': {
         'common',
         'common/log',
@@ -38,6 +43,7 @@ ARROWS = {
         'rendezvous/client',
         'agent/core',
         'agent/process',
+        'worker_sdk/cpprun/snapshot_files',
     },
     'launcher': {
         'common',
@@ -48,17 +54,41 @@ ARROWS = {
         'launcher/options',
     },
     'launcher/options': {'common', 'agent/core'},  # fills the agent's configuration
-    'launcher/ctl': {'common', 'common/log', 'rendezvous/server'},
+    'launcher/ctl': {
+        'common',
+        'common/log',
+        'rendezvous/server',
+        'worker_sdk/cpprun/pickle',
+        'worker_sdk/cpprun/archive',
+        'worker_sdk/cpprun/snapshot_files',
+    },
     'worker_sdk': {  # the target that joins the parts
         'worker_sdk/cpprun/worker',
         'worker_sdk/cpprun/dist',
         'worker_sdk/cpprun/nn',
         'worker_sdk/cpprun/data',
         'worker_sdk/cpprun/optim',
+        'worker_sdk/cpprun/snapshot',
         'worker_sdk/cpprun/trainer',
     },
     'worker_sdk/cpprun/worker': {'common', 'rendezvous/protocol'},
     'worker_sdk/cpprun/pickle': {'common'},
+    'worker_sdk/cpprun/archive': {'common', 'worker_sdk/cpprun/pickle'},
+    'worker_sdk/cpprun/snapshot_files': {
+        'common',
+        'worker_sdk/cpprun/pickle',
+        'worker_sdk/cpprun/archive',
+    },
+    'worker_sdk/cpprun/snapshot': {
+        'common',
+        'worker_sdk/cpprun/worker',
+        'worker_sdk/cpprun/pickle',
+        'worker_sdk/cpprun/archive',
+        'worker_sdk/cpprun/snapshot_files',
+        'worker_sdk/cpprun/dist',
+        'worker_sdk/cpprun/data',
+        'worker_sdk/cpprun/optim',
+    },
     'worker_sdk/cpprun/dist': {'worker_sdk/cpprun/worker', 'common'},
     'worker_sdk/cpprun/nccl': {'worker_sdk/cpprun/dist'},
     'worker_sdk/cpprun/nn': {'worker_sdk/cpprun/dist', 'worker_sdk/cpprun/worker'},
@@ -70,6 +100,7 @@ ARROWS = {
         'worker_sdk/cpprun/nn',
         'worker_sdk/cpprun/data',
         'worker_sdk/cpprun/optim',
+        'worker_sdk/cpprun/snapshot',
     },
     'worker_sdk/cpprun': {  # the umbrella headers
         'worker_sdk/cpprun/worker',
@@ -77,6 +108,7 @@ ARROWS = {
         'worker_sdk/cpprun/nn',
         'worker_sdk/cpprun/data',
         'worker_sdk/cpprun/optim',
+        'worker_sdk/cpprun/snapshot',
         'worker_sdk/cpprun/trainer',
     },
     'examples': {
@@ -87,6 +119,7 @@ ARROWS = {
         'worker_sdk/cpprun/nn',
         'worker_sdk/cpprun/data',
         'worker_sdk/cpprun/optim',
+        'worker_sdk/cpprun/snapshot',
         'worker_sdk/cpprun/trainer',
     },
     'tests/support/sim': {
@@ -104,7 +137,15 @@ ARROWS['agent/daemon'].add('rendezvous/client/core')
 ABOVE = ('tests', 'bench')
 BUILD_ONLY = ('cmake',)
 
-PURE = {'common', 'rendezvous/protocol', 'rendezvous/core', 'rendezvous/client/core', 'agent/core'}
+PURE = {
+    'common',
+    'rendezvous/protocol',
+    'rendezvous/core',
+    'rendezvous/client/core',
+    'agent/core',
+    'worker_sdk/cpprun/pickle',
+    'worker_sdk/cpprun/archive',
+}
 ASIO = {'rendezvous/server', 'rendezvous/client', 'agent/daemon', 'agent/process'}
 TORCH = {
     'worker_sdk',
@@ -114,6 +155,7 @@ TORCH = {
     'worker_sdk/cpprun/nn',
     'worker_sdk/cpprun/data',
     'worker_sdk/cpprun/optim',
+    'worker_sdk/cpprun/snapshot',
     'worker_sdk/cpprun/trainer',
     'examples',
 }
