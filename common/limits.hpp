@@ -98,6 +98,8 @@ inline constexpr int kChannelBurst =
 inline constexpr Duration kChannelPause =
     100ms;  // after a burst, or without descriptors: no busier than this however many knock
 inline constexpr Duration kAgentAnswers = 2s;  // a worker waits this long for its page, once
+inline constexpr Duration kLeaveTakes =
+    10s;  // and so long for other answers: a busy machine must not cost a snapshot
 
 // --- snapshots
 inline constexpr size_t kSnapshotsTold = 8;  // newest ones that a folder is asked for

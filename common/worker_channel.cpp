@@ -2,35 +2,121 @@
 
 #include <cstring>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace cpprun::channel {
 namespace {
 
 constexpr uint32_t kMagic = 0x57525043;  // "CPRW"
-constexpr size_t kHeadBytes = 8;
+
+class Writer {
+ public:
+  explicit Writer(std::string& out) : out_(out) {}
+
+  template <class Number>
+  void number(Number value) {
+    out_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  void flag(bool value) { number(uint32_t{value}); }
+  // The rest of a body.
+  void text(const std::string& value) {
+    out_.append(std::string_view(value).substr(0, limits::kWorkerReportBytes));
+  }
+
+ private:
+  std::string& out_;
+};
+
+// Reads what Writer writes; after the first thing that is wrong it only says so.
+class Reader {
+ public:
+  explicit Reader(std::span<const uint8_t> body) : rest_(body) {}
+
+  template <class Number>
+  void number(Number& into) {
+    is_good_ = is_good_ && rest_.size() >= sizeof into;
+    if (!is_good_) return;
+    std::memcpy(&into, rest_.data(), sizeof into);
+    rest_ = rest_.subspan(sizeof into);
+  }
+  void flag(bool& into) {
+    uint32_t value = 0;
+    number(value);
+    is_good_ = is_good_ && value <= 1;
+    into = value == 1;
+  }
+  void text(std::string& into) {
+    is_good_ = is_good_ && rest_.size() <= limits::kWorkerReportBytes;
+    if (is_good_) into.assign(rest_.begin(), rest_.end());
+    rest_ = {};
+  }
+  bool is_done() const { return is_good_ && rest_.empty(); }
+
+ private:
+  std::span<const uint8_t> rest_;
+  bool is_good_ = true;
+};
+
+// The body of each message, once for both directions: const M is written, M is read into.
+template <class M, class T>
+concept Of = std::is_same_v<std::remove_const_t<M>, T>;
+
+template <class Body, Of<Hello> M>
+void walk(Body& body, M& message) {
+  body.number(message.version);
+}
+template <class Body, Of<Page> M>
+void walk(Body& body, M& message) {
+  body.number(message.bytes);
+}
+template <class Body, Of<Ready> M>
+void walk(Body&, M&) {}
+template <class Body, Of<Report> M>
+void walk(Body& body, M& message) {
+  body.text(message.text);
+}
+template <class Body, Of<ArenaWanted> M>
+void walk(Body& body, M& message) {
+  body.number(message.question);
+  body.number(message.bytes);
+}
+template <class Body, Of<ArenaOf> M>
+void walk(Body& body, M& message) {
+  body.number(message.question);
+  body.number(message.local_rank);
+}
+template <class Body, Of<Arena> M>
+void walk(Body& body, M& message) {
+  body.number(message.question);
+  body.number(message.bytes);
+  body.text(message.refusal);
+}
+template <class Body, Of<MayCommit> M>
+void walk(Body& body, M& message) {
+  body.number(message.question);
+  body.number(message.step);
+}
+template <class Body, Of<Leave> M>
+void walk(Body& body, M& message) {
+  body.number(message.question);
+  body.flag(message.is_given);
+  body.text(message.why);
+}
+template <class Body, Of<Snapshot> M>
+void walk(Body& body, M& message) {
+  body.number(message.step);
+  body.text(message.path);
+}
 
 // A message's type on the wire is its place in the variant.
-enum class Type : uint32_t { Hello, Page, Ready, Report };
-
-void put(std::string& out, uint32_t value) {
-  out.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-uint32_t number_at(std::span<const uint8_t> bytes, size_t at) {
-  uint32_t value = 0;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
-}
-
-void put_body(std::string& out, const Hello& hello) {
-  put(out, hello.version);
-}
-void put_body(std::string& out, const Page& page) {
-  put(out, page.bytes);
-}
-void put_body(std::string&, const Ready&) {}
-void put_body(std::string& out, const Report& report) {
-  out.append(std::string_view(report.text).substr(0, limits::kWorkerReportBytes));
+template <size_t... kTypes>
+bool read_as(uint32_t type, Reader& body, Message& into, std::index_sequence<kTypes...>) {
+  const auto read = [&](auto place) {
+    walk(body, into.emplace<decltype(place)::value>());
+    return true;
+  };
+  return ((type == kTypes && read(std::integral_constant<size_t, kTypes>())) || ...);
 }
 
 Error bad(const char* why) {
@@ -41,31 +127,32 @@ Error bad(const char* why) {
 
 std::string encode(const Message& message) {
   std::string out;
-  put(out, kMagic);
-  put(out, static_cast<uint32_t>(message.index()));
-  std::visit([&out](const auto& m) { put_body(out, m); }, message);
+  Writer writer(out);
+  writer.number(kMagic);
+  writer.number(static_cast<uint32_t>(message.index()));
+  std::visit([&writer](const auto& m) { walk(writer, m); }, message);
   return out;
 }
 
 Result<Message> decode(std::span<const uint8_t> bytes) {
-  if (bytes.size() < kHeadBytes) return bad("it is too short");
   if (bytes.size() > kMessageBytes) return bad("it is too long");
-  if (number_at(bytes, 0) != kMagic) return bad("it has another magic number");
-  const std::span<const uint8_t> body = bytes.subspan(kHeadBytes);
-  switch (static_cast<Type>(number_at(bytes, 4))) {
-    case Type::Hello:
-      if (body.size() != 4) return bad("a hello of another length");
-      return Message(Hello{number_at(body, 0)});
-    case Type::Page:
-      if (body.size() != 4) return bad("a page of another length");
-      return Message(Page{number_at(body, 0)});
-    case Type::Ready:
-      if (!body.empty()) return bad("a ready of another length");
-      return Message(Ready{});
-    case Type::Report:
-      return Message(Report{std::string(body.begin(), body.end())});
-  }
-  return bad("an unknown type");
+  uint32_t magic = 0, type = 0;
+  Reader reader(bytes);
+  reader.number(magic);
+  reader.number(type);
+  if (magic != kMagic) return bad("it has another magic number");
+  if (bytes.size() < 8) return bad("it is too short");
+  Message message;
+  const auto types = std::make_index_sequence<std::variant_size_v<Message>>();
+  if (!read_as(type, reader, message, types)) return bad("an unknown type");
+  if (!reader.is_done()) return bad("its body has another length");
+  return message;
+}
+
+std::optional<uint32_t> question_of(const Message& message) {
+  if (const auto* arena = std::get_if<Arena>(&message)) return arena->question;
+  if (const auto* leave = std::get_if<Leave>(&message)) return leave->question;
+  return std::nullopt;
 }
 
 }  // namespace cpprun::channel

@@ -3,10 +3,12 @@
 // (worker_page.hpp).
 //
 // Pure. A message is [magic, type, body]; anything else is an error (Protocol), and whoever gets
-// one ends the connection.
+// one ends the connection. Questions carry a number of the asker's choice, which their answer
+// brings back: an answer that came too late is told from the one that is waited for.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -18,9 +20,10 @@ namespace cpprun::channel {
 
 inline constexpr uint32_t kVersion = 1;
 // Longer datagrams are no message. Whoever receives has room for one byte more, to see it.
-inline constexpr size_t kMessageBytes = 8 + limits::kWorkerReportBytes;
+inline constexpr size_t kMessageBytes = 20 + limits::kWorkerReportBytes;
 
-// A worker's first words. Which worker it is the agent knows by its session.
+// A worker's first words. Which worker it is the agent knows by its session. The agent's own
+// version stands in the page; from 2 on it knows what follows Report here.
 struct Hello {
   uint32_t version = kVersion;
 };
@@ -30,15 +33,53 @@ struct Page {
 };
 // The worker has set itself up. At most once.
 struct Ready {};
-// Why the worker is about to end. At most limits::kWorkerReportBytes; what is more is cut when it
-// is encoded.
+// Why the worker is about to end.
 struct Report {
   std::string text;
 };
 
-using Message = std::variant<Hello, Page, Ready, Report>;
+// A worker asks for its arena: memory that the agent keeps for this local rank from round to round.
+// 0 bytes: as it is.
+struct ArenaWanted {
+  uint32_t question = 0;
+  uint64_t bytes = 0;
+};
+// A worker asks to read the arena of another worker of its node.
+struct ArenaOf {
+  uint32_t question = 0;
+  uint32_t local_rank = 0;
+};
+// The answer to both. With `bytes` above 0 the memory's descriptor comes with it; otherwise there
+// is none, and `refusal` says why.
+struct Arena {
+  uint32_t question = 0;
+  uint64_t bytes = 0;
+  std::string refusal;
+};
+// A worker asks for leave to commit the snapshot of this step: to give it its final name.
+struct MayCommit {
+  uint32_t question = 0;
+  int64_t step = 0;
+};
+struct Leave {
+  uint32_t question = 0;
+  bool is_given = false;
+  std::string why;  // not
+};
+// The snapshot of this step is committed; it lies at `path`.
+struct Snapshot {
+  int64_t step = 0;
+  std::string path;
+};
 
+using Message = std::variant<Hello, Page, Ready, Report, ArenaWanted, ArenaOf, Arena, MayCommit,
+                             Leave, Snapshot>;
+
+// Texts over limits::kWorkerReportBytes are cut.
 std::string encode(const Message& message);
 Result<Message> decode(std::span<const uint8_t> bytes);
+
+// The number of the question that `message` answers; nothing if it is no answer.
+std::optional<uint32_t> question_of(const Message& message);
 
 }  // namespace cpprun::channel

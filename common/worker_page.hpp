@@ -29,11 +29,13 @@ struct WorkerPage {
   std::atomic<int64_t> heartbeat_ns{0};  // CLOCK_MONOTONIC of the last heartbeat; 0: none yet
   std::atomic<uint32_t> phase{0};        // worker::Phase
   std::atomic<uint32_t> is_ready{0};
+  std::atomic<uint32_t> can_save{0};  // from version 2: saves and ends when asked to stop
 
   // The agent's.
   alignas(64) std::atomic<uint32_t> wants_stop{0};
 
-  // For notices of snapshots: the worker's own, and those of the others.
+  // Steps of committed snapshots; 0: none. The newest that this worker has told, and the newest
+  // that any worker of the node has (written by the agent).
   alignas(64) std::atomic<int64_t> snapshot_written{0};
   alignas(64) std::atomic<int64_t> snapshot_newest{0};
 

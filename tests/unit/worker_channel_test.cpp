@@ -27,15 +27,56 @@ TEST(WorkerChannel, MessagesComeBackAsTheyWere) {
   EXPECT_EQ(std::get<Report>(*decoded(encode(Report{}))).text, "");
 }
 
+TEST(WorkerChannel, MessagesAboutSnapshotsComeBackAsTheyWere) {
+  const auto wanted = std::get<ArenaWanted>(*decoded(encode(ArenaWanted{7, 1ULL << 40})));
+  EXPECT_EQ(wanted.question, 7u);
+  EXPECT_EQ(wanted.bytes, 1ULL << 40);
+  EXPECT_EQ(std::get<ArenaOf>(*decoded(encode(ArenaOf{8, 3}))).local_rank, 3u);
+  const auto arena = std::get<Arena>(*decoded(encode(Arena{9, 12, "no room"})));
+  EXPECT_EQ(arena.bytes, 12u);
+  EXPECT_EQ(arena.refusal, "no room");
+  EXPECT_EQ(std::get<MayCommit>(*decoded(encode(MayCommit{1, -5}))).step, -5);
+  const auto leave = std::get<Leave>(*decoded(encode(Leave{2, true, "why"})));
+  EXPECT_TRUE(leave.is_given);
+  EXPECT_EQ(leave.why, "why");
+  const auto snapshot = std::get<Snapshot>(*decoded(encode(Snapshot{20, "/a/step-20"})));
+  EXPECT_EQ(snapshot.step, 20);
+  EXPECT_EQ(snapshot.path, "/a/step-20");
+}
+
+TEST(WorkerChannel, AnswersNameTheirQuestion) {
+  EXPECT_EQ(question_of(*decoded(encode(Arena{9, 0, {}}))), 9u);
+  EXPECT_EQ(question_of(*decoded(encode(Leave{8, false, {}}))), 8u);
+  EXPECT_FALSE(question_of(ArenaWanted{7}).has_value());
+  EXPECT_FALSE(question_of(Ready{}).has_value());
+}
+
+TEST(WorkerChannel, CutOrLongerBodiesAreRefused) {
+  const std::string longest(limits::kWorkerReportBytes, 'x');
+  for (const Message& message :
+       {Message(ArenaWanted{}), Message(ArenaOf{}), Message(Arena{1, 2, longest}),
+        Message(MayCommit{}), Message(Leave{1, true, longest}), Message(Snapshot{1, longest})}) {
+    const std::string bytes = encode(message);
+    EXPECT_TRUE(decoded(bytes).ok());
+    EXPECT_FALSE(decoded(bytes + "x").ok()) << message.index();
+    EXPECT_FALSE(decoded(bytes.substr(0, 11)).ok()) << message.index();
+  }
+  std::string leave = encode(Leave{1, true, {}});
+  leave[12] = 2;  // neither yes nor no
+  EXPECT_FALSE(decoded(leave).ok());
+}
+
 TEST(WorkerChannel, BytesAreFixed) {
   EXPECT_EQ(encode(Hello{1}), "CPRW\0\0\0\0\1\0\0\0"s);
   EXPECT_EQ(encode(Ready{}), "CPRW\2\0\0\0"s);
+  EXPECT_EQ(encode(Leave{3, true, "y"}), "CPRW\10\0\0\0\3\0\0\0\1\0\0\0y"s);
+  EXPECT_EQ(encode(Snapshot{4, "/p"}), "CPRW\11\0\0\0\4\0\0\0\0\0\0\0/p"s);
 }
 
 TEST(WorkerChannel, ALongReportIsCut) {
   std::string text(limits::kWorkerReportBytes + 100, 'x');
   std::string bytes = encode(Report{text});
-  EXPECT_EQ(bytes.size(), kMessageBytes);
+  EXPECT_EQ(bytes.size(), 8 + limits::kWorkerReportBytes);
   EXPECT_EQ(std::get<Report>(*decoded(bytes)).text, text.substr(0, limits::kWorkerReportBytes));
 }
 
@@ -58,7 +99,7 @@ TEST(WorkerChannel, RandomBytesNeverCrash) {
   for (int i = 0; i < 20'000; ++i) {
     std::string bytes = i % 2 == 0 ? "CPRW" : "";
     size_t size = random() % 24;
-    while (bytes.size() < size) bytes.push_back(static_cast<char>(random() % 5));
+    while (bytes.size() < size) bytes.push_back(static_cast<char>(random() % 11));
     static_cast<void>(decoded(bytes).ok());
   }
 }
@@ -72,6 +113,7 @@ TEST(WorkerPage, LayoutIsFixed) {
   EXPECT_EQ(offsetof(WorkerPage, heartbeat_ns), 80u);
   EXPECT_EQ(offsetof(WorkerPage, phase), 88u);
   EXPECT_EQ(offsetof(WorkerPage, is_ready), 92u);
+  EXPECT_EQ(offsetof(WorkerPage, can_save), 96u);
   EXPECT_EQ(offsetof(WorkerPage, wants_stop), 128u);
   EXPECT_EQ(offsetof(WorkerPage, snapshot_written), 192u);
   EXPECT_EQ(offsetof(WorkerPage, snapshot_newest), 256u);

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "cpprun/worker/agent_link.hpp"
+#include "cpprun/worker/arena.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/error_file.hpp"
 #include "cpprun/worker/faults.hpp"
 #include "cpprun/worker/main.hpp"
+#include "cpprun/worker/snapshot_notice.hpp"
 #include "cpprun/worker/store_client.hpp"

@@ -8,11 +8,14 @@
 // leaves `f`, for std::terminate and for fatal signals (with a stack, and still ending by that
 // signal); turns SIGTERM into worker::should_stop() if asked; carries out a fault of CPPRUN_FAULTS
 // that fits the start. Exit code: what `f` returns; 1 after an exception, with one line on stderr.
-// Python counterpart: torch.distributed.elastic's @record.
+// kStoppedResumable (75) is the code to return after a stop request, once the snapshot is
+// committed. Python counterpart: torch.distributed.elastic's @record.
 #pragma once
 
 #include <functional>
 #include <type_traits>
+
+#include "common/exit_code.hpp"
 
 namespace cpprun {
 

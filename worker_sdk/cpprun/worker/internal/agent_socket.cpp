@@ -54,7 +54,9 @@ AgentSocket AgentSocket::connect(const std::string& name) {
 }
 
 AgentSocket::AgentSocket(AgentSocket&& other) noexcept
-    : socket_(std::move(other.socket_)), page_(std::exchange(other.page_, nullptr)) {}
+    : socket_(std::move(other.socket_)),
+      asking_(std::move(other.asking_)),
+      page_(std::exchange(other.page_, nullptr)) {}
 
 AgentSocket::~AgentSocket() {
   if (page_ != nullptr) ::munmap(page_, sizeof(WorkerPage));
@@ -79,11 +81,11 @@ bool AgentSocket::open(const std::string& name) {
   return refused == 0 && is_trusted(socket_.get());
 }
 
-bool AgentSocket::receive_page() {
-  const std::string hello = channel::encode(channel::Hello{});
-  if (::send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL) < 0) return false;
-  if (!poll_until(socket_.get(), POLLIN, after(limits::kAgentAnswers))) return false;
-  std::array<uint8_t, channel::kMessageBytes + 1> bytes{};
+// Whatever comes next. Nothing: the deadline came first, the agent has hung up, or it was no
+// message.
+std::optional<AgentSocket::Answer> AgentSocket::receive(Deadline until) const {
+  if (!poll_until(socket_.get(), POLLIN, until)) return std::nullopt;
+  std::array<uint8_t, channel::kMessageBytes + 1> bytes;
   alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
   iovec body{bytes.data(), bytes.size()};
   msghdr message{};
@@ -92,12 +94,19 @@ bool AgentSocket::receive_page() {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   const ssize_t size = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (size <= 0) return false;
-  const Descriptor memory = descriptor_of(message);
-  const Result<channel::Message> answer =
-      channel::decode({bytes.data(), static_cast<size_t>(size)});
-  const bool is_page = answer && std::holds_alternative<channel::Page>(*answer);
-  return is_page && map(memory.get());
+  if (size <= 0) return std::nullopt;
+  Descriptor beside = descriptor_of(message);
+  Result<channel::Message> decoded = channel::decode({bytes.data(), static_cast<size_t>(size)});
+  if (!decoded) return std::nullopt;
+  return Answer{std::move(*decoded), std::move(beside)};
+}
+
+bool AgentSocket::receive_page() {
+  const std::string hello = channel::encode(channel::Hello{});
+  if (::send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL) < 0) return false;
+  const std::optional<Answer> answer = receive(after(limits::kAgentAnswers));
+  const bool is_page = answer && std::holds_alternative<channel::Page>(answer->message);
+  return is_page && map(answer->beside.get());
 }
 
 // Memory that can't shrink, or the next look at it might be our end.
@@ -110,7 +119,7 @@ bool AgentSocket::map(int memory) {
   void* at = ::mmap(nullptr, sizeof(WorkerPage), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
   if (at == MAP_FAILED) return false;
   page_ = static_cast<WorkerPage*>(at);
-  const bool is_known = page_->magic == kWorkerPageMagic && page_->version >= kWorkerPageVersion;
+  const bool is_known = page_->magic == kWorkerPageMagic && page_->version >= 1;
   if (is_known) return true;
   ::munmap(std::exchange(page_, nullptr), sizeof(WorkerPage));
   return false;
@@ -121,6 +130,21 @@ void AgentSocket::send(const channel::Message& message) const {
   const auto ignored =
       ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   static_cast<void>(ignored);
+}
+
+std::optional<AgentSocket::Answer> AgentSocket::ask(
+    const std::function<channel::Message(uint32_t question)>& make, Duration patience) const {
+  const Deadline until = after(patience);
+  const std::lock_guard turn(asking_->mutex);
+  const uint32_t question = ++asking_->last_question;
+  const std::string bytes = channel::encode(make(question));
+  // Waits while the agent has no room for it, as long as open() has set.
+  if (::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return std::nullopt;
+  for (;;) {
+    std::optional<Answer> answer = receive(until);
+    if (!answer) return std::nullopt;
+    if (channel::question_of(answer->message) == question) return answer;
+  }
 }
 
 }  // namespace cpprun::worker

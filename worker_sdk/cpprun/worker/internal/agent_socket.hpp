@@ -2,10 +2,16 @@
 // worker's own sources. Once made it may be used by any thread.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 
+#include "common/time.hpp"
 #include "common/worker_channel.hpp"
 #include "common/worker_page.hpp"
+#include "cpprun/worker/internal/deadline.hpp"
 #include "cpprun/worker/internal/descriptor.hpp"
 
 namespace cpprun::worker {
@@ -20,16 +26,33 @@ class AgentSocket {
   ~AgentSocket();
 
   WorkerPage* page() const { return page_; }  // null: no agent
+  // It knows the messages about snapshots and arenas.
+  bool has_snapshots() const { return page_ != nullptr && page_->version >= 2; }
   // Sent without waiting; an agent that has gone, or takes nothing, misses it.
   void send(const channel::Message& message) const;
+
+  struct Answer {
+    channel::Message message;
+    Descriptor beside;  // maybe
+  };
+  // Sends the question that `make` makes of its number, and waits for the answer. Nothing if none
+  // came within `patience`. Others who ask stand in line.
+  std::optional<Answer> ask(const std::function<channel::Message(uint32_t question)>& make,
+                            Duration patience) const;
 
  private:
   AgentSocket() = default;
   bool open(const std::string& name);
+  std::optional<Answer> receive(Deadline until) const;
   bool receive_page();
   bool map(int memory);
 
   Descriptor socket_;
+  struct Asking {
+    std::mutex mutex;
+    uint32_t last_question = 0;
+  };
+  std::unique_ptr<Asking> asking_ = std::make_unique<Asking>();
   WorkerPage* page_ = nullptr;
 };
 

@@ -1,0 +1,110 @@
+#include "cpprun/worker/arena.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "common/check.hpp"
+#include "common/limits.hpp"
+#include "cpprun/worker/internal/own_agent.hpp"
+
+namespace cpprun::worker {
+namespace {
+
+using Mapped = Result<std::span<std::byte>>;
+
+Mapped map(size_t bytes, int protection, int flags, int memory) {
+  if (bytes == 0) return std::span<std::byte>();
+  void* at = ::mmap(nullptr, bytes, protection, flags, memory, 0);
+  if (at == MAP_FAILED) {
+    return system_error("mapping " + std::to_string(bytes) + " bytes for snapshots in memory",
+                        errno);
+  }
+  ::madvise(at, bytes, MADV_HUGEPAGE);  // fewer faults at the first touch, where the kernel can
+  ::madvise(at, bytes, MADV_DONTFORK);  // children that load data don't count it as theirs
+  return std::span<std::byte>(static_cast<std::byte*>(at), bytes);
+}
+
+Error refused(const std::string& why) {
+  return Error{ErrorKind::Refused, why};
+}
+
+// What the agent answers, mapped. Memory that could become shorter is not taken: the next look at
+// it might be our end.
+Mapped mapped(const std::optional<AgentSocket::Answer>& answer, int protection) {
+  if (!answer) return refused("the agent does not answer");
+  const auto* arena = std::get_if<channel::Arena>(&answer->message);
+  if (arena == nullptr) return refused("the agent's answer makes no sense");
+  if (!arena->refusal.empty()) return refused(arena->refusal);
+  if (arena->bytes == 0) return std::span<std::byte>();
+  const int memory = answer->beside.get();
+  struct stat info {};
+  const int seals = ::fcntl(memory, F_GET_SEALS);
+  const bool is_safe = seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(memory, &info) == 0 &&
+                       info.st_size > 0 && static_cast<uint64_t>(info.st_size) >= arena->bytes;
+  if (!is_safe) return refused("the agent's memory is not as large as it says");
+  return map(arena->bytes, protection, MAP_SHARED, memory);
+}
+
+void say_once(const std::string& why) {
+  static std::atomic<bool> is_said{false};
+  if (is_said.exchange(true)) return;
+  std::fprintf(stderr,
+               "cpprun: after a crash of this worker its snapshot is read from disk, not "
+               "from memory: %s\n",
+               why.c_str());
+}
+
+}  // namespace
+
+Result<Arena> Arena::own(size_t bytes) {
+  const AgentSocket& agent = own_agent();
+  if (!agent.has_snapshots()) return in_process(bytes);
+  const auto question = [bytes](uint32_t number) { return channel::ArenaWanted{number, bytes}; };
+  const Mapped memory = mapped(agent.ask(question, limits::kLeaveTakes), PROT_READ | PROT_WRITE);
+  if (memory) return Arena(*memory, Kind::Agent);
+  say_once(memory.error().text);
+  return in_process(bytes);
+}
+
+Result<Arena> Arena::of(int local_rank) {
+  const AgentSocket& agent = own_agent();
+  if (!agent.has_snapshots()) return refused("there is no agent to ask for another worker's arena");
+  const auto question = [local_rank](uint32_t number) {
+    return channel::ArenaOf{number, static_cast<uint32_t>(local_rank)};
+  };
+  const Mapped memory = mapped(agent.ask(question, limits::kLeaveTakes), PROT_READ);
+  if (!memory) return memory.error();
+  return Arena(*memory, Kind::AnothersWorker);
+}
+
+Result<Arena> Arena::in_process(size_t bytes) {
+  const Mapped memory =
+      map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
+  if (!memory) return memory.error();
+  return Arena(*memory, Kind::Process);
+}
+
+Arena& Arena::operator=(Arena&& other) noexcept {
+  std::swap(memory_, other.memory_);
+  std::swap(kind_, other.kind_);
+  return *this;
+}
+
+Arena::~Arena() {
+  if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
+}
+
+std::span<std::byte> Arena::writable() {
+  CPPRUN_CHECK(kind_ != Kind::AnothersWorker);
+  return memory_;
+}
+
+}  // namespace cpprun::worker

@@ -1,0 +1,43 @@
+#include "cpprun/worker/snapshot_notice.hpp"
+
+#include <filesystem>
+#include <system_error>
+
+#include "common/limits.hpp"
+#include "cpprun/worker/internal/own_agent.hpp"
+
+namespace cpprun::worker {
+
+Leave may_commit(int64_t step) {
+  const AgentSocket& agent = own_agent();
+  if (!agent.has_snapshots()) return {};
+  const auto question = [step](uint32_t number) { return channel::MayCommit{number, step}; };
+  const auto answer = agent.ask(question, limits::kLeaveTakes);
+  const auto* leave = answer ? std::get_if<channel::Leave>(&answer->message) : nullptr;
+  if (leave == nullptr) return {false, "the agent does not answer"};
+  return {leave->is_given, leave->why};
+}
+
+void tell_snapshot(int64_t step, const std::string& path) {
+  const AgentSocket& agent = own_agent();
+  if (!agent.has_snapshots()) return;
+  agent.page()->snapshot_written.store(step, std::memory_order_release);
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  if (!error) agent.send(channel::Snapshot{step, whole.string()});
+}
+
+std::optional<int64_t> newest_snapshot() {
+  const AgentSocket& agent = own_agent();
+  if (!agent.has_snapshots()) return std::nullopt;
+  const int64_t step = agent.page()->snapshot_newest.load(std::memory_order_acquire);
+  if (step <= 0) return std::nullopt;
+  return step;
+}
+
+void can_save() {
+  const AgentSocket& agent = own_agent();
+  if (agent.has_snapshots()) agent.page()->can_save.store(1, std::memory_order_release);
+}
+
+}  // namespace cpprun::worker

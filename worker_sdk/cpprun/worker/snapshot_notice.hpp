@@ -1,0 +1,37 @@
+// What a worker tells its agent about snapshots. cpprun::Snapshot calls all of this by itself; for
+// programs that write snapshots of their own.
+//
+// Without an agent every call works: leave is given, notices go nowhere. Any thread, but not in
+// signal handlers. No Python counterpart; Python programs have cpprun_worker.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace cpprun::worker {
+
+struct Leave {
+  bool is_given = true;
+  std::string why;  // not
+  explicit operator bool() const { return is_given; }
+};
+
+// Asks the agent for leave to give the snapshot of this step its final name, and waits for the
+// answer, limits::kLeaveTakes at most. No leave: the round is over or being stopped, so that
+// others may be training already, or the agent does not answer. What is written stays without a
+// name then. Asked once for each snapshot, by the rank that renames.
+Leave may_commit(int64_t step);
+
+// The snapshot of this step is committed and lies at `path` (made absolute here). For the agent's
+// status, for the choice of the next round's, and for the other workers of this node.
+void tell_snapshot(int64_t step, const std::string& path);
+
+// The newest snapshot that a worker of this node has told in this round.
+std::optional<int64_t> newest_snapshot();
+
+// This program saves and then ends (with kStoppedResumable) when should_stop() says so. On a stop
+// request its agent then gives it --shutdown-timeout for that, instead of SIGTERM at once.
+void can_save();
+
+}  // namespace cpprun::worker
