@@ -17,3 +17,10 @@ add_library(cpprun_spdlog INTERFACE)
 target_compile_definitions(cpprun_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
 target_include_directories(cpprun_spdlog SYSTEM INTERFACE ${SPDLOG_INCLUDE_DIR})
 target_link_libraries(cpprun_spdlog INTERFACE fmt::fmt-header-only)
+
+# libdeflate's crc32 is the quickest there is. Its static form, so that no program needs the library where it runs.
+find_path(LIBDEFLATE_INCLUDE_DIR libdeflate.h REQUIRED)
+find_library(LIBDEFLATE_LIBRARY NAMES libdeflate.a REQUIRED)
+add_library(cpprun_libdeflate INTERFACE)
+target_include_directories(cpprun_libdeflate SYSTEM INTERFACE ${LIBDEFLATE_INCLUDE_DIR})
+target_link_libraries(cpprun_libdeflate INTERFACE ${LIBDEFLATE_LIBRARY})

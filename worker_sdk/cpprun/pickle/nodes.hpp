@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "cpprun/pickle/dtype.hpp"
 #include "cpprun/pickle/reader.hpp"
 #include "cpprun/pickle/value.hpp"
 
@@ -81,7 +82,5 @@ bool is_known_global(std::string_view name);
 std::optional<std::string> dtype_of_storage(std::string_view name);
 // "FloatStorage" for "float32"; nothing for the newer dtypes, which are kept in untyped storages.
 std::optional<std::string> storage_of_dtype(std::string_view dtype);
-// Bytes of an element.
-std::optional<int64_t> size_of_dtype(std::string_view dtype);
 
 }  // namespace cpprun::pickle

@@ -64,8 +64,9 @@ std::string draft_of(const std::string& path, const std::string& nonce);
 // complete one, and what dead writers left. Returns the paths removed. Error: the first that could
 // not be; the others are removed all the same.
 //
-// A draft's writer is dead when nobody holds the lock on it and its machine's boot is this one's;
-// of other machines, when nothing in it was changed for limits::kDraftAbandoned.
+// A draft's writer is dead when it wrote on this machine since it booted, nobody holds the lock on
+// the draft, and nothing in it was changed for limits::kDraftYoung. Of other machines, and where
+// there are no locks: when nothing was changed for limits::kDraftAbandoned.
 struct Pruned {
   std::vector<std::string> removed;
   Status status;
