@@ -7,6 +7,7 @@
 #include "common/log/log.hpp"
 #include "common/text.hpp"
 #include "launcher/ctl/serve.hpp"
+#include "launcher/ctl/snapshot.hpp"
 
 namespace {
 
@@ -15,6 +16,48 @@ constexpr int kUsage = 2;
 int fail(const cpprun::Error& error) {
   for (const std::string& line : cpprun::text::split(error.text, '\n')) cpprun::log::error(line);
   return cpprun::exit_code(error);
+}
+
+// The verbs of `cpprunctl snapshot`. `chosen` becomes the one that was typed.
+using SnapshotVerb = cpprun::Status (*)(const cpprun::SnapshotOptions&);
+void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotOptions& options, SnapshotVerb& chosen) {
+  CLI::App* snapshot = app.add_subcommand("snapshot", "Look at snapshots, check, convert, remove");
+  snapshot->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help, const char* path, SnapshotVerb verb) {
+    CLI::App* made = snapshot->add_subcommand(name, help);
+    made->add_option("path", options.path, path)->required();
+    made->callback([&chosen, verb] { chosen = verb; });
+    return made;
+  };
+  constexpr const char* kAny = "a folder of snapshots, a snapshot, or a .pt file";
+  CLI::App* ls = add("ls", "List snapshots, or what is in one", kAny, cpprun::snapshot_ls);
+  CLI::App* show = add("show", "What a snapshot says of itself", kAny, cpprun::snapshot_show);
+  CLI::App* verify =
+      add("verify", "Read everything and compare the checksums; exit 1 if any differs", kAny,
+          cpprun::snapshot_verify);
+  CLI::App* latest = add("latest", "Print the model file of the newest complete snapshot",
+                         "a folder of snapshots", cpprun::snapshot_latest);
+  latest->add_flag("--folder", options.wants_folder, "print the snapshot's folder instead");
+  for (CLI::App* verb : {ls, show, verify, latest}) {
+    verb->add_flag("--json", options.is_json, "print JSON");
+  }
+  CLI::App* convert = add("convert", "Write a snapshot in another form", "a snapshot or a .pt file",
+                          cpprun::snapshot_convert);
+  convert
+      ->add_option("to", options.to,
+                   "x.pt: one file; x.safetensors: the model's tensors; else a folder of snapshots")
+      ->required();
+  convert->add_option("--strip-prefix", options.strip_prefix,
+                      "take this from the front of names, where all have it");
+  convert->add_option("--step", options.step, "optimizer steps done, for a file that does not say")
+      ->check(CLI::NonNegativeNumber);
+  CLI::App* prune = add("prune", "Remove old snapshots, and what dead writers left",
+                        "a folder of snapshots", cpprun::snapshot_prune);
+  prune->add_option("--keep", options.keep, "how many of the newest stay")
+      ->required()
+      ->check(CLI::PositiveNumber);
+  prune->add_option("--keep-every", options.keep_every, "those of each so many steps stay as well")
+      ->check(CLI::PositiveNumber);
 }
 
 }  // namespace
@@ -33,6 +76,9 @@ int main(int argc, char** argv) {
                    "largest value of the store, in MiB")
       ->check(CLI::Range(size_t{1}, size_t{1} << 20))
       ->capture_default_str();
+  cpprun::SnapshotOptions snapshot;
+  SnapshotVerb snapshot_verb = nullptr;
+  add_snapshot_verbs(app, snapshot, snapshot_verb);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -41,6 +87,6 @@ int main(int argc, char** argv) {
   if (const char* level = std::getenv("LOGLEVEL")) {
     cpprun::log::set_level(cpprun::log::parse_level(level));
   }
-  cpprun::Status done = cpprun::serve(serve);
+  cpprun::Status done = snapshot_verb != nullptr ? snapshot_verb(snapshot) : cpprun::serve(serve);
   return done.ok() ? 0 : fail(done.error());
 }

@@ -1,0 +1,30 @@
+// `cpprunctl snapshot ...`: looks at snapshots, checks, converts and removes them. Needs no torch.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/result.hpp"
+
+namespace cpprun {
+
+struct SnapshotOptions {
+  std::string path;  // a folder of snapshots, a snapshot, or a file of torch.save
+  std::string to;    // convert: what is made
+  bool is_json = false;
+  bool wants_folder = false;  // latest: the snapshot's folder instead of a file in it
+  std::string strip_prefix;   // convert: taken from the front of names where all have it
+  int64_t step = -1;          // convert: of a file that says none; -1: not given
+  size_t keep = 0;            // prune
+  int64_t keep_every = 0;     // prune
+};
+
+// Each prints to stdout. Errors name the path and the cure.
+Status snapshot_ls(const SnapshotOptions& options);
+Status snapshot_show(const SnapshotOptions& options);
+Status snapshot_verify(const SnapshotOptions& options);
+Status snapshot_latest(const SnapshotOptions& options);
+Status snapshot_convert(const SnapshotOptions& options);
+Status snapshot_prune(const SnapshotOptions& options);
+
+}  // namespace cpprun
