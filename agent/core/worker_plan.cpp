@@ -71,13 +71,11 @@ std::vector<Variable> elastic_variables(const AgentConfig& config, const control
 }
 
 // glibc gives the big blocks of activations back to the kernel at every step and faults them in
-// again: 17 to 23 % of the CPU time of small convolution nets. Huge pages for what malloc keeps save
-// another 5 % there and a sixth of the time in which LibTorch is loaded.
-constexpr std::array<std::pair<const char*, const char*>, 4> kMallocVariables{{
+// again: 17 to 23 % of the CPU time of small convolution nets.
+constexpr std::array<std::pair<const char*, const char*>, 3> kMallocVariables{{
     {"MALLOC_MMAP_THRESHOLD_", "1073741824"},
     {"MALLOC_TRIM_THRESHOLD_", "2000000000"},
     {"MALLOC_TOP_PAD_", "67108864"},
-    {"GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"},
 }};
 
 std::vector<Variable> optional_variables(const AgentConfig& config, int local_rank) {

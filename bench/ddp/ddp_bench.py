@@ -52,7 +52,7 @@ def make_batches(shape):
 
 def usage():
     now = resource.getrusage(resource.RUSAGE_SELF)
-    return time.monotonic(), now.ru_utime + now.ru_stime, now.ru_minflt
+    return time.monotonic(), now.ru_utime + now.ru_stime, time.thread_time(), now.ru_minflt
 
 
 def train(name, warmup, steps):
@@ -72,11 +72,12 @@ def train(name, warmup, steps):
         loss.backward()
         optimizer.step()
         losses.append(loss.detach())
-    wall, cpu, faults = (end - start for end, start in zip(usage(), before))
+    wall, cpu, training_cpu, faults = (end - start for end, start in zip(usage(), before))
     if dist.get_rank() == 0:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         out = {
             'cpu_ms': cpu * 1000 / steps,
+            'training_cpu_ms': training_cpu * 1000 / steps,
             'wall_ms': wall * 1000 / steps,
             'faults': faults / steps,
             'rss_mib': peak / 1024,

@@ -251,7 +251,7 @@ constexpr OptionRow kTable[] = {
      .group = kOwn,
      .help = "Let glibc's malloc in the workers keep big blocks instead of giving them back at "
              "every step; what is set already stays.",
-     .note = "MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_, GLIBC_TUNABLES"},
+     .note = "MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_"},
 
     // --- information
     {.name = "help",

@@ -100,7 +100,6 @@ TEST_F(WorkerPlan, MallocIsTunedWhereNothingIsSet) {
   EXPECT_EQ(variables["MALLOC_MMAP_THRESHOLD_"], "1073741824");
   EXPECT_EQ(variables["MALLOC_TRIM_THRESHOLD_"], "5");
   EXPECT_EQ(variables["MALLOC_TOP_PAD_"], "67108864");
-  EXPECT_EQ(variables["GLIBC_TUNABLES"], "glibc.malloc.hugetlb=1");
 }
 
 TEST_F(WorkerPlan, TheAgentsStoreIsNamedInPythonsWords) {
