@@ -18,7 +18,7 @@
 
 namespace cpprun::channel {
 
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 // Longer datagrams are no message. Whoever receives has room for one byte more, to see it.
 inline constexpr size_t kMessageBytes = 20 + limits::kWorkerReportBytes;
 

@@ -97,7 +97,10 @@ class AgentDaemon::Impl {
   void carry_out(const agent::StartWorkers& effect);
   void carry_out(const agent::StopWorkers& effect) { host_->stop(effect.signal, effect.grace); }
   void carry_out(const agent::WantPort&);
-  void carry_out(const agent::Fence& effect) { guardian_->set_deadline(effect.deadline); }
+  void carry_out(const agent::Fence& effect) {
+    guardian_->set_deadline(effect.deadline);
+    fence_ = effect.deadline;
+  }
   void carry_out(const agent::FirstFailure& effect) { report_->first_failure(effect); }
   void carry_out(const agent::Note& effect);
   void carry_out(const agent::Finish& effect);
@@ -125,6 +128,7 @@ class AgentDaemon::Impl {
   asio::signal_set signals_;
   asio::posix::stream_descriptor guardian_fd_;
   Instant armed_for_ = Instant::never();
+  Instant fence_ = Instant::never();  // workers live until then
 
   std::unique_ptr<Guardian> guardian_;
   LogFolder folder_;
@@ -174,6 +178,7 @@ void AgentDaemon::Impl::start_host() {
   };
   events.on_stdout_closed = [] { log::info("stdout was closed by its reader"); };
   events.on_note = [](const std::string& text) { log::info(text); };
+  events.holds_grant = [this] { return boot_now() < fence_; };
   ProcessHost::Options options;
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());

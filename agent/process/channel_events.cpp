@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "agent/process/host_impl.hpp"
+#include "common/limits.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -33,7 +34,10 @@ void ProcessHost::Impl::open_channel() {
     return static_cast<int>(worker->second.local_rank().value);
   };
   events.on_ready = [this](int) { on_ready(); };
-  channel_.emplace(loop_, options_.channel_name, std::move(events));
+  events.why_not_commit = [this] { return why_not_commit(); };
+  events.on_snapshot = events_.on_snapshot;
+  const uint64_t memory = usable_memory() / 100 * limits::kArenaMemoryPercent;
+  channel_.emplace(loop_, options_.channel_name, std::move(events), memory);
   if (channel_->is_open()) return;
   channel_.reset();
   options_.channel_name.clear();
@@ -45,6 +49,21 @@ void ProcessHost::Impl::on_ready() {
       started_ == 1 ? "the worker is" : "all " + std::to_string(started_) + " workers are";
   events_.on_note(who + " ready, " + seconds_text(boot_now() - started_at_) +
                   " after the start of the round");
+}
+
+// Who gives a snapshot its final name must be the only world of its job.
+std::string ProcessHost::Impl::why_not_commit() const {
+  if (!is_running_ || is_stopping_) return "this round is being stopped";
+  const bool is_ours = !events_.holds_grant || events_.holds_grant();
+  return is_ours ? "" : "this node has lost its coordinator";
+}
+
+void ProcessHost::Impl::ask_to_stop() {
+  if (channel_) channel_->ask_to_stop();
+}
+
+bool ProcessHost::Impl::can_save(int local_rank) const {
+  return channel_ && channel_->can_save(local_rank);
 }
 
 void ProcessHost::Impl::take_last_words(WorkerEnd& end) {

@@ -33,6 +33,8 @@ class ProcessHost::Impl {
 
   Status start(const std::vector<WorkerSpec>& specs);
   void stop(int signal, Duration grace);
+  void ask_to_stop();
+  bool can_save(int local_rank) const;
   void hurry();
   void forward(int signal);
   bool is_quiet() const { return !is_running_; }
@@ -58,6 +60,7 @@ class ProcessHost::Impl {
   void on_dead(int pid);
   void open_channel();
   void on_ready();
+  std::string why_not_commit() const;
   void take_last_words(WorkerEnd& end);
   void on_grace_over();
   void on_lines(int local_rank, std::vector<std::string> lines);
@@ -93,6 +96,7 @@ class ProcessHost::Impl {
   size_t ready_ = 0;            // those that have said so
   std::optional<Guard> guard_;  // while a round runs the loop has work
   bool is_running_ = false;
+  bool is_stopping_ = false;  // stop() was called for this round
   bool is_drained_ = true;
   bool is_hurried_ = false;
   bool is_look_posted_ = false;

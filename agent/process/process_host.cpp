@@ -23,6 +23,12 @@ Status ProcessHost::start(const std::vector<WorkerSpec>& workers) {
 void ProcessHost::stop(int signal, Duration grace) {
   impl_->stop(signal, grace);
 }
+void ProcessHost::ask_to_stop() {
+  impl_->ask_to_stop();
+}
+bool ProcessHost::can_save(LocalRank local_rank) const {
+  return impl_->can_save(static_cast<int>(local_rank.value));
+}
 void ProcessHost::hurry() {
   impl_->hurry();
 }
@@ -166,7 +172,8 @@ void ProcessHost::Impl::settle() {
 void ProcessHost::Impl::stop(int signal, Duration grace) {
   if (!is_running_) return;
   sweep_.set_hard();
-  if (channel_) channel_->ask_to_stop();
+  is_stopping_ = true;
+  ask_to_stop();
   for (auto& [pid, worker] : workers_) {
     if (worker.is_dead()) continue;  // it was quicker; its end is its own
     worker.mark_stopped();

@@ -67,6 +67,12 @@ class ProcessHost {
     // Something worth a line at INFO: all workers have said that they are ready, or how far one was
     // that failed.
     std::function<void(const std::string&)> on_note;
+    // May this node's workers count as its job's only world now? Asked before a worker gives a
+    // snapshot its final name. Unset: always.
+    std::function<bool()> holds_grant;
+    // A worker has committed the snapshot of `step`. `path` is absolute, and as hostile as the
+    // worker; it may come often, and more than once for a step.
+    std::function<void(int local_rank, int64_t step, const std::string& path)> on_snapshot;
   };
 
   ProcessHost(boost::asio::io_context& loop, Options options, Events events);
@@ -80,7 +86,13 @@ class ProcessHost {
   // What workers need to reach us: the channel's name, empty if there is no channel.
   const std::string& channel_name() const;
 
-  // Sets the stop wish in the workers' pages, then
+  // Sets the stop wish in the workers' pages and does no more: those that can_save() save, commit
+  // and end.
+  void ask_to_stop();
+  // This live worker has said that it saves and ends when it is asked to stop.
+  bool can_save(LocalRank local_rank) const;
+
+  // Sets the stop wish, refuses workers leave to commit from now on, then
   // sends `signal` (and CONT, so that stopped ones see it) to every live worker's group, and KILL
   // to all after `grace`. A later call with a shorter grace shortens it. Ends are marked
   // is_stopped_by_us.

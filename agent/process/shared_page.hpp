@@ -18,7 +18,7 @@ class SharedPage {
   SharedPage& operator=(SharedPage&&) = delete;
   ~SharedPage();
 
-  WorkerPage& page() { return *page_; }
+  WorkerPage& page() const { return *page_; }
   int descriptor() const { return memory_.get(); }
 
  private:

@@ -50,7 +50,8 @@ Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
   sweep_.begin_round();
   oom_.begin_round();
   has_lines_.clear();
-  if (channel_) channel_->begin_round();
+  if (channel_) channel_->begin_round(specs.size());
+  is_stopping_ = false;
   started_at_ = boot_now();
   started_ = specs.size();
   ready_ = 0;

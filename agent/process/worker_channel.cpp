@@ -8,6 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "common/limits.hpp"
 
 namespace cpprun {
@@ -50,41 +53,28 @@ std::optional<Heartbeat> heartbeat_of(WorkerPage& page) {
   return beat;
 }
 
-// A datagram with a descriptor beside it. False if the peer has no room for it: it has said hello
-// and nothing was said to it before, so it is none that means well.
-bool send_with(int socket, const std::string& bytes, int descriptor) {
-  iovec body{const_cast<char*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &body;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* head = CMSG_FIRSTHDR(&message);
-  head->cmsg_level = SOL_SOCKET;
-  head->cmsg_type = SCM_RIGHTS;
-  head->cmsg_len = CMSG_LEN(sizeof descriptor);
-  ::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
-  const auto sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  return sent == static_cast<ssize_t>(bytes.size());
-}
-
 }  // namespace
 
-WorkerChannel::WorkerChannel(boost::asio::io_context& loop, const std::string& name, Events events)
+WorkerChannel::WorkerChannel(boost::asio::io_context& loop, const std::string& name, Events events,
+                             uint64_t arena_memory)
     : loop_(loop),
       events_(std::move(events)),
       listener_(loop),
-      pause_(loop, [this] { watch_listener(); }) {
+      pause_(loop, [this] { watch_listener(); }),
+      next_turn_(loop, [this] { hear_again(); }),
+      arenas_(arena_memory) {
   UniqueFd socket = listen_at(name);
   if (!socket.is_open()) return;
   listener_.assign(socket.release());
   watch_listener();
 }
 
-void WorkerChannel::begin_round() {
+void WorkerChannel::begin_round(size_t workers) {
   peers_.clear();
   workers_.clear();
+  unheard_.clear();
+  arenas_.set_workers(workers);
+  newest_snapshot_ = 0;
   is_stopping_ = false;
 }
 
@@ -95,13 +85,20 @@ void WorkerChannel::ask_to_stop() {
   }
 }
 
+bool WorkerChannel::can_save(int local_rank) const {
+  const auto worker = workers_.find(local_rank);
+  if (worker == workers_.end() || !worker->second.page) return false;
+  return worker->second.page->page().can_save.load(std::memory_order_acquire) != 0;
+}
+
 WorkerChannel::LastWords WorkerChannel::worker_ended(int local_rank) {
   for (auto peer = peers_.begin(); peer != peers_.end();) {
     if (peer->second.local_rank != local_rank) {
       ++peer;
       continue;
     }
-    while (read_one(peer->second)) continue;
+    // Children of the worker may still be talking.
+    for (int n = 0; n < limits::kWorkerLastMessages && read_one(peer->second); ++n) continue;
     peer = peers_.erase(peer);
   }
   const auto found = workers_.find(local_rank);
@@ -174,10 +171,30 @@ void WorkerChannel::watch(uint64_t id) {
 }
 
 void WorkerChannel::on_readable(uint64_t id) {
-  if (read_one(peers_.at(id)) || errno == EAGAIN) {
+  Peer& peer = peers_.at(id);
+  if (!is_heard(peer)) {
+    unheard_.push_back(id);
+    if (next_turn_.at().is_never()) next_turn_.set(boot_now() + limits::kChannelPause);
+  } else if (read_one(peer) || errno == EAGAIN) {
     watch(id);
   } else {
     drop(id);
+  }
+}
+
+// A peer has a turn of so many messages; what is more waits in its socket, and so does its writer.
+bool WorkerChannel::is_heard(Peer& peer) {
+  const Instant now = boot_now();
+  if (now >= peer.turn_ends) {
+    peer.turn_ends = now + limits::kChannelPause;
+    peer.messages = 0;
+  }
+  return ++peer.messages <= limits::kWorkerMessages;
+}
+
+void WorkerChannel::hear_again() {
+  for (uint64_t id : std::exchange(unheard_, {})) {
+    if (peers_.contains(id)) watch(id);
   }
 }
 
@@ -196,41 +213,12 @@ bool WorkerChannel::read_one(Peer& peer) {
       ::recv(peer.socket.native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
   if (size < 0) return false;
   errno = EPROTO;
-  if (size == 0 || ++peer.messages > limits::kWorkerMessages) return false;
+  if (size == 0) return false;
   const Result<channel::Message> message =
       channel::decode({buffer_.data(), static_cast<size_t>(size)});
   const bool is_taken = message && take(peer, *message);
   if (!is_taken) errno = EPROTO;
   return is_taken;
-}
-
-bool WorkerChannel::take(Peer& peer, const channel::Message& message) {
-  if (const auto* hello = std::get_if<channel::Hello>(&message)) {
-    return welcome(peer, hello->version);
-  }
-  if (!peer.is_welcome) return false;
-  Worker& worker = workers_.at(peer.local_rank);
-  if (const auto* report = std::get_if<channel::Report>(&message)) {
-    worker.report = report->text;
-    return true;
-  }
-  if (!std::holds_alternative<channel::Ready>(message)) return false;
-  if (!std::exchange(worker.is_ready, true)) events_.on_ready(peer.local_rank);
-  return true;
-}
-
-bool WorkerChannel::welcome(Peer& peer, uint32_t version) {
-  if (peer.is_welcome || version != channel::kVersion) return false;
-  Worker& worker = workers_.at(peer.local_rank);
-  if (!worker.page) {
-    Result<SharedPage> page = SharedPage::make();
-    if (!page) return false;
-    worker.page.emplace(std::move(*page));
-    worker.page->page().wants_stop.store(is_stopping_ ? 1 : 0, std::memory_order_release);
-  }
-  const std::string answer = channel::encode(channel::Page{sizeof(WorkerPage)});
-  peer.is_welcome = send_with(peer.socket.native_handle(), answer, worker.page->descriptor());
-  return peer.is_welcome;
 }
 
 }  // namespace cpprun

@@ -1,10 +1,11 @@
 // WorkerChannel: the agent's end of the line to its workers. A unix socket with a name; who
-// connects and is of a live worker's session gets that worker's page, and may say that it is ready
-// or why it ends. Bytes: common/worker_channel.hpp, memory: common/worker_page.hpp.
+// connects and is of a live worker's session gets that worker's page and arena, may say that it is
+// ready or why it ends, and asks for leave to commit a snapshot. Bytes: common/worker_channel.hpp,
+// memory: common/worker_page.hpp, arenas.hpp.
 //
-// Costs nothing while nobody connects, and wakes nobody afterwards. A peer that is a stranger, says
-// what it must not say or says too much loses its connection; what all of them can cost in time is
-// limited. Thread: the loop's.
+// Costs nothing while nobody connects, and wakes nobody afterwards. A peer that is a stranger or
+// says what it must not say loses its connection; one that says too much is heard more slowly. So
+// what all of them can cost in time is limited. Thread: the loop's.
 #pragma once
 
 #include <array>
@@ -16,8 +17,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
+#include <vector>
 
+#include "agent/process/arenas.hpp"
 #include "agent/process/shared_page.hpp"
 #include "agent/process/timer.hpp"
 #include "common/worker_channel.hpp"
@@ -38,6 +40,11 @@ class WorkerChannel {
     // The local rank of the live worker that leads this session; nothing if there is none.
     std::function<std::optional<int>(int session)> worker_of;
     std::function<void(int local_rank)> on_ready;  // once per worker and round
+    // Why no worker may give a snapshot its final name now; empty: it may.
+    std::function<std::string()> why_not_commit;
+    // A worker says that it has committed the snapshot of this step. `path` is absolute, and
+    // nothing else about it is known. May come often, and more than once for a step.
+    std::function<void(int local_rank, int64_t step, const std::string& path)> on_snapshot;
   };
   // What an ended worker had left here.
   struct LastWords {
@@ -46,12 +53,16 @@ class WorkerChannel {
   };
 
   // `name`: of an abstract unix socket, without its leading zero. Where it can't be had the channel
-  // is closed: is_open() says so.
-  WorkerChannel(boost::asio::io_context& loop, const std::string& name, Events events);
+  // is closed: is_open() says so. `arena_memory`: for the arenas of all workers, in bytes.
+  WorkerChannel(boost::asio::io_context& loop, const std::string& name, Events events,
+                uint64_t arena_memory);
 
   bool is_open() const { return listener_.is_open(); }
-  void begin_round();  // forgets all workers; requires that they are gone
+  // Forgets all workers but keeps their arenas; requires that they are gone.
+  void begin_round(size_t workers);
   void ask_to_stop();  // all workers of the round, those that connect later too
+  // This worker saves and then ends when it is asked to stop.
+  bool can_save(int local_rank) const;
   // Reads what the worker has said until now, and ends its connections.
   LastWords worker_ended(int local_rank);
 
@@ -66,8 +77,9 @@ class WorkerChannel {
   struct Peer {
     boost::asio::posix::stream_descriptor socket;
     int local_rank;
-    int messages = 0;
-    bool is_welcome = false;  // has said hello, has the page
+    uint32_t version = 0;  // that it said hello with; 0: it has not
+    int messages = 0;      // of this turn
+    Instant turn_ends{};
   };
 
   void watch_listener();
@@ -76,19 +88,39 @@ class WorkerChannel {
   std::optional<int> local_rank_of(int socket) const;
   void watch(uint64_t id);
   void on_readable(uint64_t id);
+  bool is_heard(Peer& peer);
+  void hear_again();
   bool read_one(Peer& peer);
-  bool take(Peer& peer, const channel::Message& message);
-  bool welcome(Peer& peer, uint32_t version);
   void drop(uint64_t id);
+
+  // channel_messages.cpp
+  bool take(Peer& peer, const channel::Message& message);
+  bool welcome(Peer& peer, const channel::Hello& hello);
+  bool on(Peer& peer, const channel::Ready& ready);
+  bool on(Peer& peer, const channel::Report& report);
+  bool on(Peer& peer, const channel::ArenaWanted& wanted);
+  bool on(Peer& peer, const channel::ArenaOf& wanted);
+  bool on(Peer& peer, const channel::MayCommit& question);
+  bool on(Peer& peer, const channel::Snapshot& snapshot);
+  // Only an agent says these.
+  bool on(Peer&, const channel::Hello&) { return false; }
+  bool on(Peer&, const channel::Page&) { return false; }
+  bool on(Peer&, const channel::Arena&) { return false; }
+  bool on(Peer&, const channel::Leave&) { return false; }
+  bool answer(Peer& peer, const channel::Message& message, int descriptor = -1);
 
   boost::asio::io_context& loop_;
   Events events_;
   boost::asio::posix::stream_descriptor listener_;
   Timer pause_;
+  Timer next_turn_;
   std::map<int, Worker> workers_;   // by local rank; those that have connected
   std::map<uint64_t, Peer> peers_;  // by a number of our own
   uint64_t next_peer_ = 0;
-  int turned_away_ = 0;  // since the last pause
+  std::vector<uint64_t> unheard_;  // peers that have used up their turn
+  Arenas arenas_;
+  int64_t newest_snapshot_ = 0;  // of this round
+  int turned_away_ = 0;          // since the last pause
   bool is_stopping_ = false;
   std::array<uint8_t, channel::kMessageBytes + 1> buffer_{};
   std::shared_ptr<int> life_ =

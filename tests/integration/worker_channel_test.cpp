@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstring>
 #include <future>
+#include <mutex>
 #include <thread>
 
 #include "cpprun/worker/internal/agent_socket.hpp"
@@ -26,6 +27,7 @@ using worker::AgentSocket;
 using worker::Descriptor;
 
 constexpr int kRank = 3;
+constexpr uint64_t kArenaMemory = 64 << 20;
 
 class WorkerChannelTest : public testing::Test {
  protected:
@@ -38,7 +40,12 @@ class WorkerChannelTest : public testing::Test {
       return kRank;
     };
     events.on_ready = [this](int rank) { ready_ += rank == kRank ? 1 : 100; };
-    channel_.emplace(loop_, name_, std::move(events));
+    events.why_not_commit = [this] { return is_stopping_ ? "it is being stopped" : ""; };
+    events.on_snapshot = [this](int rank, int64_t step, const std::string& path) {
+      const std::lock_guard lock(told_mutex_);
+      told_.push_back(std::to_string(rank) + " " + std::to_string(step) + " " + path);
+    };
+    channel_.emplace(loop_, name_, std::move(events), kArenaMemory);
     thread_ = std::thread([this] { loop_.run(); });
   }
   ~WorkerChannelTest() override {
@@ -57,6 +64,16 @@ class WorkerChannelTest : public testing::Test {
     return call([](WorkerChannel& c) { return c.worker_ended(kRank); });
   }
   bool is_alive() { return AgentSocket::connect(name_).page() != nullptr; }
+
+  static bool asks_for_leave(const AgentSocket& agent) {
+    const auto question = [](uint32_t number) { return channel::MayCommit{number, 7}; };
+    const auto answer = agent.ask(question, std::chrono::seconds(10));
+    return answer && std::get<channel::Leave>(answer->message).is_given;
+  }
+  std::vector<std::string> told() {
+    const std::lock_guard lock(told_mutex_);
+    return told_;
+  }
 
   // A socket that says what it likes.
   Descriptor raw() const {
@@ -84,6 +101,9 @@ class WorkerChannelTest : public testing::Test {
 
   const std::string name_ = "cpprun/test/" + std::to_string(::getpid());
   std::atomic<bool> is_strange_{false};
+  std::atomic<bool> is_stopping_{false};
+  std::mutex told_mutex_;
+  std::vector<std::string> told_;
   std::atomic<int> ready_{0};
   boost::asio::io_context loop_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_{
@@ -118,7 +138,7 @@ TEST_F(WorkerChannelTest, ANewRoundHasNewPages) {
   AgentSocket old = AgentSocket::connect(name_);
   old.page()->step = 5;
   call([](WorkerChannel& c) { return c.ask_to_stop(), c.worker_ended(kRank), 0; });
-  call([](WorkerChannel& c) { return c.begin_round(), 0; });
+  call([](WorkerChannel& c) { return c.begin_round(1), 0; });
   AgentSocket fresh = AgentSocket::connect(name_);
   EXPECT_EQ(fresh.page()->step, 0);
   EXPECT_EQ(fresh.page()->wants_stop, 0u);
@@ -177,6 +197,82 @@ TEST_F(WorkerChannelTest, ReadinessCountsOncePerWorker) {
   EXPECT_EQ(ready_, 1);
 }
 
+TEST_F(WorkerChannelTest, LeaveIsAskedForAnew) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  EXPECT_TRUE(asks_for_leave(agent));
+  call([](WorkerChannel& c) { return c.ask_to_stop(), 0; });
+  EXPECT_TRUE(asks_for_leave(agent));  // who is asked to save may commit
+  is_stopping_ = true;
+  EXPECT_FALSE(asks_for_leave(agent));
+  is_stopping_ = false;
+  EXPECT_TRUE(asks_for_leave(agent));
+}
+
+TEST_F(WorkerChannelTest, ManyThreadsAskAndEachGetsItsOwnAnswer) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 10; ++n) right += asks_for_leave(agent) ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 40);
+}
+
+TEST_F(WorkerChannelTest, AnAnswerThatComesTooLateIsNotTakenForTheNext) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  std::promise<void> may_go;
+  boost::asio::post(loop_, [&] { may_go.get_future().wait(); });
+  const auto question = [](uint32_t number) { return channel::MayCommit{number, 7}; };
+  EXPECT_FALSE(agent.ask(question, std::chrono::milliseconds(1)).has_value());
+  is_stopping_ = true;
+  may_go.set_value();
+  EXPECT_TRUE(eventually([&] { return !asks_for_leave(agent); }));
+  is_stopping_ = false;
+  EXPECT_TRUE(asks_for_leave(agent));
+}
+
+TEST_F(WorkerChannelTest, SnapshotsAreToldToAll) {
+  AgentSocket one = AgentSocket::connect(name_);
+  one.send(channel::Snapshot{20, "/snapshots/step-20"});
+  one.send(channel::Snapshot{10, "/snapshots/step-10"});
+  EXPECT_TRUE(eventually([&] { return told().size() == 2; }));
+  EXPECT_EQ(told()[0], "3 20 /snapshots/step-20");
+  EXPECT_EQ(one.page()->snapshot_newest, 20);
+  EXPECT_EQ(AgentSocket::connect(name_).page()->snapshot_newest, 20);
+  end_worker();
+  call([](WorkerChannel& c) { return c.begin_round(1), 0; });
+  EXPECT_EQ(AgentSocket::connect(name_).page()->snapshot_newest, 0);
+}
+
+TEST_F(WorkerChannelTest, WhoCanSaveIsKnown) {
+  const auto can_save = [&] { return call([](WorkerChannel& c) { return c.can_save(kRank); }); };
+  EXPECT_FALSE(can_save());
+  AgentSocket agent = AgentSocket::connect(name_);
+  EXPECT_FALSE(can_save());
+  agent.page()->can_save = 1;
+  EXPECT_TRUE(can_save());
+  end_worker();
+  call([](WorkerChannel& c) { return c.begin_round(1), 0; });
+  EXPECT_FALSE(can_save());
+}
+
+// Version 1 has a page, readiness and reports.
+TEST_F(WorkerChannelTest, AnOlderWorkerIsServedAsItKnowsIt) {
+  Descriptor fd = raw();
+  ASSERT_TRUE(say(fd, channel::encode(channel::Hello{1})));
+  char bytes[64];
+  ASSERT_GT(::recv(fd.get(), bytes, sizeof bytes, 0), 0);
+  say(fd, channel::encode(channel::Report{"old"}));
+  EXPECT_EQ(end_worker().report, "old");
+  Descriptor other = raw();
+  say(other, channel::encode(channel::Hello{1}));
+  say(other, channel::encode(channel::MayCommit{1, 1}));
+  EXPECT_TRUE(is_hung_up_on(other));
+}
+
 TEST_F(WorkerChannelTest, LastWordsAreReadHoweverLateTheyCame) {
   AgentSocket agent = AgentSocket::connect(name_);
   std::promise<void> may_go;
@@ -194,11 +290,22 @@ TEST_F(WorkerChannelTest, WhatIsNoMessageEndsTheConnection) {
   const std::string report = encode(channel::Report{std::string(4096, 'x')});
   for (const std::string& bytes :
        {std::string("x"), std::string(60'000, '\0'), report + "x", encode(channel::Ready{}), report,
-        encode(channel::Hello{99}), encode(channel::Page{4096})}) {
+        encode(channel::Hello{99}), encode(channel::Hello{0}), encode(channel::Page{4096}),
+        encode(channel::MayCommit{1, 1}), encode(channel::ArenaWanted{1, 1})}) {
     Descriptor fd = raw();
     say(fd, bytes);
     EXPECT_TRUE(is_hung_up_on(fd)) << bytes.substr(0, 12);
   }
+  for (const std::string& bytes :
+       {encode(channel::Page{4096}), encode(channel::Arena{1, 0, {}}),
+        encode(channel::Leave{1, true, {}}), encode(channel::Snapshot{-1, "/x"}),
+        encode(channel::Snapshot{1, "x"}), encode(channel::Snapshot{1, std::string("/x\0y", 4)})}) {
+    Descriptor fd = raw();
+    say(fd, hello);
+    say(fd, bytes);
+    EXPECT_TRUE(is_hung_up_on(fd)) << bytes.substr(0, 12);
+  }
+  EXPECT_TRUE(told().empty());
   Descriptor twice = raw();
   say(twice, hello);
   say(twice, hello);
@@ -206,14 +313,19 @@ TEST_F(WorkerChannelTest, WhatIsNoMessageEndsTheConnection) {
   EXPECT_TRUE(is_alive());
 }
 
-TEST_F(WorkerChannelTest, WhoSaysTooMuchIsHungUpOn) {
+TEST_F(WorkerChannelTest, WhoSaysTooMuchIsHeardSlowly) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3 * limits::kWorkerMessages; ++i) ASSERT_TRUE(asks_for_leave(agent));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 2 * limits::kChannelPause);
+  EXPECT_TRUE(is_alive());
+}
+
+TEST_F(WorkerChannelTest, WhoReadsNoAnswersIsHungUpOn) {
   Descriptor fd = raw();
   say(fd, channel::encode(channel::Hello{}));
-  bool is_refused = false;
-  for (int i = 0; i < 10'000 && !is_refused; ++i) {
-    is_refused = !say(fd, channel::encode(channel::Ready{}));
-  }
-  EXPECT_TRUE(is_refused || is_hung_up_on(fd));
+  const std::string question = channel::encode(channel::ArenaWanted{1, 1});
+  while (say(fd, question)) continue;
   EXPECT_TRUE(is_alive());
 }
 
@@ -273,8 +385,8 @@ TEST_F(WorkerChannelTest, HeartbeatsOfManyThreads) {
 TEST(WorkerChannel, ANameThatIsTakenLeavesItClosed) {
   boost::asio::io_context loop;
   const std::string name = "cpprun/test/taken/" + std::to_string(::getpid());
-  WorkerChannel first(loop, name, {});
-  WorkerChannel second(loop, name, {});
+  WorkerChannel first(loop, name, {}, 0);
+  WorkerChannel second(loop, name, {}, 0);
   EXPECT_TRUE(first.is_open());
   EXPECT_FALSE(second.is_open());
 }
