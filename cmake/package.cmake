@@ -3,7 +3,8 @@
 #   find_package(cpprun COMPONENTS worker torch)
 #
 # include/cpprun holds the public headers, include/cpprun-internal what they include of common/.
-# tests/sdk/package installs it and builds against it.
+# tests/sdk/package installs it and builds against it. Two components: `cpprun`, what people type, and `dev`, the SDK; packaging/
+# makes a Debian package of each.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(CPPRUN_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/cpprun)
@@ -16,8 +17,8 @@ function(cpprun_install_component component)
     target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/cpprun-internal>)
   endforeach()
-  install(TARGETS ${ARGN} EXPORT cpprun-${component})
-  install(EXPORT cpprun-${component} NAMESPACE cpprun:: DESTINATION ${CPPRUN_PACKAGE_DIR})
+  install(TARGETS ${ARGN} EXPORT cpprun-${component} COMPONENT dev)
+  install(EXPORT cpprun-${component} NAMESPACE cpprun:: DESTINATION ${CPPRUN_PACKAGE_DIR} COMPONENT dev)
 endfunction()
 
 # Public is what these headers reach.
@@ -28,8 +29,8 @@ function(cpprun_install_headers)
   endif()
   install(CODE "set(CPPRUN_SOURCE \"${PROJECT_SOURCE_DIR}\")
     set(CPPRUN_HEADERS \"${headers}\")
-    set(CPPRUN_INCLUDE \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")")
-  install(SCRIPT cmake/install_headers.cmake)
+    set(CPPRUN_INCLUDE \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}\")" COMPONENT dev)
+  install(SCRIPT cmake/install_headers.cmake COMPONENT dev)
 endfunction()
 
 function(cpprun_install_package)
@@ -41,11 +42,31 @@ function(cpprun_install_package)
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/cpprun-config-version.cmake
                                    COMPATIBILITY SameMinorVersion)
   install(FILES ${PROJECT_BINARY_DIR}/package/cpprun-config.cmake ${PROJECT_BINARY_DIR}/package/cpprun-config-version.cmake
-          cmake/FindLibTorch.cmake DESTINATION ${CPPRUN_PACKAGE_DIR})
-  install(DIRECTORY examples/cmake_project DESTINATION ${CMAKE_INSTALL_DATADIR}/cpprun/examples)
+          cmake/FindLibTorch.cmake DESTINATION ${CPPRUN_PACKAGE_DIR} COMPONENT dev)
+  install(DIRECTORY examples/cmake_project DESTINATION ${CMAKE_INSTALL_DATADIR}/cpprun/examples COMPONENT dev)
 endfunction()
 
-install(TARGETS cpprun cpprunctl)
+# What goes with the programs: manual pages, completion, units of systemd.
+function(cpprun_install_extras)
+  install(FILES packaging/man/cpprun.1 packaging/man/cpprunctl.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT cpprun)
+  install(FILES packaging/systemd/cpprun-rendezvous.service packaging/systemd/cpprun@.service
+          DESTINATION lib/systemd/system COMPONENT cpprun)
+  foreach(place bash bash-completion/completions/cpprun zsh zsh/vendor-completions/_cpprun)
+    if(place MATCHES "sh$")
+      set(shell ${place})
+      continue()
+    endif()
+    set(script ${PROJECT_BINARY_DIR}/completion.${shell})
+    install(CODE "execute_process(COMMAND \"$<TARGET_FILE:cpprun>\" --print-completion ${shell}
+      OUTPUT_FILE \"${script}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT cpprun)
+    get_filename_component(folder ${CMAKE_INSTALL_DATADIR}/${place} DIRECTORY)
+    get_filename_component(name ${place} NAME)
+    install(FILES ${script} DESTINATION ${folder} RENAME ${name} COMPONENT cpprun)
+  endforeach()
+endfunction()
+
+install(TARGETS cpprun cpprunctl RUNTIME COMPONENT cpprun)
+cpprun_install_extras()
 cpprun_install_component(worker cpprun_worker cpprun_tcpstore cpprun_common)
 if(CPPRUN_TORCH)
   cpprun_install_component(torch cpprun_torch cpprun_trainer cpprun_optim cpprun_data cpprun_nn cpprun_dist)
@@ -54,7 +75,8 @@ if(TARGET cpprun_nccl)
   get_filename_component(_libtorch ${LibTorch_CPU_LIBRARY} DIRECTORY)
   get_filename_component(_nccl ${CPPRUN_NCCL_LIBRARY} DIRECTORY)
   set_target_properties(cpprun_nccl PROPERTIES INSTALL_RPATH "${_libtorch};${_nccl}")  # it stays with these
-  install(TARGETS cpprun_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS cpprun_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
 endif()
 cpprun_install_headers()
 cpprun_install_package()
+include(packaging/debian.cmake)

@@ -78,29 +78,67 @@ std::string table_of(bool is_own) {
   return out;
 }
 
-// CPPRUN_UPDATE=1 writes the tables anew between the marks.
+// `text` in place of what stands between the marks.
+std::string with_text(std::string page, const std::string& begin, const std::string& end,
+                      const std::string& text) {
+  size_t from = page.find(begin);
+  const size_t to = page.find(end);
+  if (from == std::string::npos || to == std::string::npos) return "marks are missing";
+  from += begin.size();
+  return page.replace(from, to - from, text);
+}
+
 std::string with_tables(std::string page) {
   for (bool is_own : {false, true}) {
-    std::string mark = is_own ? "own flags" : "torchrun's flags";
-    std::string begin = "<!-- " + mark + ": made from the option table -->\n";
-    std::string end = "<!-- end of " + mark + " -->\n";
-    size_t from = page.find(begin);
-    size_t to = page.find(end);
-    if (from == std::string::npos || to == std::string::npos) return "marks are missing";
-    from += begin.size();
-    page.replace(from, to - from, table_of(is_own));
+    const std::string mark = is_own ? "own flags" : "torchrun's flags";
+    page = with_text(page, "<!-- " + mark + ": made from the option table -->\n",
+                     "<!-- end of " + mark + " -->\n", table_of(is_own));
   }
   return page;
 }
 
-TEST(OptionsHelp, TheFlagsPageSaysWhatTheTableSays) {
-  const std::string path = "docs/flags.md";  // ctest runs the tests in the project's root
-  std::ifstream in(path);
+// For troff: dashes that can be searched for, and no line that begins with a command of its own.
+std::string troff(std::string_view text) {
+  std::string out;
+  for (char c : text) out += c == '-' ? "\\-" : c == '\\' ? "\\e" : std::string(1, c);
+  return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
+}
+
+std::string manual_options() {
+  std::string out;
+  std::string_view group;
+  for (const OptionRow& row : option_table()) {
+    if (row.group != std::exchange(group, row.group)) out += ".SS " + troff(row.group) + "\n";
+    out += ".TP\n";
+    if (row.letter != '\0') out += "\\fB\\-" + std::string(1, row.letter) + "\\fR, ";
+    out += "\\fB\\-\\-" + troff(row.name) + "\\fR";
+    if (row.takes_value()) out += "=\\fI" + troff(row.value) + "\\fR";
+    out += "\n" + troff(row.help) + "\n";
+  }
+  return out;
+}
+
+std::string with_options(std::string page) {
+  return with_text(std::move(page), ".\\\" options: made from the option table\n",
+                   ".\\\" end of options\n", manual_options());
+}
+
+// CPPRUN_UPDATE=1 writes the page anew.
+void expect_up_to_date(const std::string& path, std::string (*made)(std::string)) {
+  std::ifstream in(path);  // ctest runs the tests in the project's root
   std::stringstream page;
   page << in.rdbuf();
-  std::string wanted = with_tables(page.str());
+  const std::string wanted = made(page.str());
   if (std::getenv("CPPRUN_UPDATE") != nullptr) std::ofstream(path) << wanted;
   EXPECT_EQ(page.str(), wanted) << "run this test once with CPPRUN_UPDATE=1";
+}
+
+TEST(OptionsHelp, TheFlagsPageSaysWhatTheTableSays) {
+  expect_up_to_date("docs/flags.md", with_tables);
+}
+
+TEST(OptionsHelp, TheManualPageSaysWhatTheTableSays) {
+  expect_up_to_date("packaging/man/cpprun.1", with_options);
 }
 
 }  // namespace

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Makes a wheel of the built programs: cpprun, cpprunctl and `python -m cpprun`.
+
+    packaging/wheel/build_wheel.py --bin build/release/bin --out build/release
+
+Needs no packaging tool. The wheel's tag names the oldest glibc that has every symbol which the
+programs use, and pip refuses it elsewhere: build on an old system for old systems. The Python
+module for workers (worker_sdk/python) goes with it.
+"""
+
+import argparse
+import base64
+import hashlib
+import pathlib
+import platform
+import re
+import subprocess
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = ('cpprun', 'cpprunctl')
+DATE = (1980, 1, 1, 0, 0, 0)  # the same programs give the same wheel
+MAIN = '''"""python -m cpprun: the program that this package brought."""
+
+import os
+import sys
+import sysconfig
+
+path = os.path.join(sysconfig.get_path('scripts'), 'cpprun')
+os.execv(path, [path, *sys.argv[1:]])
+'''
+
+
+def version_of(program):
+    command = [program, '--version']
+    said = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    return said.stdout.split()[-1]
+
+
+def newest_glibc(programs):
+    """(2, 36): the newest version that a symbol of the programs asks for."""
+    asked = {
+        tuple(int(number) for number in found.split(b'.'))
+        for program in programs
+        for found in re.findall(rb'\0GLIBC_(2\.\d+)(?:\.\d+)?(?=\0)', program.read_bytes())
+    }
+    return max(asked)
+
+
+def records(bin_folder, version):
+    """Path in the wheel, content, whether it is a program."""
+    for name in PROGRAMS:
+        yield f'cpprun-{version}.data/scripts/{name}', (bin_folder / name).read_bytes(), True
+    yield 'cpprun/__init__.py', f"__version__ = '{version}'\n".encode(), False
+    yield 'cpprun/__main__.py', MAIN.encode(), False
+    helper = ROOT / 'worker_sdk' / 'python'
+    for path in sorted(helper.glob('*/**/*.py')):
+        yield path.relative_to(helper).as_posix(), path.read_bytes(), False
+
+
+def metadata(version, tag):
+    info = f'cpprun-{version}.dist-info'
+    about = (
+        f'Metadata-Version: 2.1\nName: cpprun\nVersion: {version}\n'
+        'Summary: torchrun in C++: starts, watches and restarts the workers of a training job\n'
+        'Requires-Python: >=3.8\n'
+    )
+    wheel = f'Wheel-Version: 1.0\nGenerator: cpprun\nRoot-Is-Purelib: false\nTag: {tag}\n'
+    return info, [(f'{info}/METADATA', about.encode()), (f'{info}/WHEEL', wheel.encode())]
+
+
+def build(bin_folder, out):
+    version = version_of(bin_folder / 'cpprun')
+    major, minor = newest_glibc([bin_folder / name for name in PROGRAMS])
+    tag = f'py3-none-manylinux_{major}_{minor}_{platform.machine()}'
+    info, about = metadata(version, tag)
+    path = out / f'cpprun-{version}-{tag}.whl'
+    listing = []
+    with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as wheel:
+
+        def add(name, content, is_program=False):
+            entry = zipfile.ZipInfo(name, DATE)
+            entry.external_attr = (0o100755 if is_program else 0o100644) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            wheel.writestr(entry, content)
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b'=')
+            listing.append(f'{name},sha256={digest.decode()},{len(content)}\n')
+
+        for name, content, is_program in records(bin_folder, version):
+            add(name, content, is_program)
+        for name, content in about:
+            add(name, content)
+        add(f'{info}/RECORD', (''.join(listing) + f'{info}/RECORD,,\n').encode())
+    return path
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
+    parser.add_argument('--bin', type=pathlib.Path, default=ROOT / 'build' / 'release' / 'bin')
+    parser.add_argument('--out', type=pathlib.Path, default=ROOT / 'build' / 'release')
+    options = parser.parse_args()
+    print(build(options.bin, options.out))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,123 @@
+"""The packages of packaging/: built, installed into an empty place, used."""
+
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+
+import pytest
+from conftest import ROOT
+from launches import BIN
+
+PACKAGING = ROOT / 'packaging'
+
+
+def run(*command, cwd=None, seconds=120):
+    done = subprocess.run(  # noqa: S603
+        [str(word) for word in command],
+        cwd=cwd,
+        timeout=seconds,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope='module', autouse=True)
+def built():
+    if not (BIN / 'cpprun').exists():
+        pytest.skip('cpprun is not built')
+
+
+@pytest.fixture(scope='module')
+def debian(tmp_path_factory):
+    """The tree that the Debian packages make."""
+    folder = tmp_path_factory.mktemp('debian')
+    run('cpack', '--config', BIN.parent / 'CPackConfig.cmake', '-B', folder, cwd=folder)
+    packages = sorted(path.name for path in folder.glob('*.deb'))
+    assert [name.split('_')[0] for name in packages] == ['cpprun', 'libcpprun-dev']
+    for name in packages:
+        run('dpkg-deb', '-x', folder / name, folder / 'root')
+    return folder
+
+
+def test_debian_packages_bring_programs_that_run(debian, cpprun):
+    programs = debian / 'root' / 'usr' / 'bin'
+    code, output = cpprun.run(
+        programs / 'cpprun', '--standalone', '--nproc_per_node=2', '--no-python', 'echo', 'hello'
+    )
+    assert (code, output.count('hello')) == (0, 2), output
+    assert 'serve' in run(programs / 'cpprunctl', '--help')
+
+
+def test_debian_packages_name_what_they_need(debian):
+    (package,) = debian.glob('cpprun_*.deb')
+    (wanted,) = re.findall(r'libc6 \(>= (\S+)\)', run('dpkg-deb', '-f', package, 'Depends'))
+    symbols = set(re.findall(rb'\0GLIBC_(2\.\d+)\0', (BIN / 'cpprun').read_bytes()))
+    newest = max(symbols, key=lambda text: [int(part) for part in text.split(b'.')])
+    assert wanted == newest.decode()
+
+
+def test_debian_packages_bring_pages_units_and_completion(debian):
+    usr = debian / 'root' / 'usr'
+    assert (usr / 'share/man/man1/cpprun.1').read_text().startswith('.TH CPPRUN 1')
+    completion = usr / 'share/bash-completion/completions/cpprun'
+    assert '--nproc-per-node' in completion.read_text()
+    run('bash', '-n', completion)
+    units = sorted(path.name for path in (usr / 'lib/systemd/system').iterdir())
+    assert units == ['cpprun-rendezvous.service', 'cpprun@.service']
+
+
+def test_every_unit_starts_a_program_of_the_package(debian, tmp_path):
+    for unit in (debian / 'root/usr/lib/systemd/system').iterdir():
+        (program,) = re.findall(r'^ExecStart=(\S+)', unit.read_text(), re.M)
+        assert (debian / 'root' / program.lstrip('/')).exists(), unit
+        if shutil.which('systemd-analyze'):
+            name = unit.name.replace('@', '@job')
+            (tmp_path / name).write_text(unit.read_text().replace('/usr/bin', str(BIN)))
+            said = run('systemd-analyze', 'verify', '--man=no', tmp_path / name)
+            assert unit.name.split('.')[0] not in said
+
+
+def test_manual_pages_have_no_mistakes():
+    if shutil.which('man') is None:
+        pytest.skip('there is no man')
+    for page in (PACKAGING / 'man').iterdir():
+        assert run('man', '--warnings', '-l', page).count('warning') == 0
+
+
+def test_scripts_are_shell():
+    run('bash', '-n', PACKAGING / 'slurm' / 'cpprun.sbatch')
+
+
+def test_versions_are_those_of_the_project():
+    (version,) = re.findall(r'project\(cpprun VERSION (\S+)', (ROOT / 'CMakeLists.txt').read_text())
+    for page in (PACKAGING / 'man').iterdir():
+        assert f'"cpprun {version}"' in page.read_text().splitlines()[0]
+    assert f'## {version}' in (ROOT / 'CHANGELOG.md').read_text()
+
+
+def test_wheel_gives_the_programs(tmp_path, cpprun):
+    wheel = run(PACKAGING / 'wheel' / 'build_wheel.py', '--bin', BIN, '--out', tmp_path).strip()
+    run(sys.executable, '-m', 'venv', '--without-pip', tmp_path / 'venv')
+    pip = [sys.executable, '-m', 'pip', '--python', tmp_path / 'venv' / 'bin' / 'python']
+    run(*pip, 'install', '--no-index', wheel)
+    python = tmp_path / 'venv' / 'bin' / 'python'
+    for command in ([tmp_path / 'venv' / 'bin' / 'cpprun'], [python, '-m', 'cpprun']):
+        code, output = cpprun.run(
+            *command, '--standalone', '--nproc_per_node=2', '--no-python', 'echo', 'hello'
+        )
+        assert (code, output.count('hello')) == (0, 2), output
+
+
+def test_wheel_is_refused_where_glibc_is_too_old():
+    tags = sysconfig.get_platform()
+    sys.path.insert(0, str(PACKAGING / 'wheel'))
+    import build_wheel
+
+    assert tags.startswith('linux')
+    assert build_wheel.newest_glibc([BIN / 'cpprun']) >= (2, 34)
