@@ -5,7 +5,8 @@
 
 After each training epoch global rank 0 writes a snapshot. Started again, by the launcher after a
 worker's death or by hand, training goes on from there, and ends with exactly the parameters of a
-run that nothing disturbed.
+run that nothing disturbed. Asked to stop (SIGTERM to cpprun), it ends after the snapshot of its
+training epoch, with exit code 75.
 """
 
 import argparse
@@ -21,6 +22,9 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "worker_sdk" / "python"))
+import cpprun_worker
 
 DATA = pathlib.Path(__file__).parent / "data" / "digits.csv.gz"
 TEST_SIZE = 360
@@ -51,7 +55,9 @@ def join():
 
 
 def save_snapshot(path, model, optimizer, epochs_done):
-    """Written beside, flushed, renamed: whatever happens, `path` is a whole snapshot."""
+    """Written beside, flushed, renamed: whatever happens, `path` is a whole snapshot. Not renamed
+    where the launcher may have others training by now.
+    """
     part = f"{path}.part"
     with open(part, "wb") as file:
         torch.save(
@@ -64,7 +70,16 @@ def save_snapshot(path, model, optimizer, epochs_done):
         )
         file.flush()
         os.fsync(file.fileno())
-    os.replace(part, path)
+    if cpprun_worker.may_commit(epochs_done):
+        os.replace(part, path)
+        cpprun_worker.tell_snapshot(epochs_done, path)
+
+
+def all_stop():
+    """The same answer on every rank, and not before rank 0 has saved."""
+    is_asked = torch.tensor(float(cpprun_worker.should_stop()))
+    dist.all_reduce(is_asked)
+    return is_asked.item() > 0
 
 
 def load_snapshot(path, model, optimizer):
@@ -80,12 +95,13 @@ def load_snapshot(path, model, optimizer):
 def train_epoch(epoch, model, optimizer, loader):
     loader.sampler.set_epoch(epoch)
     loss_sum = torch.zeros(1)
-    for images, labels in loader:
+    for step, (images, labels) in enumerate(loader, epoch * len(loader)):
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(images), labels)
         loss.backward()
         optimizer.step()
         loss_sum += loss.detach()
+        cpprun_worker.heartbeat(step)
     dist.all_reduce(loss_sum)
     return loss_sum.item() / len(loader) / dist.get_world_size()
 
@@ -106,13 +122,13 @@ def checksum(model):
     ).hexdigest()[:16]
 
 
-def leave():
+def leave(code=0):
     """Ends at once. DDP never lets go of its group, and torch 2.11 now and then aborts a Python
     that tears itself down while gloo's threads still run.
     """
     dist.destroy_process_group()
     sys.stdout.flush()
-    os._exit(0)
+    os._exit(code)
 
 
 def parse_args():
@@ -137,6 +153,7 @@ def main():
         train, batch_size=64 // dist.get_world_size() or 1, sampler=DistributedSampler(train)
     )
 
+    cpprun_worker.can_save()
     epochs_done = load_snapshot(args.snapshot, model, optimizer)
     if is_first and epochs_done:
         done = f"{epochs_done} of {args.epochs} training epochs are done"
@@ -149,6 +166,8 @@ def main():
             say(
                 f"training epoch {epoch + 1} of {args.epochs} done, loss {loss:.4f}, snapshot saved"
             )
+        if all_stop():
+            leave(cpprun_worker.STOPPED_RESUMABLE)
 
     right = count_right(model, test)
     if is_first:

@@ -8,6 +8,10 @@
 //   mark=FILE        makes a file in $MARKS; await=FILE waits for one
 //   spawn=HOW        runs the words "agent" in a child: "child", or "stranger" in a session of its
 //                    own
+//   keep=TEXT        writes it into its arena; keep-bytes=N makes the arena so large
+//   kept             prints what its arena holds; kept-of=R that of another local rank
+//   can-save         can_save(); may-commit prints the answer of may_commit(7)
+//   told=N           tell_snapshot(N, "step-N"); await-newest waits for a notice of any worker
 //   only=R           the words behind it are for local rank R
 //   exit=N
 #include <signal.h>
@@ -17,12 +21,15 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include "cpprun/worker/agent_link.hpp"
+#include "cpprun/worker/arena.hpp"
 #include "cpprun/worker/environment.hpp"
+#include "cpprun/worker/snapshot_notice.hpp"
 
 namespace {
 
@@ -73,6 +80,35 @@ void spawn(const std::string& how, char* program) {
   ::waitpid(child, nullptr, 0);
 }
 
+void keep(const std::string& text) {
+  auto arena = worker::Arena::own(text.size() + 1);
+  if (!arena) return say(arena.error().text);
+  std::memcpy(arena->writable().data(), text.c_str(), text.size() + 1);
+}
+
+void say_kept(const cpprun::Result<worker::Arena>& arena) {
+  if (!arena) return say(arena.error().text);
+  const auto* text = reinterpret_cast<const char*>(arena->bytes().data());
+  say("kept '" + std::string(text, ::strnlen(text, arena->bytes().size())) + "'" +
+      (arena->outlives_process() ? "" : ", our own"));
+}
+
+void obey_about_snapshots(const std::string& word, const std::string& value) {
+  if (word == "keep") keep(value);
+  if (word == "keep-bytes") say_kept(worker::Arena::own(std::stoull(value)));
+  if (word == "kept") say_kept(worker::Arena::own(0));
+  if (word == "kept-of") say_kept(worker::Arena::of(std::stoi(value)));
+  if (word == "can-save") worker::can_save();
+  if (word == "told") worker::tell_snapshot(std::stoll(value), "step-" + value);
+  if (word == "may-commit") {
+    const worker::Leave leave = worker::may_commit(7);
+    say(leave ? "may commit" : "may not commit: " + leave.why);
+  }
+  if (word != "await-newest") return;
+  await("a notice", [] { return worker::newest_snapshot().has_value(); });
+  say("newest " + std::to_string(*worker::newest_snapshot()));
+}
+
 void obey(const std::string& word, const std::string& value, char* program) {
   if (word == "agent") say(worker::has_agent() ? "agent" : "no agent");
   if (word == "beat") worker::heartbeat(std::stoll(value));
@@ -82,6 +118,7 @@ void obey(const std::string& word, const std::string& value, char* program) {
   if (word == "mark") std::ofstream(mark(value)) << ::getpid() << '\n';
   if (word == "await") await(value, [&] { return std::ifstream(mark(value)).good(); });
   if (word == "spawn") spawn(value, program);
+  obey_about_snapshots(word, value);
   if (word == "exit") ::exit(std::stoi(value));
   if (word != "await-stop") return;
   await("a stop", worker::should_stop);

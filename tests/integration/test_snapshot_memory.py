@@ -1,0 +1,123 @@
+"""Memory that outlives workers, and what they and their agent say of snapshots, with real
+processes."""
+
+import os
+import pathlib
+import signal
+
+import pytest
+from conftest import BIN, is_alive, kill, poll
+
+WORKER = BIN / 'channel_worker'
+
+
+@pytest.fixture(autouse=True)
+def built():
+    if not WORKER.exists():
+        pytest.skip(f'{WORKER} is not built')
+
+
+def workers(jobs, code, n=2, flags=(), **options):
+    """Runs a shell script as each worker; $WORKER in it is channel_worker."""
+    script = jobs.sh(f'WORKER={WORKER}\nR=$LOCAL_RANK\nA=$TORCHELASTIC_RESTART_COUNT\n{code}')
+    command = ('--standalone', f'--nproc-per-node={n}', *flags, '--no-python', script)
+    return jobs.cpprun(*command, **options)
+
+
+def holders():
+    """Processes that have an arena open or mapped."""
+    found = set()
+    for entry in pathlib.Path('/proc').glob('[0-9]*'):
+        try:
+            names = [os.readlink(fd) for fd in (entry / 'fd').iterdir()]
+            names += (entry / 'maps').read_text().splitlines()
+        except OSError:
+            continue
+        if any('memfd:cpprun-arena' in name for name in names):
+            found.add(int(entry.name))
+    return found
+
+
+def test_a_killed_workers_memory_is_the_next_ones(jobs):
+    code = """
+    if [ $A = 0 ]; then $WORKER keep=state-of-$R mark=kept-$R await=never & fi
+    if [ $A = 0 ]; then
+      while [ ! -s $MARKS/kept-0 ] || [ ! -s $MARKS/kept-1 ]; do sleep 0.01; done
+      [ $R = 0 ] && kill -9 $$; sleep 60
+    fi
+    exec $WORKER kept kept-of=0 kept-of=1 kept-of=2
+    """
+    job = workers(jobs, code, flags=('--max-restarts=1',))
+    assert job.done() == 0
+    for rank in (0, 1):
+        said = job.wait_for_all(f'rank {rank}: (.*)', 4)
+        whole = ["kept 'state-of-0'", "kept 'state-of-1'"]
+        assert said == [whole[rank], *whole, 'local rank 2 keeps nothing in memory']
+
+
+def test_nothing_is_left_of_it_when_the_job_ends(jobs):
+    before = holders()
+    assert workers(jobs, 'exec $WORKER keep=x').done() == 0
+    assert holders() <= before
+
+
+def test_nothing_is_left_of_it_when_the_agent_is_killed(jobs):
+    before, files = holders(), sorted(os.listdir('/dev/shm'))
+    job = workers(jobs, 'exec $WORKER keep=x mark=kept-$R await=never')
+    pids = jobs.numbers(['kept-0', 'kept-1'])
+    assert holders() - before >= {job.pid}
+    kill(job.pid)
+    poll(lambda: not any(is_alive(pid) for pid in pids), 5, 'the end of the workers')
+    assert holders() <= before
+    assert sorted(os.listdir('/dev/shm')) == files
+
+
+def test_too_much_is_refused_with_the_reason_and_the_worker_has_its_own(jobs):
+    job = workers(jobs, f'exec $WORKER keep-bytes={2**44} keep-bytes={2**44} kept')
+    assert job.done() == 0
+    assert job.out.count("kept '', our own") == 4
+    assert job.err.count('is read from disk, not from memory') == 2
+    assert 'and this one needs 16384.00 GiB' in job.err
+
+
+def test_without_an_agent_memory_is_the_process_s_own(jobs):
+    words = ('keep=x', 'keep-bytes=100', 'kept-of=0', 'may-commit', 'told=3', 'can-save')
+    code, output = jobs.run(WORKER, *words)
+    assert (code, output.splitlines()) == (
+        0,
+        [
+            "rank 0: kept '', our own",
+            "rank 0: there is no agent to ask for another worker's arena",
+            'rank 0: may commit',
+        ],
+    )
+
+
+def test_a_notice_reaches_the_other_workers(jobs):
+    code = '[ $R = 0 ] && exec $WORKER told=20 await-newest; exec $WORKER await-newest'
+    job = workers(jobs, code)
+    assert job.done() == 0
+    assert sorted(job.out.splitlines()) == ['rank 0: newest 20', 'rank 1: newest 20']
+
+
+def test_leave_is_given_while_the_round_runs_and_not_when_it_is_stopped(jobs):
+    code = """
+    [ $R = 1 ] && exec $WORKER ignore-term may-commit mark=asked await-stop may-commit
+    while [ ! -s $MARKS/asked ]; do sleep 0.01; done
+    exit 7
+    """
+    job = workers(jobs, code)
+    assert job.done(20) == 1
+    said = job.wait_for_all('rank 1: (may.*)', 2)
+    assert said == ['may commit', 'may not commit: this round is being stopped']
+
+
+def test_leave_is_not_given_by_an_agent_that_does_not_answer(jobs):
+    job = workers(jobs, 'exec $WORKER agent mark=up await=go may-commit mark=asked', n=1)
+    jobs.mark('up')
+    os.kill(job.pid, signal.SIGSTOP)
+    (jobs.marks / 'go').write_text('x')
+    jobs.mark('asked', 30)
+    os.kill(job.pid, signal.SIGCONT)
+    assert job.done() == 0
+    assert 'may not commit: the agent does not answer' in job.out

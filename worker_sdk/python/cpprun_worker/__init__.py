@@ -1,0 +1,115 @@
+"""What a Python training script and its cpprun agent tell each other.
+
+    import cpprun_worker
+
+    cpprun_worker.can_save()                   # we save and end when asked to stop
+    for step in ...:
+        train()
+        cpprun_worker.heartbeat(step)
+        if cpprun_worker.should_stop():        # let the ranks agree on it first
+            save()
+            sys.exit(cpprun_worker.STOPPED_RESUMABLE)
+
+Without an agent (under torchrun, or by hand) every call works: leave is given, notices go nowhere.
+Any thread; the first call connects. Pure Python, no torch. The C++ counterparts, which say more of
+each call: cpprun/worker/agent_link.hpp, snapshot_notice.hpp.
+"""
+
+import os
+import signal
+import sys
+import threading
+
+from . import _agent
+
+# The exit code that says: stopped on request, and the snapshot is complete.
+STOPPED_RESUMABLE = 75
+
+# What heartbeat() says the worker is doing.
+STARTING, READY, TRAINING, EVALUATING, SAVING, ENDING = range(6)
+
+_lock = threading.Lock()
+_connected = []  # the agent, or None, once it was looked for
+_asked_by_signal = threading.Event()
+
+
+def _own_agent():
+    if not _connected:
+        with _lock:
+            if not _connected:
+                _connected.append(_agent.connect(os.environ.get('CPPRUN_AGENT', '')))
+    return _connected[0]
+
+
+def has_agent():
+    return _own_agent() is not None
+
+
+def heartbeat(step, phase=TRAINING):
+    """Training goes on and has come to this step. Costs a microsecond: call it every step."""
+    agent = _own_agent()
+    if agent:
+        agent.beat(step, phase)
+
+
+def ready():
+    """Set up and about to train; the agent notes when the last worker of a round has said so."""
+    agent = _own_agent()
+    if agent:
+        agent.say_ready()
+
+
+def should_stop():
+    """The agent asks to save and end; without an agent, after can_save(), SIGTERM has come."""
+    agent = _own_agent()
+    return _asked_by_signal.is_set() or (agent is not None and agent.wants_stop())
+
+
+def can_save():
+    """This script saves and then ends, with STOPPED_RESUMABLE, when should_stop() says so.
+
+    On a stop request the agent then gives it --shutdown-timeout, instead of SIGTERM at once. A
+    SIGTERM still ends it: it comes when the round can't be saved any more, as after another
+    worker's death.
+    Without an agent SIGTERM is itself the request, unless the script has a handler of its own.
+    """
+    agent = _own_agent()
+    if agent:
+        agent.say_can_save()
+        return
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda *_: _asked_by_signal.set())
+
+
+def resume_path():
+    """The snapshot that the launcher has chosen to begin with; None if there is none."""
+    return os.environ.get('CPPRUN_RESUME_FROM') or None
+
+
+def may_commit(step):
+    """Asks for leave to give the snapshot of this step its final name; by the rank that renames.
+
+    False: the round is over or being stopped, or the agent does not answer, and others may be
+    training already. Why is said on stderr.
+    """
+    agent = _own_agent()
+    if not agent:
+        return True
+    is_given, why = agent.ask_for_leave(step)
+    if not is_given:
+        print(f'cpprun: the snapshot of step {step} is not committed: {why}', file=sys.stderr)
+    return is_given
+
+
+def tell_snapshot(step, path):
+    """The snapshot of this step is committed and lies at `path`."""
+    agent = _own_agent()
+    if agent:
+        agent.say_snapshot(step, os.path.abspath(os.fspath(path)))
+
+
+def newest_snapshot():
+    """Step of the newest snapshot that a worker of this node has told in this round, or None."""
+    agent = _own_agent()
+    return agent.newest_snapshot() if agent else None

@@ -1,0 +1,151 @@
+"""The line to the agent: its socket, and the page of memory that came over it.
+
+Bytes: common/worker_channel.hpp; page: common/worker_page.hpp.
+"""
+
+import array
+import fcntl
+import mmap
+import os
+import select
+import socket
+import struct
+import threading
+import time
+
+MAGIC = b'CPRW'
+VERSION = 2
+HELLO, PAGE, READY, REPORT, ARENA_WANTED, ARENA_OF, ARENA, MAY_COMMIT, LEAVE, SNAPSHOT = range(10)
+
+MESSAGE_BYTES = 20 + 4096
+PAGE_BYTES = 4096
+PAGE_MAGIC = 0x50525043
+CONNECT_TAKES = 2  # seconds
+ANSWER_TAKES = 10
+
+# Fields of the page: 64-bit ones by their place in words of 8 bytes, the others in words of 4.
+STEP, HEARTBEAT_NS, SNAPSHOT_WRITTEN, SNAPSHOT_NEWEST = 8, 10, 24, 32
+PHASE, IS_READY, CAN_SAVE, WANTS_STOP = 22, 23, 24, 32
+
+GET_SEALS, SEAL_SHRINK = 1034, 2  # of fcntl; Python knows them from 3.9 on
+
+
+def connect(name):
+    """The agent whose socket has this name; None if there is none that answers."""
+    if not name:
+        return None
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        sock.settimeout(CONNECT_TAKES)
+        sock.connect('\0' + name)
+        if not _is_trusted(sock):
+            raise OSError('the socket is of another user')
+        sock.send(_message(HELLO, struct.pack('=I', VERSION)))
+        page = _receive_page(sock)
+        sock.settimeout(ANSWER_TAKES)
+        return Agent(sock, page)
+    except (OSError, ValueError, struct.error):
+        sock.close()
+        return None
+
+
+def _message(kind, body=b''):
+    return MAGIC + struct.pack('=I', kind) + body
+
+
+def _is_trusted(sock):
+    """Only our own user, or root, hands us memory."""
+    peer = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize('3i'))
+    return struct.unpack('3i', peer)[1] in (os.geteuid(), 0)
+
+
+def _receive_page(sock):
+    descriptors = array.array('i')
+    room = socket.CMSG_SPACE(4 * descriptors.itemsize)
+    answer, beside, _, _ = sock.recvmsg(MESSAGE_BYTES + 1, room)
+    for level, kind, data in beside:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            whole = len(data) - len(data) % descriptors.itemsize
+            descriptors.frombytes(data[:whole])
+    try:
+        if answer[:8] != _message(PAGE) or not descriptors:
+            raise ValueError('no page')
+        # Memory that can be made shorter would be our end at the next look.
+        if not fcntl.fcntl(descriptors[0], GET_SEALS) & SEAL_SHRINK:
+            raise ValueError('the page can shrink')
+        page = mmap.mmap(descriptors[0], PAGE_BYTES)
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    if struct.unpack_from('=I', page)[0] != PAGE_MAGIC:
+        raise ValueError('no page of ours')
+    return page
+
+
+class Agent:
+    """A connection. Single fields of the page are read and written whole."""
+
+    def __init__(self, sock, page):
+        self._sock = sock
+        self._words = memoryview(page).cast('q')
+        self._halves = memoryview(page).cast('I')
+        self._version = self._halves[1]
+        self._asking = threading.Lock()
+        self._last_question = 0
+
+    def beat(self, step, phase):
+        self._words[STEP] = step
+        self._halves[PHASE] = phase
+        self._words[HEARTBEAT_NS] = time.monotonic_ns()
+
+    def say_ready(self):
+        if not self._halves[IS_READY]:
+            self._halves[IS_READY] = 1
+            self._say(_message(READY))
+
+    def wants_stop(self):
+        return self._halves[WANTS_STOP] != 0
+
+    def say_can_save(self):
+        self._halves[CAN_SAVE] = 1
+
+    def newest_snapshot(self):
+        return self._words[SNAPSHOT_NEWEST] or None
+
+    def say_snapshot(self, step, path):
+        self._words[SNAPSHOT_WRITTEN] = step
+        if self._version >= 2:
+            self._say(_message(SNAPSHOT, struct.pack('=q', step) + os.fsencode(path)))
+
+    def ask_for_leave(self, step):
+        """Whether it is given, and why not."""
+        if self._version < 2:
+            return True, ''
+        with self._asking:
+            self._last_question += 1
+            question = struct.pack('=I', self._last_question)
+            if not self._say(_message(MAY_COMMIT, question + struct.pack('=q', step))):
+                return False, 'the agent has gone'
+            return self._leave(question, time.monotonic() + ANSWER_TAKES)
+
+    def _leave(self, question, until):
+        """Answers to older questions, which came too late, are passed over."""
+        waiting = select.poll()
+        waiting.register(self._sock, select.POLLIN)
+        while waiting.poll(max(0, until - time.monotonic()) * 1000):
+            try:
+                answer = self._sock.recv(MESSAGE_BYTES + 1)
+            except OSError:
+                answer = b''
+            if not answer:
+                return False, 'the agent has gone'
+            if answer[:12] == _message(LEAVE, question) and len(answer) >= 16:
+                return answer[12:16] == struct.pack('=I', 1), answer[16:].decode(errors='replace')
+        return False, 'the agent does not answer'
+
+    def _say(self, message):
+        try:
+            self._sock.send(message)
+            return True
+        except OSError:
+            return False
