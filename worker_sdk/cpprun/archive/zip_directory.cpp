@@ -107,7 +107,7 @@ bool read_long_numbers(std::string_view extra, bool wants_size, uint64_t& stored
     }
     extra.remove_prefix(zip::kExtraBytes + bytes);
   }
-  return true;
+  return !wants_size && stored != zip::kIn64 && record.header_at != zip::kIn64;
 }
 
 // Takes one entry from the front of `rest`. The text of an error says why it is refused.

@@ -94,6 +94,7 @@ Result<std::string> Draft::publish() {
   if (old != path_) {
     if (Status renamed = files_->rename(path_, target); !renamed.ok()) return renamed.error();
   }
+  is_published_ = true;
   path_ = target;
   if (Status synced = files_->sync_folder(dir_); !synced.ok()) return synced.error();
   if (!old.empty()) static_cast<void>(remove_tree(*files_, old));  // else a sweep does it
@@ -101,7 +102,7 @@ Result<std::string> Draft::publish() {
 }
 
 void Draft::discard() {
-  static_cast<void>(remove_tree(*files_, path_));
+  if (!is_published_) static_cast<void>(remove_tree(*files_, path_));
   lock_.reset();
 }
 

@@ -48,6 +48,7 @@ class Draft {
   int64_t step_;
   std::string path_;
   std::unique_ptr<Lock> lock_;
+  bool is_published_ = false;
 };
 
 // Names this machine (by its boot) and is otherwise random: 16 hex digits.
