@@ -143,6 +143,10 @@ void Agent::ping(Instant now, Effects& effects) {
 }
 
 void Agent::on(Instant now, const control::Pong& message, Effects& effects) {
+  // R11: an answer that lay unread past the deadline does not bring back whom the guardian killed.
+  if (state_ == State::Running && is_fenced() && now >= grant_.deadline()) {
+    stop_past_grant(Duration{}, effects);
+  }
   if (!grant_.on_pong(message.seq, message.grant)) return;
   if (has_workers()) effects.push_back(Fence{grant_.deadline()});
   if (state_ == State::Starting) start_if_granted(now, effects);
@@ -277,6 +281,7 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
 void Agent::on(Instant, const control::Decided& message, Effects& effects) {
   decided_ = message;
   effects.push_back(Tell{control::Ack{message.is_success}});
+  if (state_ == State::Starting) state_ = State::Stopped;  // nothing is started any more
   if (state_ == State::Running)
     stop_workers(options_.stop_grace, effects);  // it went on without us
 }

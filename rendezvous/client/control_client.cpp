@@ -10,9 +10,8 @@
 #include <boost/asio/write.hpp>
 #include <span>
 
-#include "common/limits.hpp"
-#include "common/text.hpp"
 #include "rendezvous/client/attempt.hpp"
+#include "rendezvous/client/core/client_core.hpp"
 #include "rendezvous/client/store_probe.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
@@ -24,9 +23,13 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 namespace {
-constexpr const char* kStoreMet =
-    "what listens there is torch's TCPStore (a torchrun agent, or a script that serves it); start "
-    "all agents with cpprun, or give another port";
+
+// Only differences of it count here, so that any steady clock will do.
+Instant steady_now() {
+  auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return Instant::from_nanoseconds(std::chrono::nanoseconds(since).count());
+}
+
 }  // namespace
 
 class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
@@ -34,15 +37,12 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   Impl(asio::io_context& loop, Endpoint endpoint, Options options, Events events)
       : loop_(loop),
         endpoint_(std::move(endpoint)),
-        options_(options),
         events_(std::move(events)),
-        timer_(loop) {}
+        timer_(loop),
+        core_({to_string(endpoint_), options.is_own, options.say_waiting}) {}
 
-  void connect() {
-    attempt_ =
-        Attempt::start(loop_, endpoint_, [self = shared_from_this()](Attempt::Outcome outcome) {
-          self->on_attempt(std::move(outcome));
-        });
+  void start() {
+    tell_core([&](ClientCore::Effects& e) { core_.start(e); });
   }
 
   void send(const control::AgentMessage& message) {
@@ -78,7 +78,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     });
   }
 
-  const std::string& trouble() const { return newest_trouble_; }
+  const std::string& trouble() const { return core_.trouble(); }
 
   std::string peer_address() const {
     if (!socket_) return "";
@@ -94,7 +94,56 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     return address.to_string();
   }
 
+  template <class Call>
+  void tell_core(Call call) {
+    ClientCore::Effects effects;
+    call(effects);
+    carry_out(effects);
+  }
+
+  void carry_out(const ClientCore::Effects& effects) {
+    for (const ClientCore::Effect& effect : effects) {
+      std::visit([this](const auto& e) { carry_out(e); }, effect);
+    }
+    arm_timer();
+  }
+
+  void carry_out(const ClientCore::Dial&) {
+    attempt_ =
+        Attempt::start(loop_, endpoint_, [self = shared_from_this()](Attempt::Outcome outcome) {
+          self->on_attempt(std::move(outcome));
+        });
+  }
+  void carry_out(const ClientCore::HangUp&) { drop_socket(true); }
+  void carry_out(const ClientCore::Broken&) {
+    if (events_.on_disconnected) events_.on_disconnected();
+  }
+  void carry_out(const ClientCore::Probe&) {
+    probe_ = StoreProbe::start(loop_, endpoint_, [self = shared_from_this()](bool is_store) {
+      self->probe_.reset();
+      self->tell_core(
+          [&](ClientCore::Effects& e) { self->core_.on_probed(steady_now(), is_store, e); });
+    });
+  }
+  void carry_out(const ClientCore::Trouble& trouble) {
+    if (events_.on_trouble) events_.on_trouble(trouble.text);
+  }
+
+  // A deadline that went away leaves the timer as it is: cancelling would wake an idle agent too.
+  void arm_timer() {
+    Instant next = core_.next_deadline();
+    if (next.is_never() || next == armed_for_) return;
+    armed_for_ = next;
+    timer_.expires_after(std::max(Duration{}, next - steady_now()));
+    timer_.async_wait([self = shared_from_this()](error_code error) {
+      if (error) return;
+      self->armed_for_ = Instant::never();
+      self->tell_core([&](ClientCore::Effects& e) { self->core_.on_time(steady_now(), e); });
+    });
+  }
+
   void stop_trying() {
+    core_.close();
     timer_.cancel();
     if (attempt_) attempt_->cancel();
     if (probe_) probe_->cancel();
@@ -104,65 +153,18 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     attempt_.reset();
     if (is_closing_) return;
     if (!outcome.socket) {
-      say_trouble(outcome.why);
-      retry();
+      tell_core(
+          [&](ClientCore::Effects& e) { core_.on_dial_failed(steady_now(), outcome.why, e); });
       return;
     }
     socket_ = std::move(outcome.socket);
     pending_.assign(std::begin(control::kMagic), std::end(control::kMagic));
-    input_.clear();
-    is_welcomed_ = false;
-    has_said_nonsense_ = false;
-    connected_at_ = std::chrono::steady_clock::now();
-    if (!options_.is_own) watch_for_welcome();
+    core_.on_connected(steady_now());
+    arm_timer();
     read();
     error_code ignored;
     std::vector<std::string> own{unmapped(socket_->local_endpoint(ignored).address())};
     if (events_.on_connected) events_.on_connected(std::move(own));
-  }
-
-  void retry() {
-    timer_.expires_after(back_off_);
-    back_off_ = std::min(back_off_ * 2, limits::kReconnectMax);
-    timer_.async_wait([self = shared_from_this()](error_code error) {
-      if (!error && !self->is_closing_) self->connect();
-    });
-  }
-
-  // Whoever does not answer like a coordinator is none: a torch store, an ssh server, a proxy.
-  void watch_for_welcome() {
-    timer_.expires_after(limits::kHelloTimeout);
-    timer_.async_wait([self = shared_from_this()](error_code error) {
-      if (error || self->is_welcomed_ || !self->socket_) return;
-      self->broken();
-    });
-  }
-
-  // Somebody listens and is no coordinator, or one that does not come to answer.
-  void say_stranger(const std::string& how) {
-    if (!trouble_since_) trouble_since_ = connected_at_;
-    newest_trouble_ = how;
-    if (probe_) return;
-    probe_ = StoreProbe::start(loop_, endpoint_, [self = shared_from_this(), how](bool is_store) {
-      self->probe_.reset();
-      self->say_trouble(is_store ? kStoreMet : how);
-    });
-  }
-
-  void say_trouble(const std::string& why) {
-    auto now = std::chrono::steady_clock::now();
-    if (!trouble_since_) trouble_since_ = now;
-    newest_trouble_ = why;
-    // At most one line a minute, and only once a short trouble has turned into a lasting one.
-    bool is_due = !said_at_ || now - *said_at_ >= options_.say_waiting;
-    bool is_lasting = now - *trouble_since_ >= limits::kHelloTimeout;
-    if (!is_lasting || !is_due) return;
-    said_at_ = now;
-    auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - *trouble_since_).count();
-    if (events_.on_trouble) {
-      events_.on_trouble("can't reach the coordinator at " + to_string(endpoint_) + " for " +
-                         std::to_string(waited) + " s: " + why);
-    }
   }
 
   void read() {
@@ -174,40 +176,23 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
             self->broken();
             return;
           }
-          self->input_.insert(self->input_.end(), self->chunk_.begin(),
-                              self->chunk_.begin() + static_cast<ptrdiff_t>(size));
-          if (self->take_frames() && self->socket_.get() == current) self->read();
+          self->core_.on_bytes(std::span(self->chunk_).first(size));
+          if (self->take_messages() && self->socket_.get() == current) self->read();
         });
   }
 
   // False: the connection is no more.
-  bool take_frames() {
-    size_t taken = 0;
-    tcp::socket* current = socket_.get();
-    for (;;) {
-      control::FrameView frame = control::next_frame(std::span(input_).subspan(taken));
-      if (frame.state == control::FrameView::State::NeedMore) break;
-      Result<control::CoordinatorMessage> message =
-          frame.state == control::FrameView::State::Whole
-              ? control::decode_coordinator(frame.body)
-              : Result<control::CoordinatorMessage>(Error{
-                    ErrorKind::Protocol, "what listens there does not speak cpprun's protocol"});
-      if (!message) {
-        if (is_welcomed_) say_trouble(message.error().text);
-        has_said_nonsense_ = true;
-        broken();
-        return false;
-      }
-      taken += frame.consumed;
-      is_welcomed_ = true;
-      back_off_ = limits::kReconnectFirst;
-      trouble_since_.reset();
-      newest_trouble_.clear();
+  bool take_messages() {
+    const tcp::socket* current = socket_.get();
+    while (socket_.get() == current) {
+      ClientCore::Effects effects;
+      std::optional<control::CoordinatorMessage> message =
+          core_.next_message(steady_now(), effects);
+      carry_out(effects);
+      if (!message) return socket_.get() == current;
       if (events_.on_message) events_.on_message(*message);
-      if (socket_.get() != current) return false;
     }
-    input_.erase(input_.begin(), input_.begin() + static_cast<ptrdiff_t>(taken));
-    return true;
+    return false;
   }
 
   void flush() {
@@ -233,20 +218,8 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void broken() {
-    bool is_stranger = socket_ && !is_welcomed_ && !options_.is_own && !is_closing_;
-    if (is_stranger) {
-      bool was_silent = std::chrono::steady_clock::now() - connected_at_ >= limits::kHelloTimeout;
-      say_stranger(has_said_nonsense_ ? "what listens there does not speak cpprun's protocol"
-                   : was_silent       ? "connected, but no coordinator answers"
-                                      : "connected, but what listens there hangs up");
-    }
-    drop_socket(true);
-    if (is_closing_) {
-      shut();
-      return;
-    }
-    if (events_.on_disconnected) events_.on_disconnected();
-    if (!is_closing_) retry();
+    tell_core([&](ClientCore::Effects& e) { core_.on_broken(steady_now(), e); });
+    if (is_closing_) shut();
   }
 
   void shut() {
@@ -269,21 +242,18 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
 
   asio::io_context& loop_;
   const Endpoint endpoint_;
-  const Options options_;
   Events events_;
-  asio::steady_timer timer_;  // back-off, or the wait for the first answer
+  asio::steady_timer timer_;  // holds the core's deadline, or one that it no longer has
+  Instant armed_for_ = Instant::never();
+  ClientCore core_;
   std::shared_ptr<Attempt> attempt_;
   std::shared_ptr<StoreProbe> probe_;
   std::unique_ptr<tcp::socket> socket_;
-  Duration back_off_ = limits::kReconnectFirst;
 
   std::array<uint8_t, 4096> chunk_{};
-  std::vector<uint8_t> input_;
   std::vector<uint8_t> pending_;  // next to write
   std::vector<uint8_t> writing_;  // being written
   bool is_writing_ = false;
-  bool is_welcomed_ = false;
-  bool has_said_nonsense_ = false;
   bool is_closing_ = false;
   bool is_reset_ = false;
   std::function<void()> on_gone_;
@@ -297,7 +267,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
 ControlClient::ControlClient(asio::io_context& loop, Endpoint endpoint, Options options,
                              Events events)
     : impl_(std::make_shared<Impl>(loop, std::move(endpoint), options, std::move(events))) {
-  impl_->connect();
+  impl_->start();
 }
 ControlClient::~ControlClient() {
   impl_->abandon();

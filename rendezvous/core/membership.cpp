@@ -274,14 +274,14 @@ void Membership::on_stopped(Node& node, const control::Stopped& message, Effects
   node.work = Node::Work::Stopped;
   node.facts.reserved_port = message.reserved_port;
   if (!is_part) return;
-  pending_.erase(node.id.incarnation);
+  if (phase_ == Phase::Stopping) pending_.erase(node.id.incarnation);
   if (phase_ == Phase::Running) {  // nobody asked: its grant had ended
     request_stop(StopCause::NodeLost, node.id.name + " stopped its workers on its own", effects);
   }
 }
 
 void Membership::on_ack(Node& node, Effects& effects) {
-  pending_.erase(node.id.incarnation);
+  if (phase_ == Phase::Deciding) pending_.erase(node.id.incarnation);
   if (phase_ == Phase::Ended) send(node, control::Bye{}, effects);
 }
 

@@ -10,6 +10,7 @@
 
 #include "common/check.hpp"
 #include "common/log/log.hpp"
+#include "rendezvous/core/patience.hpp"
 #include "rendezvous/core/status.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
@@ -18,14 +19,6 @@
 namespace cpprun {
 
 namespace asio = boost::asio;
-
-namespace {
-
-// A timer that is this late was slept through; what agents sent meanwhile is read first (R11).
-constexpr Duration kSleptThrough = std::chrono::milliseconds(200);
-constexpr Duration kReadMailFirst = std::chrono::milliseconds(50);
-
-}  // namespace
 
 class ControlService::Impl {
  public:
@@ -152,29 +145,24 @@ class ControlService::Impl {
   }
 
   void arm_timer() {
-    Instant next = core_.next_deadline();
+    Instant next = patience_.look_at(core_.next_deadline());
     if (next == armed_for_) return;
     armed_for_ = next;
     timer_.cancel();
-    if (!next.is_never()) wait_until(next);
-  }
-
-  void wait_until(Instant at) {
-    timer_.expires_after(std::max(Duration{}, at - server_time()));
+    if (next.is_never()) return;
+    timer_.expires_after(std::max(Duration{}, next - server_time()));
     timer_.async_wait([this](boost::system::error_code error) {
       if (!error) on_timer();
     });
   }
 
   void on_timer() {
-    Instant now = server_time();
-    if (now - armed_for_ > kSleptThrough) {
-      armed_for_ = now + kReadMailFirst;
-      wait_until(armed_for_);
-      return;
-    }
     armed_for_ = Instant::never();
-    tell_core([&](Effects& e) { core_.on_time(now, e); });
+    Instant now = server_time();
+    const bool may_judge = patience_.may_judge(now, core_.next_deadline());
+    tell_core([&](Effects& e) {
+      if (may_judge) core_.on_time(now, e);
+    });
   }
 
   void check_idle() {
@@ -182,6 +170,7 @@ class ControlService::Impl {
   }
 
   Coordinator core_;
+  Patience patience_;
   asio::steady_timer timer_;
   Instant armed_for_ = Instant::never();
   Server* server_ = nullptr;

@@ -203,6 +203,15 @@ TEST_F(Agent, R11_WhoWakesActsFirstOnItsDeadline) {
   });
 }
 
+TEST_F(Agent, R11_AnAnswerReadTooLateMakesItNoFailureEither) {
+  runs();
+  passes(1s);  // the second ping is sent; then the agent is frozen, and its answer lies unread
+  now = now + 3500ms;
+  is_granted(4s);
+  worker_ends(0, -9);
+  EXPECT_EQ(said<control::Failed>(), nullptr);
+  expect_state(State::Stopping);
+}
 TEST_F(Agent, R11_AWorkerThatTheGuardianKilledIsNoFailure) {
   runs();
   now = now + 60s;  // frozen: its end is seen before the timer

@@ -323,5 +323,17 @@ TEST_F(Agent, AfterTheEndNothingHappens) {
   EXPECT_TRUE(started.empty());
 }
 
+TEST_F(Agent, R9_NothingIsStartedOnceTheOutcomeIsKnown) {
+  connects();
+  is_welcomed();
+  gets_world(1);
+  expect_state(State::Starting);
+  is_decided(true);
+  is_granted(4s);
+  EXPECT_TRUE(started.empty());
+  bye();
+  expect_finish(How::Success);
+}
+
 }  // namespace
 }  // namespace cpprun::test

@@ -156,6 +156,26 @@ TEST_F(Membership, R9_ByeOnlyWhenAllHaveAcknowledged) {
   EXPECT_NE(heard<control::Bye>("b"), nullptr);
 }
 
+TEST_F(Membership, R9_StoppedSaidTwiceAcknowledgesNothing) {
+  terms.max_restarts = 0;
+  a_and_b_run();
+  says_failed("a");
+  all({"a", "b"}, &Membership::says_stopped);
+  expect_decided("b", false);
+  says_stopped("a");
+  acks("b");
+  EXPECT_EQ(heard<control::Bye>("b"), nullptr);
+  acks("a");
+  EXPECT_NE(heard<control::Bye>("b"), nullptr);
+}
+TEST_F(Membership, R2_AnAcknowledgementOfNothingStopsNobody) {
+  a_and_b_run();
+  says_failed("a");
+  says_stopped("a");
+  acks("b");
+  EXPECT_EQ(phase(), Phase::Stopping);
+  EXPECT_EQ(round_of("a"), RoundNumber(1));
+}
 TEST_F(Membership, R9_TheDeadAndTheLostNeedNotAcknowledge) {
   nodes(3, 3);
   join("a");

@@ -1,0 +1,134 @@
+#include "rendezvous/client/core/client_core.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/result.hpp"
+#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/frame.hpp"
+
+namespace cpprun {
+
+namespace {
+
+constexpr const char* kStoreMet =
+    "what listens there is torch's TCPStore (a torchrun agent, or a script that serves it); start "
+    "all agents with cpprun, or give another port";
+constexpr const char* kNonsense = "what listens there does not speak cpprun's protocol";
+
+}  // namespace
+
+void ClientCore::start(Effects& effects) const {
+  effects.emplace_back(Dial{});
+}
+
+void ClientCore::on_connected(Instant now) {
+  is_connected_ = true;
+  is_welcomed_ = false;
+  has_said_nonsense_ = false;
+  connected_at_ = now;
+  input_.clear();
+  taken_ = 0;
+  // Whoever does not answer like a coordinator is none: a torch store, an ssh server, a proxy.
+  const bool is_watched = !options_.is_own && !is_closed_;
+  deadline_ = is_watched ? now + limits::kHelloTimeout : Instant::never();
+}
+
+void ClientCore::on_dial_failed(Instant now, const std::string& why, Effects& effects) {
+  if (is_closed_) return;
+  say_trouble(now, why, effects);
+  retry(now);
+}
+
+void ClientCore::retry(Instant now) {
+  deadline_ = now + back_off_;
+  back_off_ = std::min(back_off_ * 2, limits::kReconnectMax);
+}
+
+void ClientCore::on_bytes(std::span<const uint8_t> bytes) {
+  input_.erase(input_.begin(), input_.begin() + static_cast<ptrdiff_t>(taken_));
+  taken_ = 0;
+  input_.insert(input_.end(), bytes.begin(), bytes.end());
+}
+
+std::optional<control::CoordinatorMessage> ClientCore::next_message(Instant now, Effects& effects) {
+  if (!is_connected_) return std::nullopt;
+  control::FrameView frame = control::next_frame(std::span(input_).subspan(taken_));
+  if (frame.state == control::FrameView::State::NeedMore) return std::nullopt;
+  Result<control::CoordinatorMessage> message =
+      frame.state == control::FrameView::State::Whole
+          ? control::decode_coordinator(frame.body)
+          : Result<control::CoordinatorMessage>(Error{ErrorKind::Protocol, kNonsense});
+  if (!message) {
+    if (is_welcomed_) say_trouble(now, message.error().text, effects);
+    has_said_nonsense_ = true;
+    on_broken(now, effects);
+    return std::nullopt;
+  }
+  taken_ += frame.consumed;
+  is_welcomed_ = true;
+  deadline_ = Instant::never();
+  back_off_ = limits::kReconnectFirst;
+  trouble_since_.reset();
+  newest_trouble_.clear();
+  return std::move(*message);
+}
+
+void ClientCore::on_broken(Instant now, Effects& effects) {
+  if (!std::exchange(is_connected_, false)) return;
+  if (is_closed_) {
+    effects.emplace_back(HangUp{});
+    return;
+  }
+  if (!is_welcomed_ && !options_.is_own) say_stranger(now, effects);
+  retry(now);
+  effects.emplace_back(HangUp{});
+  effects.emplace_back(Broken{});
+}
+
+// Somebody listens and is no coordinator, or one that does not come to answer.
+void ClientCore::say_stranger(Instant now, Effects& effects) {
+  const bool was_silent = now - connected_at_ >= limits::kHelloTimeout;
+  stranger_ = has_said_nonsense_ ? kNonsense
+              : was_silent       ? "connected, but no coordinator answers"
+                                 : "connected, but what listens there hangs up";
+  if (!trouble_since_) trouble_since_ = connected_at_;
+  newest_trouble_ = stranger_;
+  if (std::exchange(is_probing_, true)) return;
+  effects.emplace_back(Probe{});
+}
+
+void ClientCore::on_probed(Instant now, bool is_torch_store, Effects& effects) {
+  is_probing_ = false;
+  say_trouble(now, is_torch_store ? kStoreMet : stranger_, effects);
+}
+
+void ClientCore::say_trouble(Instant now, const std::string& why, Effects& effects) {
+  if (!trouble_since_) trouble_since_ = now;
+  newest_trouble_ = why;
+  // At most one line a minute, and only once a short trouble has turned into a lasting one.
+  const bool is_due = !said_at_ || now - *said_at_ >= options_.say_waiting;
+  const bool is_lasting = now - *trouble_since_ >= limits::kHelloTimeout;
+  if (!is_lasting || !is_due) return;
+  said_at_ = now;
+  auto waited = static_cast<int64_t>(to_seconds(now - *trouble_since_));
+  effects.emplace_back(Trouble{"can't reach the coordinator at " + options_.endpoint + " for " +
+                               std::to_string(waited) + " s: " + why});
+}
+
+void ClientCore::close() {
+  is_closed_ = true;
+  deadline_ = Instant::never();
+}
+
+void ClientCore::on_time(Instant now, Effects& effects) {
+  if (now < deadline_) return;
+  deadline_ = Instant::never();
+  if (is_connected_) {
+    on_broken(now, effects);  // it has not welcomed us in time
+  } else {
+    effects.emplace_back(Dial{});
+  }
+}
+
+}  // namespace cpprun

@@ -1,0 +1,192 @@
+// The simulated network keeps TCP's promises, and no others.
+#include "tests/support/sim/network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace cpprun::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Peer final : public Program {
+ public:
+  void on_dialled(ConnectionId, bool is_connected, const std::string& why) override {
+    log += is_connected ? "[connected]" : "[" + why + "]";
+  }
+  void on_accepted(ConnectionId connection) override {
+    accepted = connection;
+    log += "[accepted]";
+  }
+  void on_bytes(ConnectionId, std::span<const uint8_t> bytes) override {
+    log.append(bytes.begin(), bytes.end());
+  }
+  void on_ended(ConnectionId, Ending how) override {
+    log += how == Ending::Fin ? "[fin]" : "[reset]";
+  }
+
+  ConnectionId accepted = 0;
+  std::string log;
+};
+
+class NetworkTest : public testing::Test {
+ protected:
+  static constexpr HostId kHere = 1;
+  static constexpr HostId kThere = 2;
+
+  void listens() {
+    server_id = network.add(kThere, server);
+    network.listen(server_id);
+  }
+  void dials() {
+    client_id = network.add(kHere, client);
+    line = network.dial(client_id, kThere);
+  }
+  void are_connected() {
+    listens();
+    dials();
+    passes(100ms);
+    ASSERT_EQ(client.log, "[connected]");
+    client.log.clear();
+    server.log.clear();
+  }
+  void says(const std::string& text) {
+    network.send(client_id, line, Bytes(text.begin(), text.end()));
+  }
+  void answers(const std::string& text) {
+    network.send(server_id, line, Bytes(text.begin(), text.end()));
+  }
+  void passes(Duration duration) {
+    Instant end = agenda.now() + duration;
+    while (agenda.step(end)) {
+    }
+  }
+
+  Agenda agenda;
+  Trace trace;
+  Network network{agenda, trace, Dice(1), NetworkOptions{}};
+  Peer client;
+  Peer server;
+  ProgramId client_id = 0;
+  ProgramId server_id = 0;
+  ConnectionId line = 0;
+};
+
+TEST_F(NetworkTest, BytesComeInOrderAndThenTheEnd) {
+  are_connected();
+  for (char c = 'a'; c <= 'z'; ++c) says(std::string(3, c));
+  network.close(client_id, line, Ending::Fin);
+  passes(1s);
+  std::string expected;
+  for (char c = 'a'; c <= 'z'; ++c) expected += std::string(3, c);
+  EXPECT_EQ(server.log, expected + "[fin]");
+}
+
+TEST_F(NetworkTest, NobodyListensIsRefusedNobodyThereIsNoAnswer) {
+  dials();
+  passes(100ms);
+  EXPECT_EQ(client.log, "[Connection refused]");
+  network.cut_off(kThere);
+  client.log.clear();
+  network.dial(client_id, kThere);
+  passes(4900ms);
+  EXPECT_EQ(client.log, "");
+  passes(200ms);
+  EXPECT_EQ(client.log, "[no answer]");
+}
+
+TEST_F(NetworkTest, AConnectThatHangsSucceedsWhenTheRouteIsMendedInTime) {
+  listens();
+  network.cut_off(kThere);
+  dials();
+  passes(2s);
+  network.mend_host(kThere);
+  passes(2s);
+  EXPECT_EQ(client.log, "[connected]");
+}
+
+TEST_F(NetworkTest, ACutHoldsBackAndLosesNothing) {
+  are_connected();
+  network.cut(kHere, kThere);
+  says("hello");
+  answers("still heard");
+  passes(5s);
+  EXPECT_EQ(server.log, "");
+  EXPECT_EQ(client.log, "still heard") << "the other way is open";
+  network.mend(kHere, kThere);
+  passes(2s);
+  EXPECT_EQ(server.log, "hello");
+}
+
+TEST_F(NetworkTest, WhoDiesWithUnreadBytesResetsTheConnection) {
+  are_connected();
+  network.set_reading(server_id, false);
+  says("unread");
+  passes(1s);
+  network.end(server_id);
+  passes(1s);
+  EXPECT_EQ(client.log, "[reset]");
+}
+
+TEST_F(NetworkTest, WhoDiesOtherwiseSaysFarewell) {
+  are_connected();
+  network.end(server_id);
+  passes(1s);
+  EXPECT_EQ(client.log, "[fin]");
+}
+
+TEST_F(NetworkTest, AHostWithoutPowerSaysNothingAndLaterKnowsNothing) {
+  are_connected();
+  network.set_power(kThere, false);
+  says("is anybody there?");
+  passes(10s);
+  EXPECT_EQ(client.log, "") << "half open: nobody has told it";
+  network.set_power(kThere, true);
+  passes(2s);
+  EXPECT_EQ(client.log, "[reset]");
+}
+
+TEST_F(NetworkTest, ABlackHoleSwallowsBothWays) {
+  are_connected();
+  network.black_hole(line);
+  says("hello");
+  answers("hello");
+  passes(60s);
+  EXPECT_EQ(client.log + server.log, "");
+}
+
+TEST_F(NetworkTest, AFrozenReaderGetsEverythingAtOnceLater) {
+  are_connected();
+  network.set_reading(server_id, false);
+  says("one ");
+  passes(1s);
+  says("two");
+  passes(1s);
+  EXPECT_EQ(server.log, "");
+  network.set_reading(server_id, true);
+  network.deliver_unread(server_id);
+  EXPECT_EQ(server.log, "one two");
+}
+
+TEST_F(NetworkTest, ABrokenConnectionEndsOnBothSides) {
+  are_connected();
+  says("lost");
+  network.break_connection(line);
+  passes(1s);
+  EXPECT_EQ(client.log, "[reset]");
+  EXPECT_EQ(server.log, "[reset]");
+}
+
+TEST_F(NetworkTest, AClogDelaysUntilItsEnd) {
+  are_connected();
+  network.clog(kHere, kThere, agenda.now() + 3s);
+  says("late");
+  passes(2900ms);
+  EXPECT_EQ(server.log, "");
+  passes(200ms);
+  EXPECT_EQ(server.log, "late");
+}
+
+}  // namespace
+}  // namespace cpprun::sim

@@ -1,0 +1,206 @@
+#include "tests/support/sim/checks.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace cpprun::sim {
+
+namespace {
+
+std::string name_of(const RoundName& name) {
+  return "round " + std::to_string(name.round.value) + " of epoch " +
+         std::to_string(name.epoch.value);
+}
+std::string name_of(Incarnation node) {
+  return "node " + std::to_string(node.value);
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- workers
+
+// Rounds of two epochs may overlap: a coordinator that comes back without memory does not promise
+// more (docs/simulation.md).
+void Checks::on_workers_live(const RoundName& round, int64_t count) {
+  for (const auto& [other, live] : live_) {
+    bool is_rival = other.epoch == round.epoch && other.round != round.round && live > 0;
+    require(!is_rival,
+            "S1: workers of " + name_of(other) + " live beside those of " + name_of(round));
+  }
+  live_[round] += count;
+  live_in_all_ += count;
+}
+
+void Checks::on_workers_gone(const RoundName& round, int64_t count) {
+  auto it = live_.find(round);
+  it->second -= count;
+  live_in_all_ -= count;
+  if (it->second == 0) live_.erase(it);
+}
+
+int64_t Checks::live_workers(const RoundName& round) const {
+  auto it = live_.find(round);
+  return it == live_.end() ? 0 : it->second;
+}
+
+// ---------------------------------------------------------------- agents
+
+void Checks::on_start(Incarnation node, const control::World& world, Epoch welcomed) {
+  RoundName name{world.epoch, world.round};
+  require(world.epoch == welcomed, "S4: " + name_of(node) + " starts " + name_of(name) +
+                                       " after it was welcomed to epoch " +
+                                       std::to_string(welcomed.value));
+  auto [it, is_first] = started_.try_emplace(node, name);
+  require(is_first || it->second.round < name.round,
+          "S2: " + name_of(node) + " starts " + name_of(name) + " after " + name_of(it->second));
+  it->second = name;
+  auto job = jobs_.find(world.epoch);
+  bool is_told = job != jobs_.end() && job->second.rounds.contains(world.round) &&
+                 job->second.rounds.at(world.round).worlds.contains(node);
+  require(is_told, "R1: " + name_of(node) + " starts a round that nobody gave to it");
+}
+
+void Checks::on_finish(Epoch epoch, bool has_workers, const agent::Finish& finish) {
+  using How = agent::Finish::How;
+  require(!has_workers || finish.how == How::Error, "R4: an agent ends before its workers");
+  Job& job = jobs_[epoch];
+  if (finish.how == How::Success) {
+    job.is_success_told = true;
+  } else if (finish.how == How::Failure) {
+    job.is_failure_told = true;
+  }
+  require(!job.is_success_told || !job.is_failure_told, "S5: two nodes end with opposite outcomes");
+}
+
+// ---------------------------------------------------------------- coordinators
+
+void Checks::on_sent(const Membership* membership, Incarnation to,
+                     const control::CoordinatorMessage& message) {
+  if (membership == nullptr) return;
+  Job& job = jobs_[membership->epoch()];
+  if (const auto* world = std::get_if<control::World>(&message)) {
+    on_world(job, to, *world);
+  } else if (const auto* stop = std::get_if<control::Stop>(&message)) {
+    auto round = job.rounds.find(stop->round);
+    // Who is told late, by itself, hears no cause.
+    bool is_charge = stop->cause == control::StopCause::Failure && stop->round == job.newest &&
+                     stop->why != "the round is over";
+    if (round != job.rounds.end() && is_charge) round->second.was_stopped_by_failure = true;
+  } else if (const auto* decided = std::get_if<control::Decided>(&message)) {
+    on_decided(job, *membership, to, *decided);
+  } else if (std::holds_alternative<control::Bye>(message)) {
+    on_bye(job, *membership, to);
+  }
+}
+
+void Checks::on_world(Job& job, Incarnation to, const control::World& world) {
+  const std::string where = name_of(RoundName{world.epoch, world.round}) + ": ";
+  require(world.round >= job.newest, "S2: " + where + "told after a newer one");
+  bool is_new = !job.rounds.contains(world.round);
+  if (is_new) on_new_round(job, world);
+  Round& round = job.rounds[world.round];
+  const control::World& first = round.first;
+  require(first.world_size == world.world_size && first.group_size == world.group_size &&
+              first.master_addr == world.master_addr && first.master_port == world.master_port &&
+              first.store_port == world.store_port && first.restart_count == world.restart_count &&
+              first.max_restarts == world.max_restarts,
+          "R1: " + where + "two worlds in one round");
+  auto [known, is_first] = round.worlds.try_emplace(to, world);
+  require(is_first || (known->second.group_rank == world.group_rank &&
+                       known->second.base_rank == world.base_rank),
+          "R1: " + where + "the place of " + name_of(to) + " has changed");
+  require(!is_first || formed_now_.contains(RoundName{world.epoch, world.round}),
+          "R1: " + where + name_of(to) + " is told a round that was formed without it");
+}
+
+void Checks::on_new_round(Job& job, const control::World& world) {
+  RoundName name{world.epoch, world.round};
+  const std::string where = name_of(name) + ": ";
+  ++rounds_formed_;
+  formed_now_.insert(name);
+  for (const auto& [other, live] : live_) {
+    require(other.epoch != name.epoch || live == 0,
+            "R2: " + where + "formed while workers of " + name_of(other) + " live");
+  }
+  int64_t used = world.restart_count;
+  const auto& failing = failing_rounds_[name.epoch];
+  require(used >= job.budget_used && used <= job.budget_used + 1,
+          "S3: " + where + "a round costs at most one restart");
+  require(used <= world.max_restarts, "S3: " + where + "the budget is overspent");
+  require(used <= static_cast<int64_t>(failing.size()),
+          "S3: " + where + "more restarts were charged than rounds failed");
+  if (auto last = job.rounds.find(job.newest); last != job.rounds.end()) {
+    require(!last->second.was_stopped_by_failure || used == job.budget_used + 1,
+            "S3: " + where + "a failure was not charged");
+    last->second.worlds.clear();  // only the newest is looked at, and there may be many nodes
+  }
+  job.budget_used = used;
+  job.newest = world.round;
+  job.rounds[world.round].first = world;
+}
+
+void Checks::on_decided(Job& job, const Membership& membership, Incarnation to,
+                        const control::Decided& decided) {
+  const bool is_first = job.told.insert(to).second;
+  if (!job.decided) job.decided = decided;
+  require(job.decided->is_success == decided.is_success && job.decided->verdict == decided.verdict,
+          "S5: " + name_of(to) + " is told another outcome than others");
+  if (membership.phase() == Membership::Phase::Deciding) job.must_acknowledge.insert(to);
+  if (!is_first) return;
+  RoundName name{membership.epoch(), membership.round()};
+  if (decided.is_success) {
+    require(!failing_rounds_[name.epoch].contains(name.round),
+            "R8: success, though a worker of " + name_of(name) + " failed");
+    require(live_workers(name) == 0, "R8: success, though workers of " + name_of(name) + " live");
+    require(membership.round() > RoundNumber(), "R8: success without a round");
+  } else {
+    require(live_workers(name) == 0, "R2: failure, though workers of " + name_of(name) + " live");
+    bool is_portless = decided.verdict.find("could not open a port") != std::string::npos;
+    require(is_portless || !failing_rounds_[name.epoch].empty(),
+            "R7: failure, though no worker failed");
+  }
+}
+
+void Checks::on_bye(Job& job, const Membership& membership, Incarnation to) {
+  require(job.told.contains(to), "R9: bye to " + name_of(to) + " before it knows the outcome");
+  // Who comes after the end goes on its own.
+  for (Incarnation owed : std::exchange(job.must_acknowledge, {})) {
+    auto node = membership.nodes().find(owed);
+    bool is_here = node != membership.nodes().end() && node->second.is_connected();
+    require(!is_here || acked_.contains(owed),
+            "R9: bye before " + name_of(owed) + " has acknowledged the outcome");
+  }
+}
+
+// Every round is formed and told within one call.
+void Checks::after_call(const Membership* membership) {
+  if (formed_now_.empty()) return;
+  for (const RoundName& name : formed_now_) {
+    judge_ranks(jobs_.at(name.epoch).rounds.at(name.round), name_of(name) + ": ");
+  }
+  formed_now_.clear();
+  if (membership == nullptr) return;
+  const int64_t members = static_cast<int64_t>(
+      jobs_.at(membership->epoch()).rounds.at(membership->round()).worlds.size());
+  require(members >= membership->terms().min_nodes && members <= membership->terms().max_nodes,
+          "R2: a round of " + std::to_string(members) + " nodes");
+}
+
+void Checks::judge_ranks(const Round& round, const std::string& where) {
+  std::map<int64_t, const control::World*> by_rank;
+  for (const auto& [node, world] : round.worlds) by_rank.emplace(world.group_rank, &world);
+  require(by_rank.size() == round.worlds.size(), where + "a group rank is there twice");
+  require(static_cast<int64_t>(by_rank.size()) == round.first.group_size,
+          where + "not every group rank is there");
+  int64_t expected = 0;
+  int64_t next_base = 0;
+  for (const auto& [rank, world] : by_rank) {
+    require(rank == expected++, where + "group ranks have a gap");
+    require(world->base_rank >= next_base, where + "ranks overlap");
+    require(rank != 0 || world->base_rank == 0, where + "ranks do not begin at 0");
+    next_base = world->base_rank + 1;
+  }
+  require(next_base <= round.first.world_size, where + "a rank is beyond the world's size");
+}
+
+}  // namespace cpprun::sim

@@ -1,0 +1,92 @@
+// Checks: what must hold in every run, judged from outside with true time and full sight. The cores
+// know nothing of it. A broken one is kept as a sentence.
+//
+// Names S1 to S5 are those of the properties in docs/simulation.md, R1 to R11 the rules of
+// docs/protocol.md.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/core/effects.hpp"
+#include "common/ids.hpp"
+#include "rendezvous/core/membership.hpp"
+#include "rendezvous/protocol/control.hpp"
+
+namespace cpprun::sim {
+
+// A round of one job under one coordinator.
+struct RoundName {
+  Epoch epoch;
+  RoundNumber round;
+  auto operator<=>(const RoundName&) const = default;
+};
+
+class Checks {
+ public:
+  const std::vector<std::string>& broken() const { return broken_; }
+  void require(bool holds, const std::string& what) {
+    if (!holds && broken_.size() < kKept) broken_.push_back(what);
+  }
+
+  // ---- workers, as they truly are
+  void on_workers_live(const RoundName& round, int64_t count);
+  void on_workers_gone(const RoundName& round, int64_t count);
+  // A worker failed of itself: nobody had asked it to stop.
+  void on_true_failure(const RoundName& round) { failing_rounds_[round.epoch].insert(round.round); }
+  int64_t live_workers(const RoundName& round) const;
+  int64_t live_workers() const { return live_in_all_; }
+
+  // ---- an agent
+  void on_start(Incarnation node, const control::World& world, Epoch welcomed);
+  void on_finish(Epoch epoch, bool has_workers, const agent::Finish& finish);
+
+  // ---- a coordinator; all that one call of it sent
+  void on_sent(const Membership* job, Incarnation to, const control::CoordinatorMessage& message);
+  void after_call(const Membership* job);
+  void on_ack(Incarnation node) { acked_.insert(node); }
+
+  int64_t rounds_formed() const { return rounds_formed_; }
+
+ private:
+  static constexpr size_t kKept = 20;
+
+  struct Round {
+    control::World first;
+    std::map<Incarnation, control::World> worlds;
+    bool was_stopped_by_failure = false;
+  };
+  struct Job {
+    RoundNumber newest;
+    int64_t budget_used = 0;
+    std::map<RoundNumber, Round> rounds;
+    std::optional<control::Decided> decided;
+    std::set<Incarnation> told;  // the outcome
+    bool is_success_told = false;
+    bool is_failure_told = false;
+    std::set<Incarnation> must_acknowledge;  // before the first bye
+  };
+
+  void on_world(Job& job, Incarnation to, const control::World& world);
+  void on_new_round(Job& job, const control::World& world);
+  void on_decided(Job& job, const Membership& membership, Incarnation to,
+                  const control::Decided& decided);
+  void on_bye(Job& job, const Membership& membership, Incarnation to);
+  void judge_ranks(const Round& round, const std::string& where);
+
+  std::map<Epoch, Job> jobs_;
+  std::map<RoundName, int64_t> live_;
+  int64_t live_in_all_ = 0;
+  std::map<Epoch, std::set<RoundNumber>> failing_rounds_;
+  std::map<Incarnation, RoundName> started_;  // the newest round of each node
+  std::set<Incarnation> acked_;
+  std::set<RoundName> formed_now_;  // in the call under way
+  int64_t rounds_formed_ = 0;
+  std::vector<std::string> broken_;
+};
+
+}  // namespace cpprun::sim

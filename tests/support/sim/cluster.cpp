@@ -1,0 +1,169 @@
+#include "tests/support/sim/cluster.hpp"
+
+#include <algorithm>
+
+#include "common/limits.hpp"
+
+namespace cpprun::sim {
+
+using namespace std::chrono_literals;
+
+namespace {
+// Coordinators of one endpoint take their epochs from the wall clock, so they lie far apart.
+constexpr int64_t kEpochStep = 1'000;
+}  // namespace
+
+control::Terms ClusterOptions::default_terms() {
+  control::Terms terms;
+  terms.min_nodes = terms.max_nodes = 2;
+  terms.max_restarts = 3;
+  terms.scale_up_interval = limits::kScaleUpInterval;
+  terms.heartbeat = limits::kHeartbeat;
+  terms.lease = limits::kLease;
+  return terms;
+}
+
+Cluster::Cluster(ClusterOptions options)
+    : options_(std::move(options)),
+      dice_(options_.seed),
+      network_(agenda_, trace_, dice_.child(2), options_.network),
+      around_{agenda_, network_, trace_, checks_, dice_, 0, nullptr, nullptr} {
+  around_.plan = [this](const Node&, const control::World&) {
+    WorkerLife life;
+    life.is_hanging = true;
+    return SpawnPlan{false, std::vector<WorkerLife>(static_cast<size_t>(options_.nproc), life)};
+  };
+}
+
+HostClock Cluster::clock_of(HostId host) const {
+  Dice dice = dice_.child(static_cast<uint64_t>(host) + 500'000);
+  HostClock clock;
+  clock.drift_ppm = dice.between(-options_.drift_ppm_max, options_.drift_ppm_max);
+  clock.offset = dice.up_to(1000s);
+  return clock;
+}
+
+// ---------------------------------------------------------------- programs
+
+void Cluster::start_coordinator() {
+  if (coordinator_) former_coordinators_.push_back(std::move(coordinator_));
+  epochs_ += kEpochStep;
+  CoordinatorSpec spec;
+  spec.host = around_.coordinator_host;
+  spec.clock = clock_of(spec.host);
+  spec.options.host = "head";
+  spec.options.epoch = Epoch(epochs_);
+  spec.options.say_waiting = options_.say_waiting;
+  if (options_.is_first_own && epochs_ == kEpochStep) spec.options.embedded = Incarnation(1);
+  coordinator_ = std::make_unique<CoordinatorProcess>(around_, std::move(spec));
+}
+
+agent::AgentOptions Cluster::agent_options(const NodeId& id) const {
+  agent::AgentOptions made;
+  made.hello.version = "sim";
+  made.hello.run_id = options_.run_id;
+  made.hello.node = id;
+  made.facts.nproc = options_.nproc;
+  made.facts.role = "default";
+  made.facts.terms = options_.terms;
+  made.join_timeout = options_.join_timeout;
+  made.stop_grace = options_.stop_grace;
+  return made;
+}
+
+Node& Cluster::add_node(NewNode wanted) {
+  NodeSpec spec;
+  auto number = nodes_.size() + 1;
+  std::string name = wanted.name.empty() ? "n" + std::to_string(number) : wanted.name;
+  spec.agent = agent_options(NodeId{name, Incarnation(number)});
+  if (wanted.change) wanted.change(spec.agent);
+  spec.is_own = options_.is_first_own && number == 1;
+  spec.host = spec.is_own ? around_.coordinator_host : ++hosts_;
+  return add(std::move(spec));
+}
+
+Node& Cluster::restart(const Node& gone) {
+  NodeSpec spec = gone.spec();
+  spec.agent.hello.node.incarnation = Incarnation(nodes_.size() + 1);
+  spec.is_own = false;
+  return add(std::move(spec));
+}
+
+Node& Cluster::add(NodeSpec spec) {
+  const std::string& name = spec.agent.hello.node.name;
+  int nth = ++same_names_[name];
+  spec.label = nth == 1 ? name : name + "'" + (nth == 2 ? "" : std::to_string(nth - 1));
+  spec.clock = clock_of(spec.host);
+  trace_.line(now(), spec.label, "starts");
+  nodes_.push_back(std::make_unique<Node>(around_, std::move(spec)));
+  nodes_.back()->start();
+  return *nodes_.back();
+}
+
+const Membership* Cluster::job() const {
+  return coordinator_ ? coordinator_->job(options_.run_id) : nullptr;
+}
+
+// ---------------------------------------------------------------- faults
+
+void Cluster::kill(Node& node, bool is_reset) {
+  if (!node.is_running()) return;
+  node.kill(is_reset);
+  if (node.spec().is_own) coordinator_->kill(is_reset);
+}
+
+void Cluster::freeze(Node& node) {
+  node.freeze();
+  if (node.spec().is_own) coordinator_->freeze();
+}
+
+void Cluster::thaw(Node& node) {
+  node.thaw();
+  if (node.spec().is_own) coordinator_->thaw();
+}
+
+// The agent in the coordinator's process, if there is one.
+Node* Cluster::own_node() {
+  const bool has_one = coordinator_->spec().options.embedded && !nodes_.empty();
+  return has_one ? nodes_.front().get() : nullptr;
+}
+
+void Cluster::kill_coordinator(bool is_reset) {
+  if (Node* node = own_node()) node->kill(is_reset);
+  coordinator_->kill(is_reset);
+}
+
+void Cluster::freeze_coordinator() {
+  if (Node* node = own_node()) node->freeze();
+  coordinator_->freeze();
+}
+
+void Cluster::thaw_coordinator() {
+  coordinator_->thaw();
+  if (Node* node = own_node()) node->thaw();
+}
+
+void Cluster::cut_power(Node& node) {
+  if (!node.is_running() || node.spec().is_own) return;
+  const HostId host = node.spec().host;
+  for (auto& other : nodes_) {
+    if (other->spec().host == host) other->lose_power();
+  }
+  network_.set_power(host, false);
+}
+
+void Cluster::end_all_faults() {
+  network_.mend_all();
+  for (auto& node : nodes_) thaw(*node);
+  if (coordinator_) thaw_coordinator();
+}
+
+bool Cluster::run_until(const std::function<bool()>& holds, Duration most) {
+  Instant end = now() + most;
+  while (!holds()) {
+    if (!agenda_.step(end)) return holds();
+  }
+  return true;
+}
+
+}  // namespace cpprun::sim

@@ -1,0 +1,112 @@
+// Cluster: hosts, a coordinator and the agents of a job, in virtual time. The same seed and the
+// same calls give the same run, event for event.
+//
+// Host 0 is the coordinator's. A node has a host of its own; with `is_first_own` the first node
+// lives in the coordinator's process.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/sim/coordinator_process.hpp"
+#include "tests/support/sim/node.hpp"
+
+namespace cpprun::sim {
+
+struct ClusterOptions {
+  uint64_t seed = 0;
+  std::string run_id = "job";
+  control::Terms terms = default_terms();
+  Duration join_timeout = limits::kJoinTimeout;
+  Duration stop_grace = limits::kStopGrace;
+  Duration say_waiting = limits::kSayWaiting;
+  int64_t nproc = 1;
+  bool is_first_own = false;
+  int64_t drift_ppm_max = 20'000;  // the protocol's 2 %
+  NetworkOptions network;
+
+  static control::Terms default_terms();
+};
+
+class Cluster {
+ public:
+  explicit Cluster(ClusterOptions options);
+
+  // What the workers of a node do in a round; nullptr: run for ever.
+  using Plan = std::function<SpawnPlan(const Node&, const control::World&)>;
+  void set_plan(Plan plan) { around_.plan = std::move(plan); }
+  void when_workers_change(std::function<void()> then) {
+    around_.on_workers_changed = std::move(then);
+  }
+
+  // ---- programs
+  // A coordinator at the job's endpoint, with an epoch greater than any before it.
+  void start_coordinator();
+  struct NewNode {
+    std::string name;                                  // empty: "n<number>"
+    std::function<void(agent::AgentOptions&)> change;  // of what the options say
+  };
+  Node& add_node(NewNode wanted);
+  Node& add_node() { return add_node({}); }
+  // Another agent on the same host and by the same name, as an operator would start it.
+  Node& restart(const Node& gone);
+
+  // ---- faults that concern more than one program
+  void kill(Node& node, bool is_reset = false);
+  void freeze(Node& node);
+  void thaw(Node& node);
+  void kill_coordinator(bool is_reset = false);
+  void freeze_coordinator();
+  void thaw_coordinator();
+  void cut_power(Node& node);
+  void end_all_faults();  // cuts, freezes, power; whoever died stays dead
+
+  // ---- time
+  bool step(Instant end) { return agenda_.step(end); }
+  void run_until(Instant end) {
+    while (agenda_.step(end)) {
+    }
+  }
+  void run_for(Duration duration) { run_until(agenda_.now() + duration); }
+  // False: it did not come to pass in this time.
+  bool run_until(const std::function<bool()>& holds, Duration most);
+  Instant now() const { return agenda_.now(); }
+  void in(Duration delay, Agenda::Event event) { agenda_.in(delay, std::move(event)); }
+
+  // ---- what can be seen
+  Network& network() { return network_; }
+  Trace& trace() { return trace_; }
+  Checks& checks() { return checks_; }
+  const ClusterOptions& options() const { return options_; }
+  const Agenda& agenda() const { return agenda_; }
+  CoordinatorProcess* coordinator() { return coordinator_.get(); }
+  const Membership* job() const;
+  std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
+  HostClock clock_of(HostId host) const;
+  // Hash of all that has happened.
+  uint64_t hash() const { return trace_.hash() ^ agenda_.steps(); }
+
+ private:
+  agent::AgentOptions agent_options(const NodeId& id) const;
+  Node& add(NodeSpec spec);
+  Node* own_node();
+
+  const ClusterOptions options_;
+  Agenda agenda_;
+  Trace trace_;
+  Checks checks_;
+  Dice dice_;
+  Network network_;
+  Surroundings around_;
+  std::unique_ptr<CoordinatorProcess> coordinator_;
+  std::vector<std::unique_ptr<CoordinatorProcess>> former_coordinators_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::map<std::string, int> same_names_;
+  int64_t epochs_ = 0;
+  HostId hosts_ = 0;
+};
+
+}  // namespace cpprun::sim

@@ -1,0 +1,185 @@
+#include "tests/support/sim/coordinator_process.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/frame.hpp"
+
+namespace cpprun::sim {
+
+CoordinatorProcess::CoordinatorProcess(Surroundings& around, CoordinatorSpec spec)
+    : around_(around),
+      spec_(std::move(spec)),
+      dice_(around.dice.child(static_cast<uint64_t>(spec_.options.epoch.value) + 77)),
+      program_(around.network.add(spec_.host, *this)),
+      core_(spec_.options) {
+  around_.network.listen(program_);
+}
+
+const Membership* CoordinatorProcess::job(const std::string& run_id) const {
+  auto it = core_.jobs().find(run_id);
+  return it == core_.jobs().end() ? nullptr : it->second.get();
+}
+
+// ---------------------------------------------------------------- calls and effects
+
+void CoordinatorProcess::tell_core(const std::function<void(Instant, Effects&)>& call) {
+  if (!is_alive_) return;
+  Effects effects;
+  call(local_now(), effects);
+  for (Effect& effect : effects) queue_.push_back(std::move(effect));
+  if (std::exchange(is_carrying_out_, true)) return;
+  while (!queue_.empty()) {
+    Effect effect = std::move(queue_.front());
+    queue_.pop_front();
+    std::visit([this](const auto& e) { carry_out(e); }, effect);
+  }
+  is_carrying_out_ = false;
+  for (const auto& [run_id, job] : core_.jobs()) around_.checks.after_call(job.get());
+  arm_timer();
+}
+
+void CoordinatorProcess::carry_out(const Send& effect) {
+  auto it = sessions_.find(effect.session.value);
+  if (it == sessions_.end()) return;
+  if (it->second.hello) {
+    const control::Hello& hello = *it->second.hello;
+    around_.checks.on_sent(job(hello.run_id), hello.node.incarnation, effect.message);
+  }
+  Bytes frame;
+  control::append_frame(frame, control::encode(effect.message));
+  around_.network.send(program_, it->first, std::move(frame));
+}
+
+void CoordinatorProcess::carry_out(const Close& effect) {
+  if (!sessions_.contains(effect.session.value)) return;
+  drop(effect.session.value, effect.is_reset ? Ending::Reset : Ending::Fin);
+}
+
+// A connection that we end is ended for the core as well.
+void CoordinatorProcess::drop(ConnectionId connection, Ending how) {
+  sessions_.erase(connection);
+  around_.network.close(program_, connection, how);
+  tell_core([&](Instant now, Effects& e) {
+    core_.on_closed(now, SessionId(connection), Membership::Ending::Reset, e);
+  });
+}
+
+void CoordinatorProcess::carry_out(const WantStorePort& effect) {
+  int64_t port = dice_.chance(spec_.port_fails) ? 0 : ++ports_;
+  tell_core([&](Instant now, Effects& e) { core_.on_store_port(now, effect.run_id, port, e); });
+}
+
+void CoordinatorProcess::carry_out(const Note& effect) {
+  if (effect.level != Note::Level::Debug) trace(effect.text);
+}
+
+// ---------------------------------------------------------------- sessions
+
+void CoordinatorProcess::on_accepted(ConnectionId connection) {
+  sessions_[connection];
+  core_.on_connected(SessionId(connection), SessionFacts{"10.0.0.9", "10.0.0.1"});
+}
+
+void CoordinatorProcess::on_bytes(ConnectionId connection, std::span<const uint8_t> bytes) {
+  auto it = sessions_.find(connection);
+  if (it == sessions_.end()) return;
+  it->second.input.insert(it->second.input.end(), bytes.begin(), bytes.end());
+  take_frames(connection);
+}
+
+void CoordinatorProcess::take_frames(ConnectionId connection) {
+  for (;;) {
+    auto it = sessions_.find(connection);
+    if (it == sessions_.end() || !is_alive_) return;
+    Session& session = it->second;
+    const size_t opening = session.has_spoken ? 0 : sizeof(control::kMagic);
+    if (session.input.size() < opening) return;
+    auto frame = control::next_frame(std::span(session.input).subspan(opening));
+    if (frame.state == control::FrameView::State::NeedMore) return;
+    Result<control::AgentMessage> message =
+        frame.state == control::FrameView::State::Whole
+            ? control::decode_agent(frame.body)
+            : Result<control::AgentMessage>(Error{ErrorKind::Protocol, "a broken frame"});
+    around_.checks.require(message.ok(), "an agent's frame can't be read");
+    if (!message) return drop(connection, Ending::Reset);
+    session.input.erase(session.input.begin(),
+                        session.input.begin() + static_cast<ptrdiff_t>(opening + frame.consumed));
+    session.has_spoken = true;
+    if (const auto* hello = std::get_if<control::Hello>(&*message)) session.hello = *hello;
+    hear(connection, *message);
+  }
+}
+
+void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessage& message) {
+  const Session& session = sessions_.at(connection);
+  if (session.hello) {
+    around_.trace.message(around_.agenda.now(), session.hello->node.name, message);
+    if (std::holds_alternative<control::Ack>(message)) {
+      around_.checks.on_ack(session.hello->node.incarnation);
+    }
+  }
+  tell_core(
+      [&](Instant now, Effects& e) { core_.on_message(now, SessionId(connection), message, e); });
+}
+
+void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
+  if (sessions_.erase(connection) == 0) return;
+  around_.network.close(program_, connection, Ending::Fin);
+  auto kind = how == Ending::Fin ? Membership::Ending::Fin : Membership::Ending::Reset;
+  tell_core([&](Instant now, Effects& e) { core_.on_closed(now, SessionId(connection), kind, e); });
+}
+
+// ---------------------------------------------------------------- its timer
+
+// One event is planned for the nearest deadline; it looks again when it comes.
+void CoordinatorProcess::arm_timer() {
+  if (!is_alive_ || is_frozen_) return;
+  Instant next = spec_.clock.truth(patience_.look_at(core_.next_deadline()));
+  if (next.is_never() || next >= armed_for_) return;
+  armed_for_ = next;
+  around_.agenda.at(next, [this, next] {
+    if (armed_for_ != next) return;
+    armed_for_ = Instant::never();
+    if (!is_frozen_) on_timer();
+  });
+}
+
+void CoordinatorProcess::on_timer() {
+  if (!is_alive_) return;
+  if (patience_.may_judge(local_now(), core_.next_deadline())) {
+    tell_core([this](Instant now, Effects& e) { core_.on_time(now, e); });
+    around_.checks.require(core_.next_deadline() > local_now(),
+                           "a coordinator's deadline stays in the past");
+  }
+  arm_timer();
+}
+
+// ---------------------------------------------------------------- faults
+
+void CoordinatorProcess::kill(bool is_reset) {
+  if (!is_alive_) return;
+  trace("the coordinator is killed");
+  is_alive_ = false;
+  around_.network.end(program_, is_reset);
+}
+
+void CoordinatorProcess::freeze() {
+  if (!is_alive_ || is_frozen_) return;
+  trace("the coordinator freezes");
+  is_frozen_ = true;
+  around_.network.set_reading(program_, false);
+}
+
+void CoordinatorProcess::thaw() {
+  if (!is_alive_ || !std::exchange(is_frozen_, false)) return;
+  trace("the coordinator runs again");
+  const bool is_timer_first = dice_.chance(0.5);
+  if (is_timer_first) on_timer();
+  around_.network.set_reading(program_, true);
+  around_.network.deliver_unread(program_);
+  if (!is_timer_first) on_timer();
+}
+
+}  // namespace cpprun::sim

@@ -1,0 +1,306 @@
+#include "tests/support/sim/network.hpp"
+
+#include <algorithm>
+
+#include "common/check.hpp"
+
+namespace cpprun::sim {
+
+using namespace std::chrono_literals;
+
+namespace {
+constexpr Duration kSynTries[] = {0s, 1s, 3s};
+constexpr Duration kDialTakes = 5s;  // as rendezvous/client/attempt.cpp
+constexpr Duration kLoopback = 20us;
+}  // namespace
+
+// ---------------------------------------------------------------- programs
+
+ProgramId Network::add(HostId host, Program& program) {
+  programs_.push_back(Running{host, &program, true, {}});
+  return static_cast<ProgramId>(programs_.size()) - 1;
+}
+
+void Network::end(ProgramId program, bool is_reset_forced) {
+  Running& running = programs_[at(program)];
+  running.program = nullptr;
+  if (auto it = listeners_.find(running.host); it != listeners_.end() && it->second == program) {
+    listeners_.erase(it);
+  }
+  for (ConnectionId id : std::set<ConnectionId>(running.connections)) {
+    int side = 0;
+    End* own = end_of(program, id, side);
+    if (own == nullptr) continue;
+    bool is_reset = is_reset_forced || !own->unread.empty() || own->is_accept_unread;
+    shut(id, side, is_reset ? Ending::Reset : Ending::Fin);
+  }
+}
+
+void Network::set_reading(ProgramId program, bool is_reading) {
+  programs_[at(program)].is_reading = is_reading;
+}
+
+void Network::deliver_unread(ProgramId program) {
+  // Handing over may end the program or any connection.
+  for (ConnectionId id : std::set<ConnectionId>(programs_[at(program)].connections)) {
+    for (;;) {
+      const Running& running = programs_[at(program)];
+      if (running.program == nullptr || !running.is_reading) return;
+      int side = 0;
+      End* own = end_of(program, id, side);
+      if (own == nullptr) break;
+      if (std::exchange(own->is_accept_unread, false)) {
+        running.program->on_accepted(id);
+        continue;
+      }
+      if (own->unread.empty()) break;
+      Parcel parcel = std::move(own->unread.front());
+      own->unread.pop_front();
+      hand_over(id, side, parcel);
+    }
+  }
+}
+
+// Null unless the end is one that the program still holds.
+Network::End* Network::end_of(ProgramId program, ConnectionId connection, int& side) {
+  auto it = connections_.find(connection);
+  if (it == connections_.end()) return nullptr;
+  for (side = 0; side < 2; ++side) {
+    End& found = it->second.ends[side];
+    if (found.program == program && found.state != State::Closed) return &found;
+  }
+  return nullptr;
+}
+
+// ---------------------------------------------------------------- dialling
+
+ConnectionId Network::dial(ProgramId from, HostId to) {
+  ConnectionId id = ++made_;
+  Connection& made = connections_[id];
+  made.ends[0].program = from;
+  made.ends[1].program = -1;
+  programs_[at(from)].connections.insert(id);
+  HostId here = host_of(from);
+  for (Duration after : kSynTries) {
+    agenda_.in(after + latency(here, to), [this, id, to] { try_dial(id, to); });
+  }
+  agenda_.in(kDialTakes, [this, id] { fail_dial(id, "no answer"); });
+  return id;
+}
+
+void Network::try_dial(ConnectionId id, HostId to) {
+  auto it = connections_.find(id);
+  if (it == connections_.end() || it->second.ends[0].state != State::Dialling) return;
+  if (it->second.ends[1].state == State::Open) return;  // the answer is on its way
+  HostId from = host_of(it->second.ends[0].program);
+  if (!passes(from, to) || !passes(to, from)) return;
+  auto listener = listeners_.find(to);
+  if (listener == listeners_.end()) {
+    agenda_.in(latency(to, from), [this, id] { fail_dial(id, "Connection refused"); });
+    return;
+  }
+  accept(id, listener->second);
+  agenda_.in(latency(to, from), [this, id] {
+    auto made = connections_.find(id);
+    if (made == connections_.end() || made->second.ends[0].state != State::Dialling) return;
+    made->second.ends[0].state = State::Open;
+    Program* dialler = programs_[at(made->second.ends[0].program)].program;
+    if (dialler == nullptr) return;
+    ProgramId program = made->second.ends[0].program;
+    dialler->on_dialled(id, true, "");
+    deliver_unread(program);
+  });
+}
+
+void Network::accept(ConnectionId id, ProgramId listener) {
+  End& end = connections_.at(id).ends[1];
+  end.program = listener;
+  end.state = State::Open;
+  Running& running = programs_[at(listener)];
+  running.connections.insert(id);
+  trace_.fold(id);
+  if (running.is_reading) {
+    running.program->on_accepted(id);
+  } else {
+    end.is_accept_unread = true;  // the kernel has accepted it
+  }
+}
+
+void Network::fail_dial(ConnectionId id, const std::string& why) {
+  auto it = connections_.find(id);
+  if (it == connections_.end() || it->second.ends[0].state != State::Dialling) return;
+  ProgramId from = it->second.ends[0].program;
+  it->second.ends[0].state = State::Closed;
+  programs_[at(from)].connections.erase(id);
+  if (it->second.ends[1].state == State::Open) answer_with_reset(id, 0);
+  Program* dialler = programs_[at(from)].program;
+  forget_if_over(id);
+  if (dialler != nullptr) dialler->on_dialled(id, false, why);
+}
+
+// ---------------------------------------------------------------- sending
+
+bool Network::passes(HostId from, HostId to) const {
+  if (without_power_.contains(from) || without_power_.contains(to)) return false;
+  if (from == to) return true;
+  return !cut_off_.contains(from) && !cut_off_.contains(to) && !cuts_.contains({from, to});
+}
+
+Duration Network::latency(HostId from, HostId to) const {
+  if (from == to) return kLoopback;
+  auto [low, high] = std::minmax(from, to);
+  uint64_t pair = static_cast<uint64_t>(low) << 32 | static_cast<uint32_t>(high);
+  return 50us + pairs_.child(pair).up_to(options_.latency_max);
+}
+
+void Network::send(ProgramId from, ConnectionId connection, Bytes bytes) {
+  int side = 0;
+  End* own = end_of(from, connection, side);
+  if (own == nullptr || own->state != State::Open) return;
+  if (bytes.size() > 1 && dice_.chance(options_.split)) {
+    auto middle = bytes.begin() + dice_.between(1, static_cast<int64_t>(bytes.size()) - 1);
+    post(connection, 1 - side, Parcel{Parcel::Kind::Data, Bytes(bytes.begin(), middle), {}});
+    bytes.erase(bytes.begin(), middle);
+  }
+  post(connection, 1 - side, Parcel{Parcel::Kind::Data, std::move(bytes), {}});
+}
+
+void Network::post(ConnectionId id, int to_side, Parcel parcel) {
+  Connection& connection = connections_.at(id);
+  End& to = connection.ends[to_side];
+  HostId here = host_of(connection.ends[1 - to_side].program);
+  HostId there = host_of(to.program);
+  Instant when = agenda_.now() + latency(here, there);
+  if (here != there && options_.delay_mean > Duration{}) {
+    when = when + std::min(dice_.until_event(options_.delay_mean), options_.delay_max);
+  }
+  if (auto clogged = clogs_.find({here, there}); clogged != clogs_.end()) {
+    when = std::max(when, clogged->second);
+  }
+  parcel.at = to.newest = std::max(to.newest, when);
+  to.waiting += parcel.bytes.size();
+  most_waiting_ = std::max(most_waiting_, to.waiting);
+  to.on_the_way.push_back(std::move(parcel));
+  pump_at(to.newest, id, to_side);
+}
+
+void Network::pump_at(Instant when, ConnectionId id, int to_side) {
+  agenda_.at(when, [this, id, to_side] { pump(id, to_side); });
+}
+
+// Everything that is due arrives, if it can.
+void Network::pump(ConnectionId id, int to_side) {
+  for (;;) {
+    auto it = connections_.find(id);
+    if (it == connections_.end()) return;
+    End& to = it->second.ends[to_side];
+    if (to.on_the_way.empty() || to.on_the_way.front().at > agenda_.now()) return;
+    HostId here = host_of(it->second.ends[1 - to_side].program);
+    if (!passes(here, host_of(to.program)) && !it->second.is_black_hole) {
+      held_.emplace(id, to_side);
+      return;
+    }
+    Parcel parcel = std::move(to.on_the_way.front());
+    to.on_the_way.pop_front();
+    if (!it->second.is_black_hole) {
+      arrive(id, to_side, std::move(parcel));
+    } else {
+      to.waiting -= parcel.bytes.size();
+    }
+  }
+}
+
+void Network::arrive(ConnectionId id, int to_side, Parcel parcel) {
+  Connection& connection = connections_.at(id);
+  End& to = connection.ends[to_side];
+  trace_.fold(id * 8 + static_cast<uint64_t>(to_side) * 4 + static_cast<uint64_t>(parcel.kind));
+  trace_.fold(parcel.bytes);
+  if (to.state == State::Closed || to.is_forgotten) {
+    to.waiting -= parcel.bytes.size();
+    if (parcel.kind == Parcel::Kind::Data || to.is_forgotten) answer_with_reset(id, to_side);
+    forget_if_over(id);
+    return;
+  }
+  const Running& running = programs_[at(to.program)];
+  if (parcel.kind == Parcel::Kind::Reset && !to.unread.empty() &&
+      dice_.chance(options_.lost_unread)) {
+    for (const Parcel& lost : to.unread) to.waiting -= lost.bytes.size();
+    to.unread.clear();
+  }
+  if (!running.is_reading || to.is_accept_unread || to.state == State::Dialling) {
+    to.unread.push_back(std::move(parcel));
+    return;
+  }
+  hand_over(id, to_side, parcel);
+}
+
+void Network::hand_over(ConnectionId id, int side, const Parcel& parcel) {
+  End& end = connections_.at(id).ends[side];
+  end.waiting -= parcel.bytes.size();
+  Running& running = programs_[at(end.program)];
+  Program* program = running.program;
+  if (program == nullptr) return;
+  if (parcel.kind == Parcel::Kind::Data) {
+    program->on_bytes(id, parcel.bytes);
+    return;
+  }
+  bool is_reset = parcel.kind == Parcel::Kind::Reset;
+  if (is_reset) {
+    end.state = State::Closed;
+    running.connections.erase(id);
+    forget_if_over(id);
+  }
+  program->on_ended(id, is_reset ? Ending::Reset : Ending::Fin);
+}
+
+// Something came to an end that is no more.
+void Network::answer_with_reset(ConnectionId id, int from_side) {
+  End& other = connections_.at(id).ends[1 - from_side];
+  if (other.state == State::Closed || other.program < 0) return;
+  if (!other.on_the_way.empty() && other.on_the_way.back().kind == Parcel::Kind::Reset) return;
+  post(id, 1 - from_side, Parcel{Parcel::Kind::Reset, {}, {}});
+}
+
+// ---------------------------------------------------------------- ending
+
+void Network::close(ProgramId from, ConnectionId connection, Ending how) {
+  int side = 0;
+  End* own = end_of(from, connection, side);
+  if (own == nullptr) return;
+  bool has_unread = !own->unread.empty();
+  shut(connection, side, has_unread ? Ending::Reset : how);
+}
+
+void Network::shut(ConnectionId id, int side, Ending how) {
+  Connection& connection = connections_.at(id);
+  End& own = connection.ends[side];
+  bool was_dialling = own.state == State::Dialling;
+  own.state = State::Closed;
+  own.unread.clear();
+  programs_[at(own.program)].connections.erase(id);
+  End& peer = connection.ends[1 - side];
+  if (was_dialling || peer.program < 0 || peer.state == State::Closed) {
+    if (was_dialling && peer.state == State::Open) answer_with_reset(id, side);
+    forget_if_over(id);
+    return;
+  }
+  if (how == Ending::Reset) {  // what is not there yet may never come
+    while (!peer.on_the_way.empty() && dice_.chance(0.5)) {
+      peer.waiting -= peer.on_the_way.back().bytes.size();
+      peer.on_the_way.pop_back();
+    }
+  }
+  auto kind = how == Ending::Fin ? Parcel::Kind::Fin : Parcel::Kind::Reset;
+  post(id, 1 - side, Parcel{kind, {}, {}});
+}
+
+void Network::forget_if_over(ConnectionId id) {
+  auto it = connections_.find(id);
+  const End* ends = it->second.ends;
+  bool is_over =
+      ends[0].state == State::Closed && (ends[1].state == State::Closed || ends[1].program < 0);
+  if (!is_over || !ends[0].on_the_way.empty() || !ends[1].on_the_way.empty()) return;
+  connections_.erase(it);
+}
+
+}  // namespace cpprun::sim

@@ -1,0 +1,156 @@
+// Network: hosts, and connections as TCP gives them: bytes in order, or an end. Everything about it
+// can go wrong: latency, delay, clogged, cut and one-way routes, hosts without power, resets that
+// take the unread tail with them, connections that only one side still believes in, connects that
+// are refused or never answered, readers that do not read.
+//
+// It moves bytes. What they mean is the business of the programs at its ends.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/time.hpp"
+#include "tests/support/sim/agenda.hpp"
+#include "tests/support/sim/dice.hpp"
+#include "tests/support/sim/trace.hpp"
+
+namespace cpprun::sim {
+
+using HostId = int;
+using ProgramId = int;
+using ConnectionId = uint64_t;
+using Bytes = std::vector<uint8_t>;
+
+enum class Ending { Fin, Reset };
+
+// A process, as the network sees it.
+class Program {
+ public:
+  virtual ~Program() = default;
+  // What became of a dial(); `why` as an Attempt says it.
+  virtual void on_dialled(ConnectionId connection, bool is_connected, const std::string& why) = 0;
+  virtual void on_accepted(ConnectionId connection) = 0;
+  virtual void on_bytes(ConnectionId connection, std::span<const uint8_t> bytes) = 0;
+  virtual void on_ended(ConnectionId connection, Ending how) = 0;
+};
+
+struct NetworkOptions {
+  Duration latency_max = std::chrono::milliseconds(2);  // of a pair of hosts, drawn once
+  Duration delay_mean{};                                // on top, drawn for each parcel
+  Duration delay_max = std::chrono::milliseconds(500);
+  Duration retransmit_max = std::chrono::milliseconds(800);  // after a cut is healed
+  double split = 0.05;       // chance that bytes that were sent at once arrive in two pieces
+  double lost_unread = 0.5;  // chance that a reset takes with it what the peer has not read
+};
+
+class Network {
+ public:
+  Network(Agenda& agenda, Trace& trace, Dice dice, NetworkOptions options)
+      : agenda_(agenda), trace_(trace), dice_(dice), pairs_(dice.child(1)), options_(options) {}
+
+  // ---- programs
+  ProgramId add(HostId host, Program& program);
+  void listen(ProgramId program) { listeners_[programs_.at(at(program)).host] = program; }
+  // The kernel ends its connections: FIN, or RST where bytes lay unread.
+  void end(ProgramId program, bool is_reset_forced = false);
+  // A program that does not read (frozen, slow) gets what came meanwhile when it reads again.
+  void set_reading(ProgramId program, bool is_reading);
+  // Hands out what lies unread, if it reads.
+  void deliver_unread(ProgramId program);
+
+  // ---- connections
+  ConnectionId dial(ProgramId from, HostId to);
+  void send(ProgramId from, ConnectionId connection, Bytes bytes);
+  void close(ProgramId from, ConnectionId connection, Ending how);
+
+  // ---- faults
+  void set_power(HostId host, bool is_on);
+  // Nothing passes from one host to the other; what was sent waits for the route.
+  void cut(HostId from, HostId to) { cuts_.emplace(from, to); }
+  void mend(HostId from, HostId to);
+  void cut_off(HostId host) { cut_off_.insert(host); }
+  void mend_host(HostId host);
+  void mend_all();
+  // Nothing arrives before `until`.
+  void clog(HostId from, HostId to, Instant until);
+  // Both sides get a reset, and what was on the way is lost; a middlebox may do so.
+  void break_connection(ConnectionId connection);
+  // Nothing passes any more, and nobody is told.
+  void black_hole(ConnectionId connection);
+
+  HostId host_of(ProgramId program) const { return programs_.at(at(program)).host; }
+  bool is_cut_off(HostId host) const { return cut_off_.contains(host); }
+  size_t most_waiting_bytes() const { return most_waiting_; }  // on any connection, one way, ever
+
+ private:
+  struct Parcel {
+    enum class Kind { Data, Fin, Reset } kind = Kind::Data;
+    Bytes bytes;
+    Instant at;
+  };
+  enum class State { Dialling, Open, Closed };
+  // One end of a connection, and the way towards it.
+  struct End {
+    ProgramId program = 0;
+    State state = State::Dialling;
+    bool is_forgotten = false;      // its host lost power: it will answer with a reset
+    std::deque<Parcel> on_the_way;  // to this end
+    Instant newest;                 // arrival of the newest parcel, so that they stay in order
+    std::deque<Parcel> unread;
+    bool is_accept_unread = false;
+    size_t waiting = 0;  // bytes on the way or unread
+  };
+  struct Connection {
+    End ends[2];  // 0: who dialled; 1: who listened
+    bool is_black_hole = false;
+  };
+  struct Running {
+    HostId host = 0;
+    Program* program = nullptr;  // null once it has ended
+    bool is_reading = true;
+    std::set<ConnectionId> connections;
+  };
+
+  static size_t at(ProgramId program) { return static_cast<size_t>(program); }
+  End* end_of(ProgramId program, ConnectionId connection, int& side);
+  bool passes(HostId from, HostId to) const;
+  Duration latency(HostId from, HostId to) const;
+  void try_dial(ConnectionId id, HostId to);
+  void accept(ConnectionId id, ProgramId listener);
+  void fail_dial(ConnectionId id, const std::string& why);
+  void post(ConnectionId id, int to_side, Parcel parcel);
+  void pump(ConnectionId id, int to_side);
+  void pump_at(Instant when, ConnectionId id, int to_side);
+  void arrive(ConnectionId id, int to_side, Parcel parcel);
+  void hand_over(ConnectionId id, int side, const Parcel& parcel);
+  void answer_with_reset(ConnectionId id, int from_side);
+  void shut(ConnectionId id, int side, Ending how);
+  void forget_if_over(ConnectionId id);
+  void release_held();
+
+  Agenda& agenda_;
+  Trace& trace_;
+  Dice dice_;
+  const Dice pairs_;
+  const NetworkOptions options_;
+
+  std::vector<Running> programs_;
+  std::map<HostId, ProgramId> listeners_;
+  std::map<ConnectionId, Connection> connections_;
+  ConnectionId made_ = 0;
+
+  std::set<HostId> without_power_;
+  std::set<HostId> cut_off_;
+  std::set<std::pair<HostId, HostId>> cuts_;
+  std::map<std::pair<HostId, HostId>, Instant> clogs_;
+  std::set<std::pair<ConnectionId, int>> held_;  // ways that wait for a route
+  size_t most_waiting_ = 0;
+};
+
+}  // namespace cpprun::sim

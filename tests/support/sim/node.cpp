@@ -1,0 +1,214 @@
+// Node: the agent's shell.
+#include "tests/support/sim/node.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "common/limits.hpp"
+#include "common/result.hpp"
+#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/frame.hpp"
+
+namespace cpprun::sim {
+
+using namespace std::chrono_literals;
+
+Node::Node(Surroundings& around, NodeSpec spec)
+    : around_(around),
+      spec_(std::move(spec)),
+      dice_(around.dice.child(spec_.agent.hello.node.incarnation.value + 1000)),
+      program_(around.network.add(spec_.host, *this)),
+      core_(spec_.agent),
+      client_({"head:29500", spec_.is_own, limits::kSayWaiting}) {}
+
+void Node::start() {
+  tell_client([this](Instant, ClientCore::Effects& e) { client_.start(e); });
+  tell_core([this](Instant now, agent::Effects& e) { core_.start(now, e); });
+}
+
+// ---------------------------------------------------------------- calls and effects
+
+void Node::tell_core(const Call& call) {
+  if (!is_running()) return;
+  agent::Effects effects;
+  call(local_now(), effects);
+  for (agent::Effect& effect : effects) queue_.push_back(std::move(effect));
+  if (std::exchange(is_carrying_out_, true)) return;
+  while (!queue_.empty()) {
+    agent::Effect effect = std::move(queue_.front());
+    queue_.pop_front();
+    std::visit([this](const auto& e) { carry_out(e); }, effect);
+  }
+  is_carrying_out_ = false;
+  arm_timer();
+}
+
+void Node::tell_client(const std::function<void(Instant, ClientCore::Effects&)>& call) {
+  if (!is_running()) return;
+  ClientCore::Effects effects;
+  call(local_now(), effects);
+  for (const ClientCore::Effect& effect : effects) {
+    std::visit([this](const auto& e) { carry_out(e); }, effect);
+  }
+  arm_timer();
+}
+
+// A frozen process learns of it when it runs again.
+void Node::when_awake(std::function<void()> event) {
+  if (is_frozen_) {
+    mailbox_.push_back(std::move(event));
+  } else {
+    event();
+  }
+}
+
+void Node::carry_out(const agent::Tell& effect) {
+  if (!connection_ || is_closing_) return;
+  Bytes frame;
+  control::append_frame(frame, control::encode(effect.message));
+  around_.network.send(program_, *connection_, std::move(frame));
+}
+
+void Node::carry_out(const agent::Disconnect& effect) {
+  if (std::exchange(is_closing_, true)) return;
+  client_.close();
+  hang_up(effect.is_reset ? Ending::Reset : Ending::Fin);
+}
+
+void Node::carry_out(const agent::Reconnect&) {
+  around_.agenda.in(Duration{}, [this, current = connection_] {
+    when_awake([this, current] {
+      if (!current || connection_ != current || is_closing_) return;
+      tell_client([this](Instant now, ClientCore::Effects& e) { client_.on_broken(now, e); });
+    });
+  });
+}
+
+void Node::carry_out(const agent::WantPort&) {
+  int64_t port = 40'000 + ++ports_;
+  tell_core([this, port](Instant now, agent::Effects& e) { core_.on_port(now, port, e); });
+}
+
+void Node::carry_out(const agent::Fence& effect) {
+  fence_ = effect.deadline;
+  arm_guardian();
+}
+
+void Node::carry_out(const agent::Note& effect) {
+  if (effect.level == agent::Note::Level::Warning) trace("says: " + effect.text);
+}
+
+void Node::carry_out(const agent::Finish& effect) {
+  static constexpr const char* kHow[] = {"success", "failure", "an error", "a signal"};
+  finish_ = effect;
+  trace(std::string("ends with ") + kHow[static_cast<size_t>(effect.how)] +
+        (effect.text.empty() ? "" : ": " + effect.text));
+  around_.trace.fold(id().incarnation.value * 16 + static_cast<uint64_t>(effect.how));
+  around_.checks.on_finish(epoch_, live_workers() > 0, effect);
+  client_.close();
+  hang_up(Ending::Reset);  // unless a farewell is already on its way
+  around_.network.end(program_);
+  kill_workers(limits::kDeathGrace - 10ms);
+}
+
+// ---------------------------------------------------------------- the line to the coordinator
+
+void Node::carry_out(const ClientCore::Dial&) {
+  dialling_ = around_.network.dial(program_, around_.coordinator_host);
+}
+void Node::carry_out(const ClientCore::HangUp&) {
+  hang_up(Ending::Reset);
+}
+void Node::carry_out(const ClientCore::Broken&) {
+  trace("loses its connection");
+  tell_core([this](Instant now, agent::Effects& e) { core_.on_disconnected(now, e); });
+}
+void Node::carry_out(const ClientCore::Probe&) {
+  around_.agenda.in(1ms, [this] {
+    when_awake([this] {
+      tell_client(
+          [this](Instant now, ClientCore::Effects& e) { client_.on_probed(now, false, e); });
+    });
+  });
+}
+void Node::carry_out(const ClientCore::Trouble& trouble) {
+  trace("says: " + trouble.text);
+}
+
+void Node::hang_up(Ending how) {
+  dialling_.reset();
+  if (!connection_) return;
+  around_.network.close(program_, *std::exchange(connection_, std::nullopt), how);
+}
+
+void Node::on_dialled(ConnectionId connection, bool is_connected, const std::string& why) {
+  when_awake([this, connection, is_connected, why] {
+    if (dialling_ != connection || !is_running() || is_closing_) return;
+    dialling_.reset();
+    if (!is_connected) {
+      tell_client(
+          [&](Instant now, ClientCore::Effects& e) { client_.on_dial_failed(now, why, e); });
+      return;
+    }
+    connection_ = connection;
+    around_.network.send(program_, connection,
+                         Bytes(std::begin(control::kMagic), std::end(control::kMagic)));
+    client_.on_connected(local_now());
+    tell_core([this](Instant now, agent::Effects& e) {
+      core_.on_connected(now, {"10.0.0." + std::to_string(spec_.host)}, e);
+    });
+  });
+}
+
+void Node::on_bytes(ConnectionId connection, std::span<const uint8_t> bytes) {
+  if (connection_ != connection || !is_running()) return;
+  client_.on_bytes(bytes);
+  take_messages(connection);
+}
+
+void Node::take_messages(ConnectionId connection) {
+  while (connection_ == connection && is_running()) {
+    std::optional<control::CoordinatorMessage> message;
+    tell_client(
+        [&](Instant now, ClientCore::Effects& e) { message = client_.next_message(now, e); });
+    if (!message) return;
+    around_.trace.message(around_.agenda.now(), spec_.label, *message);
+    if (const auto* welcome = std::get_if<control::Welcome>(&*message)) epoch_ = welcome->epoch;
+    tell_core([&](Instant now, agent::Effects& e) { core_.on_message(now, *message, e); });
+  }
+}
+
+void Node::on_ended(ConnectionId connection, Ending) {
+  if (connection_ != connection) return;
+  tell_client([this](Instant now, ClientCore::Effects& e) { client_.on_broken(now, e); });
+}
+
+// ---------------------------------------------------------------- its timer
+
+// One event is planned for the nearest deadline; it looks again when it comes.
+void Node::arm_timer() {
+  if (!is_running()) return;
+  Instant next = spec_.clock.truth(std::min(core_.next_deadline(), client_.next_deadline()));
+  if (next.is_never() || next >= armed_for_) return;
+  armed_for_ = next;
+  around_.agenda.at(next, [this, next] {
+    if (armed_for_ != next) return;  // an earlier one was planned meanwhile
+    armed_for_ = Instant::never();
+    if (!is_frozen_) on_timer();
+  });
+}
+
+void Node::on_timer() {
+  if (local_now() >= client_.next_deadline()) {
+    tell_client([this](Instant now, ClientCore::Effects& e) { client_.on_time(now, e); });
+  }
+  if (is_running() && local_now() >= core_.next_deadline()) {
+    tell_core([this](Instant now, agent::Effects& e) { core_.on_time(now, e); });
+    around_.checks.require(!is_running() || core_.next_deadline() > local_now(),
+                           "an agent's deadline stays in the past");
+  }
+  arm_timer();
+}
+
+}  // namespace cpprun::sim

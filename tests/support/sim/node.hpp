@@ -1,0 +1,145 @@
+// Node: an agent's process on its host, with its guardian and its workers. The cores are the real
+// ones (agent::Agent, ClientCore); this is the shell around them, as agent/daemon is, and the
+// operating system below.
+//
+// Modelled: death of the agent (workers follow within G), the guardian's deadline, freezing of the
+// agent alone or of the whole host, a clock that drifts, workers that fail, hang, ignore TERM or
+// can't be started.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/agent.hpp"
+#include "common/worker_end.hpp"
+#include "rendezvous/client/core/client_core.hpp"
+#include "tests/support/sim/host_clock.hpp"
+#include "tests/support/sim/surroundings.hpp"
+
+namespace cpprun::sim {
+
+struct NodeSpec {
+  HostId host = 1;
+  HostClock clock;
+  agent::AgentOptions agent;
+  bool is_own = false;  // the coordinator lives in the same process
+  std::string label;    // its name in traces
+};
+
+class Node final : public Program {
+ public:
+  Node(Surroundings& around, NodeSpec spec);
+
+  void start();
+  // ---- faults
+  void kill(bool is_reset);
+  void freeze();  // the agent alone: SIGSTOP
+  void pause();   // the whole host: a virtual machine that stands still
+  void thaw();    // from either
+  void lose_power();
+  void signal(int number);
+  // A worker dies of itself, at once.
+  void fail_worker(size_t local_rank, int exit_code);
+
+  // ---- what can be seen
+  const NodeSpec& spec() const { return spec_; }
+  const NodeId& id() const { return spec_.agent.hello.node; }
+  const std::string& label() const { return spec_.label; }
+  bool is_paused() const { return paused_at_.has_value(); }
+  agent::Agent::State state() const { return core_.state(); }
+  bool is_alive() const { return is_alive_; }  // the process; it may have ended well
+  bool is_frozen() const { return is_frozen_; }
+  bool is_running() const { return is_alive_ && !finish_; }
+  Epoch epoch() const { return epoch_; }
+  const std::optional<control::World>& world() const { return world_; }
+  const std::optional<agent::Finish>& finish() const { return finish_; }
+  std::optional<ConnectionId> connection() const { return connection_; }
+  int64_t live_workers() const;
+
+  // Program
+  void on_dialled(ConnectionId connection, bool is_connected, const std::string& why) override;
+  void on_accepted(ConnectionId) override {}
+  void on_bytes(ConnectionId connection, std::span<const uint8_t> bytes) override;
+  void on_ended(ConnectionId connection, Ending how) override;
+
+ private:
+  struct Worker {
+    WorkerEnd end;
+    Instant ends_at = Instant::never();  // true time
+    bool is_alive = true;
+    bool is_counted = true;   // as live by the checks
+    bool is_excused = false;  // killed by the guardian or with its agent: no failure of its own
+    bool is_deaf = false;
+    Duration stops_in{};
+  };
+
+  Instant local_now() const { return spec_.clock.local(around_.agenda.now()); }
+  void trace(const std::string& what) const {
+    around_.trace.line(around_.agenda.now(), spec_.label, what);
+  }
+
+  // The shell.
+  using Call = std::function<void(Instant, agent::Effects&)>;
+  void tell_core(const Call& call);
+  void tell_client(const std::function<void(Instant, ClientCore::Effects&)>& call);
+  void when_awake(std::function<void()> event);
+  void carry_out(const agent::Tell& effect);
+  void carry_out(const agent::Disconnect& effect);
+  void carry_out(const agent::Reconnect& effect);
+  void carry_out(const agent::StartWorkers& effect);
+  void carry_out(const agent::StopWorkers& effect);
+  void carry_out(const agent::WantPort& effect);
+  void carry_out(const agent::Fence& effect);
+  void carry_out(const agent::FirstFailure&) {}
+  void carry_out(const agent::Note& effect);
+  void carry_out(const agent::Finish& effect);
+  void carry_out(const ClientCore::Dial&);
+  void carry_out(const ClientCore::HangUp&);
+  void carry_out(const ClientCore::Broken&);
+  void carry_out(const ClientCore::Probe&);
+  void carry_out(const ClientCore::Trouble& trouble);
+  void hang_up(Ending how);
+  void take_messages(ConnectionId connection);
+  void arm_timer();
+  void on_timer();
+
+  // The operating system.
+  void end_worker_at(Worker& worker, Instant when, int exit_code);
+  void kill_workers(Duration within);
+  void reap();
+  void arm_guardian();
+  void on_guardian();
+  void uncount(Worker& worker);
+
+  Surroundings& around_;
+  const NodeSpec spec_;
+  Dice dice_;
+  ProgramId program_ = 0;
+  agent::Agent core_;
+  ClientCore client_;
+
+  std::deque<agent::Effect> queue_;
+  bool is_carrying_out_ = false;
+  Instant armed_for_ = Instant::never();  // true time
+  std::optional<ConnectionId> connection_;
+  std::optional<ConnectionId> dialling_;
+  bool is_closing_ = false;
+
+  bool is_alive_ = true;
+  bool is_frozen_ = false;
+  std::optional<Instant> paused_at_;
+  std::deque<std::function<void()>> mailbox_;  // what happened while the agent was frozen
+  std::vector<Worker> workers_;
+  Instant fence_ = Instant::never();  // the guardian's deadline, in the host's time
+
+  Epoch epoch_;
+  std::optional<control::World> world_;  // of the workers that were started last
+  int64_t ports_ = 0;
+  std::optional<agent::Finish> finish_;
+};
+
+}  // namespace cpprun::sim

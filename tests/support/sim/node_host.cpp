@@ -1,0 +1,229 @@
+// Node: its workers, its guardian, and what befalls its host.
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <utility>
+
+#include "common/limits.hpp"
+#include "tests/support/sim/node.hpp"
+
+namespace cpprun::sim {
+
+using namespace std::chrono_literals;
+
+namespace {
+// A little less than the protocol allows, for what the kernel itself needs.
+constexpr Duration kKillTakes = limits::kKillTakes - 10ms;
+constexpr Duration kDeathTakes = limits::kDeathGrace - 10ms;
+
+RoundName name_of(const control::World& world) {
+  return RoundName{world.epoch, world.round};
+}
+}  // namespace
+
+int64_t Node::live_workers() const {
+  return std::count_if(workers_.begin(), workers_.end(),
+                       [](const Worker& w) { return w.is_alive; });
+}
+
+// ---------------------------------------------------------------- workers
+
+void Node::carry_out(const agent::StartWorkers& effect) {
+  around_.checks.on_start(id().incarnation, effect.world, epoch_);
+  around_.checks.require(live_workers() == 0, "S1: an agent starts workers beside old ones");
+  world_ = effect.world;
+  around_.trace.fold(id().incarnation.value ^ static_cast<uint64_t>(world_->round.value) << 32);
+  workers_.clear();
+  SpawnPlan plan = around_.plan(*this, effect.world);
+  if (plan.fails) {
+    trace("can't start its workers");
+    around_.checks.on_true_failure(name_of(effect.world));
+    tell_core([this](Instant now, agent::Effects& e) {
+      core_.on_start_failed(now, Error{ErrorKind::System, "no such program"}, e);
+    });
+    return;
+  }
+  trace("starts its workers of round " + std::to_string(world_->round.value));
+  for (size_t i = 0; i < plan.lives.size(); ++i) {
+    const WorkerLife& life = plan.lives[i];
+    Worker& worker = workers_.emplace_back();
+    worker.end.local_rank = LocalRank(static_cast<int64_t>(i));
+    worker.end.rank = Rank(world_->base_rank + static_cast<int64_t>(i));
+    worker.end.pid = static_cast<int>(4000 + i);
+    worker.is_deaf = life.is_deaf;
+    worker.stops_in = life.stops_in;
+    if (!life.is_hanging) {
+      end_worker_at(worker, around_.agenda.now() + life.runs, life.exit_code);
+    }
+  }
+  around_.checks.on_workers_live(name_of(*world_), static_cast<int64_t>(workers_.size()));
+  if (around_.on_workers_changed) around_.on_workers_changed();
+}
+
+void Node::carry_out(const agent::StopWorkers& effect) {
+  const bool is_kill = effect.signal == SIGKILL;
+  for (Worker& worker : workers_) {
+    if (!worker.is_alive) continue;
+    bool is_by_kill = is_kill || worker.is_deaf || worker.stops_in > effect.grace;
+    Duration after = is_kill ? Duration{} : is_by_kill ? effect.grace : worker.stops_in;
+    if (is_by_kill) after += dice_.up_to(kKillTakes);
+    Instant end = around_.agenda.now() + after;
+    if (end >= worker.ends_at) continue;
+    worker.end.is_stopped_by_us = true;
+    end_worker_at(worker, end, is_by_kill ? -SIGKILL : -effect.signal);
+  }
+}
+
+void Node::fail_worker(size_t local_rank, int exit_code) {
+  if (local_rank >= workers_.size()) return;
+  end_worker_at(workers_[local_rank], around_.agenda.now(), exit_code);
+}
+
+void Node::end_worker_at(Worker& worker, Instant when, int exit_code) {
+  if (!worker.is_alive || worker.ends_at <= when) return;
+  worker.ends_at = when;
+  worker.end.exit_code = exit_code;
+  around_.agenda.at(when, [this] { reap(); });
+}
+
+void Node::kill_workers(Duration within) {
+  for (Worker& worker : workers_) {
+    Instant end = around_.agenda.now() + dice_.up_to(within);
+    worker.is_excused = true;
+    end_worker_at(worker, end, -SIGKILL);
+  }
+}
+
+void Node::uncount(Worker& worker) {
+  if (std::exchange(worker.is_counted, false)) {
+    around_.checks.on_workers_gone(name_of(*world_), 1);
+  }
+}
+
+void Node::reap() {
+  if (paused_at_) return;
+  bool has_news = false;
+  for (Worker& worker : workers_) {
+    if (!worker.is_alive || worker.ends_at > around_.agenda.now()) continue;
+    has_news = true;
+    worker.is_alive = false;
+    uncount(worker);
+    worker.end.ended_at = local_now();
+    worker.end.ended_at_wall = WallTime{around_.agenda.now().nanoseconds() / 1000};
+    around_.trace.fold(static_cast<uint64_t>(worker.end.exit_code) ^ id().incarnation.value << 8);
+    if (!worker.end.is_success() && !worker.end.is_stopped_by_us && !worker.is_excused) {
+      around_.checks.on_true_failure(name_of(*world_));
+    }
+    trace("its worker " + std::to_string(worker.end.rank.value) + " " + describe_end(worker.end));
+    when_awake([this, end = worker.end] {
+      tell_core([&](Instant now, agent::Effects& e) { core_.on_worker_end(now, end, e); });
+    });
+  }
+  if (!has_news) return;
+  if (around_.on_workers_changed) around_.on_workers_changed();
+  if (live_workers() > 0) return;
+  when_awake(
+      [this] { tell_core([this](Instant now, agent::Effects& e) { core_.on_quiet(now, e); }); });
+}
+
+// ---------------------------------------------------------------- the guardian
+
+void Node::arm_guardian() {
+  if (fence_.is_never()) return;
+  around_.agenda.at(spec_.clock.truth(fence_), [this] { on_guardian(); });
+}
+
+void Node::on_guardian() {
+  if (paused_at_ || !is_running() || fence_ > local_now()) return;
+  fence_ = Instant::never();
+  if (live_workers() > 0) trace("its guardian kills the workers");
+  kill_workers(kKillTakes);
+}
+
+// ---------------------------------------------------------------- faults
+
+void Node::kill(bool is_reset) {
+  if (!is_running() || paused_at_) return;
+  trace("its agent is killed");
+  is_alive_ = false;
+  around_.network.end(program_, is_reset);
+  kill_workers(kDeathTakes);
+}
+
+// Everything on the host is gone at once, and nobody is told. The network is the caller's part.
+void Node::lose_power() {
+  if (!is_running()) return;
+  trace("its host loses power");
+  is_alive_ = false;
+  paused_at_.reset();
+  for (Worker& worker : workers_) {
+    if (worker.is_alive) uncount(worker);
+    worker.is_alive = false;
+  }
+  if (around_.on_workers_changed) around_.on_workers_changed();
+}
+
+void Node::freeze() {
+  if (!is_running() || is_frozen_) return;
+  trace("freezes");
+  is_frozen_ = true;
+  around_.network.set_reading(program_, false);
+}
+
+void Node::pause() {
+  if (!is_running() || is_frozen_) return;
+  freeze();
+  trace("and its host stands still");
+  paused_at_ = around_.agenda.now();
+  around_.network.cut_off(spec_.host);
+  for (Worker& worker : workers_) {
+    if (worker.is_alive) uncount(worker);
+  }
+}
+
+void Node::thaw() {
+  if (!is_frozen_ || !is_alive_) return;
+  trace("runs again");
+  is_frozen_ = false;
+  if (paused_at_) {
+    Duration stood = around_.agenda.now() - *std::exchange(paused_at_, std::nullopt);
+    around_.network.mend_host(spec_.host);
+    int64_t going_on = 0;
+    for (Worker& worker : workers_) {
+      if (!worker.is_alive) continue;
+      Instant before = std::exchange(worker.ends_at, Instant::never());
+      end_worker_at(worker, before + stood, worker.end.exit_code);
+      // Past the deadline they are as good as dead: the guardian comes as soon as it runs.
+      worker.is_counted = fence_ > local_now() && !worker.is_excused;
+      going_on += worker.is_counted ? 1 : 0;
+    }
+    if (going_on > 0) around_.checks.on_workers_live(name_of(*world_), going_on);
+    on_guardian();
+  }
+  // What the process looks at first is up to its loop and the kernel.
+  std::array<std::function<void()>, 3> first{[this] { on_timer(); },
+                                             [this] {
+                                               around_.network.set_reading(program_, true);
+                                               around_.network.deliver_unread(program_);
+                                             },
+                                             [this] {
+                                               for (auto& event : std::exchange(mailbox_, {}))
+                                                 event();
+                                             }};
+  for (size_t i = 3; i > 1; --i) {
+    std::swap(first[i - 1], first[static_cast<size_t>(dice_.below(static_cast<int64_t>(i)))]);
+  }
+  for (auto& look : first) {
+    if (is_running() && !is_frozen_) look();
+  }
+}
+
+void Node::signal(int number) {
+  if (!is_running()) return;
+  trace("gets signal " + std::to_string(number));
+  when_awake([this, number] {
+    tell_core([&](Instant now, agent::Effects& e) { core_.on_signal(now, number, e); });
+  });
+}
+
+}  // namespace cpprun::sim

@@ -1,0 +1,43 @@
+// What the programs of a cluster share: time, the network, the trace, the checks, and what their
+// workers are to do.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "rendezvous/protocol/control.hpp"
+#include "tests/support/sim/agenda.hpp"
+#include "tests/support/sim/checks.hpp"
+#include "tests/support/sim/dice.hpp"
+#include "tests/support/sim/network.hpp"
+#include "tests/support/sim/trace.hpp"
+
+namespace cpprun::sim {
+
+// What one worker does with its life.
+struct WorkerLife {
+  Duration runs = std::chrono::seconds(1);
+  int exit_code = 0;                                  // as WorkerEnd has it
+  bool is_deaf = false;                               // to TERM: it ends by KILL only
+  bool is_hanging = false;                            // never ends of itself
+  Duration stops_in = std::chrono::milliseconds(20);  // from TERM to its end
+};
+struct SpawnPlan {
+  bool fails = false;             // the program can't be started
+  std::vector<WorkerLife> lives;  // one per local rank
+};
+
+class Node;
+
+struct Surroundings {
+  Agenda& agenda;
+  Network& network;
+  Trace& trace;
+  Checks& checks;
+  Dice dice;
+  HostId coordinator_host = 0;
+  std::function<SpawnPlan(const Node&, const control::World&)> plan;
+  std::function<void()> on_workers_changed;  // some live or end
+};
+
+}  // namespace cpprun::sim

@@ -1,0 +1,282 @@
+#include "tests/support/sim/swarm.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "common/limits.hpp"
+
+namespace cpprun::sim {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kSigTerm = 15;
+constexpr size_t kUnreadMax = 64 * 1024;  // of one connection; a lost node is not written to
+
+class Life {
+ public:
+  explicit Life(const SwarmPlan& plan)
+      : plan_(plan), cluster_(plan.cluster), dice_(plan.cluster.seed ^ 0xFA17) {
+    cluster_.set_plan(
+        [this](const Node& node, const control::World& world) { return workers_of(node, world); });
+  }
+
+  SwarmResult run(const std::function<void(const std::string&)>& sink) {
+    if (sink) cluster_.trace().listen(Trace::Detail::All, sink);
+    cluster_.start_coordinator();
+    for (int64_t i = 0; i < plan_.nodes; ++i) arrive_in(dice_.up_to(2s));
+    faults_end_ = cluster_.now() + plan_.safety_phase;
+    plan_faults();
+    cluster_.run_until(faults_end_);
+    heal();
+    judge_liveness();
+    const bool keeps_limits = cluster_.network().most_waiting_bytes() <= kUnreadMax;
+    cluster_.checks().require(keeps_limits, "a connection holds too many unread bytes");
+    return result();
+  }
+
+ private:
+  bool are_faults_on() const { return cluster_.now() < faults_end_; }
+  void later(std::function<void()> what) {
+    cluster_.in(dice_.up_to(plan_.fault_lasts_max), std::move(what));
+  }
+  void arrive_in(Duration delay) {
+    cluster_.in(delay, [this] {
+      if (cluster_.nodes().size() < static_cast<size_t>(plan_.nodes) + 12) cluster_.add_node();
+    });
+  }
+
+  // ---------------------------------------------------------------- workers
+
+  SpawnPlan workers_of(const Node& node, const control::World&) {
+    const FaultRates& faults = plan_.faults;
+    SpawnPlan made;
+    made.fails = are_faults_on() && dice_.chance(faults.spawn_fails);
+    for (int64_t i = 0; i < node.spec().agent.facts.nproc; ++i) made.lives.push_back(a_worker());
+    return made;
+  }
+
+  WorkerLife a_worker() {
+    const FaultRates& faults = plan_.faults;
+    WorkerLife life;
+    life.runs = 10ms + dice_.up_to(are_faults_on() ? plan_.worker_runs_max : Duration(1s));
+    life.stops_in = dice_.up_to(300ms);
+    if (!are_faults_on()) return life;
+    life.exit_code = dice_.chance(faults.worker_fails) ? 1 : 0;
+    life.is_deaf = dice_.chance(faults.worker_is_deaf);
+    // Who hangs, hangs until the faults are over.
+    Duration rest = faults_end_ - cluster_.now();
+    if (dice_.chance(faults.worker_hangs)) life.runs = rest + dice_.up_to(1s);
+    life.runs = std::min(life.runs, rest + Duration(1s));
+    return life;
+  }
+
+  // ---------------------------------------------------------------- faults
+
+  void plan_faults() {
+    const FaultRates& f = plan_.faults;
+    on_node(f.break_connection, [this](Node& n) {
+      if (!n.spec().is_own) with_connection(n, &Network::break_connection);
+    });
+    on_node(f.black_hole, [this](Node& n) {
+      if (n.spec().host != 0) with_connection(n, &Network::black_hole);
+    });
+    on_node(f.clog, [this](Node& n) { clog(n); });
+    on_node(f.cut_off, [this](Node& n) { cut_off(n); });
+    on_node(f.one_way_cut, [this](Node& n) { cut_one_way(n); });
+    on_node(f.kill, [this](Node& n) { kill(n); });
+    on_node(f.power, [this](Node& n) { cut_power(n); });
+    on_node(f.freeze, [this](Node& n) {
+      cluster_.freeze(n);
+      later([this, &n] { cluster_.thaw(n); });
+    });
+    on_node(f.pause, [this](Node& n) { pause(n); });
+    on_node(f.signal, [](Node& n) { n.signal(kSigTerm); });
+    on_node(f.arrive, [this](Node&) { arrive_in({}); });
+    on_node(f.fail_worker, [](Node& n) { n.fail_worker(0, 1); });
+    again(f.kill_coordinator, [this] { kill_coordinator(); });
+    again(f.freeze_coordinator, [this] {
+      cluster_.freeze_coordinator();
+      later([this] { cluster_.thaw_coordinator(); });
+    });
+    again(f.cut_coordinator, [this] {
+      cluster_.network().cut_off(0);
+      later([this] { cluster_.network().mend_host(0); });
+    });
+  }
+
+  void again(Duration mean, std::function<void()> fault) {
+    if (mean == Duration{}) return;
+    cluster_.in(dice_.until_event(mean), [this, mean, fault] {
+      if (!are_faults_on()) return;
+      fault();
+      again(mean, fault);
+    });
+  }
+  void on_node(Duration mean, std::function<void(Node&)> fault) {
+    again(mean, [this, fault] {
+      auto& nodes = cluster_.nodes();
+      if (nodes.empty()) return;
+      Node& node = *nodes[static_cast<size_t>(dice_.below(static_cast<int64_t>(nodes.size())))];
+      if (node.is_running()) {
+        fault(node);
+      } else if (dice_.chance(0.5)) {
+        restart(node);
+      }
+    });
+  }
+
+  void restart(const Node& gone) {
+    auto is_there = [&](const auto& n) {
+      return n->is_running() && n->spec().host == gone.spec().host;
+    };
+    const auto& nodes = cluster_.nodes();
+    if (std::any_of(nodes.begin(), nodes.end(), is_there)) return;
+    if (nodes.size() < static_cast<size_t>(plan_.nodes) + 12) cluster_.restart(gone);
+  }
+  void with_connection(const Node& node, void (Network::*fault)(ConnectionId)) {
+    if (node.connection()) (cluster_.network().*fault)(*node.connection());
+  }
+  void clog(const Node& node) {
+    Instant until = cluster_.now() + dice_.up_to(plan_.fault_lasts_max / 2);
+    HostId host = node.spec().host;
+    if (dice_.chance(0.7)) cluster_.network().clog(host, 0, until);
+    if (dice_.chance(0.7)) cluster_.network().clog(0, host, until);
+  }
+  void cut_off(const Node& node) {
+    HostId host = node.spec().host;
+    if (host == 0) return;
+    cluster_.network().cut_off(host);
+    later([this, host] { cluster_.network().mend_host(host); });
+  }
+  void cut_one_way(const Node& node) {
+    HostId from = node.spec().host;
+    HostId to = 0;
+    if (dice_.chance(0.5)) std::swap(from, to);
+    cluster_.network().cut(from, to);
+    later([this, from, to] { cluster_.network().mend(from, to); });
+  }
+  void kill(Node& node) {
+    if (node.spec().is_own) return;  // that is the coordinator's end
+    cluster_.kill(node, dice_.chance(0.2));
+    if (dice_.chance(0.7)) later([this, &node] { restart(node); });
+  }
+  void cut_power(Node& node) {
+    if (node.spec().host == 0) return;  // the coordinator's
+    HostId host = node.spec().host;
+    cluster_.cut_power(node);
+    later([this, host, &node] {
+      cluster_.network().set_power(host, true);
+      restart(node);
+    });
+  }
+  void pause(Node& node) {
+    HostId host = node.spec().host;
+    if (host == 0 || cluster_.network().is_cut_off(host)) return;
+    node.pause();
+    later([this, &node] { cluster_.thaw(node); });
+  }
+  void kill_coordinator() {
+    if (!cluster_.coordinator()->is_alive()) return;
+    cluster_.kill_coordinator(dice_.chance(0.2));
+    if (plan_.faults.does_coordinator_return) later([this] { bring_coordinator_back(); });
+  }
+  void bring_coordinator_back() {
+    if (!cluster_.coordinator()->is_alive()) cluster_.start_coordinator();
+  }
+
+  // ---------------------------------------------------------------- liveness
+
+  void heal() {
+    cluster_.end_all_faults();
+    if (plan_.faults.does_coordinator_return) bring_coordinator_back();
+  }
+
+  // All that the job needs is there, and nobody has been told an outcome.
+  bool must_go_on(std::map<Incarnation, Epoch>& here) const {
+    Cluster& cluster = const_cast<Cluster&>(cluster_);
+    const bool is_led = cluster.coordinator()->is_alive();
+    const Membership* job = cluster.job();
+    bool is_undecided = job == nullptr || !job->is_decided();
+    for (const auto& node : cluster.nodes()) {
+      using How = agent::Finish::How;
+      bool is_told = node->finish() &&
+                     (node->finish()->how == How::Success || node->finish()->how == How::Failure);
+      is_undecided = is_undecided && !is_told;
+      bool is_known = job == nullptr || node->epoch() == job->epoch();
+      bool is_leaving = node->state() == agent::Agent::State::Leaving;
+      if (node->is_running() && is_known && !is_leaving) {
+        here[node->id().incarnation] = node->epoch();
+      }
+    }
+    return is_led && is_undecided &&
+           static_cast<int64_t>(here.size()) >= plan_.cluster.terms.min_nodes;
+  }
+
+  // Reconnecting, the lease of who is gone, last call, and workers that are stopped first.
+  Duration bound() const {
+    const ClusterOptions& o = plan_.cluster;
+    Duration reconnect = 7s + o.network.retransmit_max + o.network.delay_max;
+    Duration one_round = o.stop_grace + limits::kKillTakes + limits::kDeathGrace;
+    return reconnect + 2 * (o.terms.lease + one_round) + o.terms.scale_up_interval + 4s;
+  }
+
+  void judge_liveness() {
+    std::map<Incarnation, Epoch> here;
+    const bool must = must_go_on(here);
+    if (must) {
+      const int64_t before = cluster_.checks().rounds_formed();
+      bool has_gone_on = cluster_.run_until([&] { return is_going_on(before); }, bound());
+      cluster_.checks().require(has_gone_on, "L1: no round runs, and nothing is decided, within " +
+                                                 std::to_string(to_seconds(bound())) + " s");
+    }
+    cluster_.run_until(faults_end_ + plan_.cluster.join_timeout * 2 + bound() * 2);
+    for (const auto& node : cluster_.nodes()) {
+      cluster_.checks().require(!node->is_running(), "L2: " + node->label() + " waits for ever");
+      auto was = here.find(node->id().incarnation);
+      // Who knocks after the end begins another job, and may wait for it.
+      bool is_of_it = was != here.end() && was->second > Epoch() && was->second == node->epoch();
+      if (!must || !node->finish() || !is_of_it) continue;
+      bool is_good = node->finish()->how != agent::Finish::How::Error;
+      cluster_.checks().require(is_good,
+                                "L1: " + node->label() + " gave up: " + node->finish()->text);
+    }
+  }
+
+  bool is_going_on(int64_t rounds_before) {
+    const Membership* job = cluster_.job();
+    if (job == nullptr) return cluster_.checks().rounds_formed() > rounds_before;
+    if (job->is_decided()) return true;
+    if (job->phase() != Membership::Phase::Running) return false;
+    for (const auto& [incarnation, node] : job->nodes()) {
+      if (node.work == cpprun::Node::Work::Running || node.work == cpprun::Node::Work::Done) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  SwarmResult result() {
+    SwarmResult made{cluster_.checks().broken(), cluster_.hash(), cluster_.checks().rounds_formed(),
+                     cluster_.agenda().steps(), 0};
+    for (const auto& node : cluster_.nodes()) {
+      bool is_success = node->finish() && node->finish()->how == agent::Finish::How::Success;
+      made.successes += is_success ? 1 : 0;
+    }
+    return made;
+  }
+
+  const SwarmPlan plan_;
+  Cluster cluster_;
+  Dice dice_;
+  Instant faults_end_;
+};
+
+}  // namespace
+
+SwarmResult run_swarm(const SwarmPlan& plan, const std::function<void(const std::string&)>& sink) {
+  return Life(plan).run(sink);
+}
+
+}  // namespace cpprun::sim

@@ -1,0 +1,52 @@
+// Swarm: one random life of a job. A seed draws the job's terms, which kinds of faults there are
+// and how often; then comes a phase in which they happen, and only safety is asked for; then all is
+// healed, and the job must go on, or end, in bounded time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/support/sim/cluster.hpp"
+
+namespace cpprun::sim {
+
+// Mean time between faults of each kind over the whole cluster; zero: there are none.
+struct FaultRates {
+  Duration break_connection{}, black_hole{}, clog{}, cut_off{}, one_way_cut{};
+  Duration kill{}, power{}, freeze{}, pause{}, signal{}, arrive{}, fail_worker{};
+  Duration kill_coordinator{}, freeze_coordinator{}, cut_coordinator{};
+  bool does_coordinator_return = true;
+  double worker_fails = 0;  // chance of each worker in each round
+  double worker_is_deaf = 0;
+  double worker_hangs = 0;
+  double spawn_fails = 0;  // chance of each node in each round
+};
+
+struct SwarmPlan {
+  ClusterOptions cluster;
+  int64_t nodes = 1;  // at first
+  FaultRates faults;
+  Duration safety_phase{};
+  Duration worker_runs_max = std::chrono::seconds(4);
+  Duration fault_lasts_max = std::chrono::seconds(8);
+
+  std::string text() const;  // all that was drawn, on a few lines
+};
+
+enum class Size { Small, Large };  // at most 8 nodes, or 10,000
+SwarmPlan draw_plan(uint64_t seed, Size size);
+
+struct SwarmResult {
+  std::vector<std::string> broken;  // properties that did not hold
+  uint64_t hash = 0;
+  int64_t rounds = 0;
+  uint64_t events = 0;
+  int64_t successes = 0;  // nodes that ended so
+};
+
+// Runs one life; tells its story to `sink` if there is one.
+SwarmResult run_swarm(const SwarmPlan& plan,
+                      const std::function<void(const std::string&)>& sink = nullptr);
+
+}  // namespace cpprun::sim

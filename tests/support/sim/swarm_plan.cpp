@@ -1,0 +1,126 @@
+// Swarm: what a seed draws.
+#include <array>
+#include <cstdio>
+
+#include "tests/support/sim/swarm.hpp"
+
+namespace cpprun::sim {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+struct Kind {
+  const char* name;
+  Duration FaultRates::*mean;
+  double is_on;  // chance
+};
+constexpr std::array<Kind, 15> kKinds{{
+    {"break", &FaultRates::break_connection, 0.6},
+    {"black-hole", &FaultRates::black_hole, 0.25},
+    {"clog", &FaultRates::clog, 0.3},
+    {"cut-off", &FaultRates::cut_off, 0.4},
+    {"one-way-cut", &FaultRates::one_way_cut, 0.3},
+    {"kill", &FaultRates::kill, 0.5},
+    {"power", &FaultRates::power, 0.2},
+    {"freeze", &FaultRates::freeze, 0.5},
+    {"pause", &FaultRates::pause, 0.3},
+    {"signal", &FaultRates::signal, 0.15},
+    {"arrive", &FaultRates::arrive, 0.5},
+    {"fail-worker", &FaultRates::fail_worker, 0.4},
+    {"kill-coordinator", &FaultRates::kill_coordinator, 0.12},
+    {"freeze-coordinator", &FaultRates::freeze_coordinator, 0.2},
+    {"cut-coordinator", &FaultRates::cut_coordinator, 0.15},
+}};
+
+void draw_faults(Dice& dice, Size size, FaultRates& faults) {
+  for (const Kind& kind : kKinds) {
+    if (!dice.chance(kind.is_on)) continue;
+    faults.*kind.mean = size == Size::Small ? dice.between(Duration(300ms), Duration(8s))
+                                            : dice.between(Duration(3s), Duration(12s));
+  }
+  faults.does_coordinator_return = dice.chance(0.85);
+  if (size == Size::Large) return;
+  faults.worker_fails = dice.chance(0.4) ? 0.02 + 0.15 * dice.share() : 0;
+  faults.worker_is_deaf = dice.chance(0.4) ? 0.3 * dice.share() : 0;
+  faults.worker_hangs = dice.chance(0.3) ? 0.5 * dice.share() : 0;
+  faults.spawn_fails = dice.chance(0.1) ? 0.05 * dice.share() : 0;
+}
+
+void draw_terms(Dice& dice, control::Terms& terms) {
+  terms.max_nodes = dice.between(1, 5);
+  terms.min_nodes = dice.chance(0.3) ? terms.max_nodes : dice.between(1, terms.max_nodes);
+  terms.max_restarts = dice.below(7);
+  terms.lease = dice.chance(0.5) ? Duration(1s) : dice.between(Duration(1s), Duration(6s));
+  terms.heartbeat = terms.lease / dice.between(3, 8);
+  terms.scale_up_interval = dice.up_to(4s);
+  if (dice.chance(0.3)) terms.last_call = dice.up_to(2s);
+  terms.is_agent_store = dice.chance(0.2);
+}
+
+void append(std::string& text, const char* format, const char* name, double value) {
+  std::array<char, 96> line{};
+  std::snprintf(line.data(), line.size(), format, name, value);
+  text += line.data();
+}
+
+}  // namespace
+
+SwarmPlan draw_plan(uint64_t seed, Size size) {
+  Dice dice(seed * 2 + (size == Size::Large ? 1 : 0));
+  SwarmPlan plan;
+  ClusterOptions& cluster = plan.cluster;
+  cluster.seed = dice.next();
+  if (size == Size::Small) {
+    draw_terms(dice, cluster.terms);
+    plan.nodes = std::min<int64_t>(8, cluster.terms.max_nodes + dice.below(3));
+    cluster.nproc = dice.between(1, 3);
+    plan.safety_phase = dice.between(Duration(2s), Duration(16s));
+    cluster.stop_grace = dice.between(Duration(200ms), Duration(5s));
+  } else {
+    plan.nodes = cluster.terms.max_nodes = 10'000;
+    cluster.terms.min_nodes = 9'000;
+    cluster.terms.max_restarts = 100;
+    plan.safety_phase = 12s;
+    plan.worker_runs_max = 60s;
+    cluster.stop_grace = 2s;
+  }
+  cluster.join_timeout = 120s;
+  cluster.is_first_own = dice.chance(0.4);
+  cluster.network.latency_max = dice.between(Duration(100us), Duration(20ms));
+  if (dice.chance(0.5)) cluster.network.delay_mean = dice.between(Duration(100us), Duration(30ms));
+  cluster.network.split = dice.chance(0.5) ? 0.2 * dice.share() : 0;
+  cluster.drift_ppm_max = dice.chance(0.7) ? 20'000 : 100;
+  plan.fault_lasts_max = dice.between(Duration(500ms), Duration(10s));
+  draw_faults(dice, size, plan.faults);
+  return plan;
+}
+
+std::string SwarmPlan::text() const {
+  const control::Terms& terms = cluster.terms;
+  std::string text = "nnodes=" + std::to_string(terms.min_nodes) + ":" +
+                     std::to_string(terms.max_nodes) + " nodes=" + std::to_string(nodes) +
+                     " nproc=" + std::to_string(cluster.nproc) +
+                     " max-restarts=" + std::to_string(terms.max_restarts) +
+                     (cluster.is_first_own ? " first-node-is-host" : "");
+  append(text, " %s=%.2fs", "lease", to_seconds(terms.lease));
+  append(text, " %s=%.2fs", "heartbeat", to_seconds(terms.heartbeat));
+  append(text, " %s=%.2fs", "grace", to_seconds(cluster.stop_grace));
+  append(text, "\n%s=%.2fms", "latency", to_seconds(cluster.network.latency_max) * 1e3);
+  append(text, " %s=%.2fms", "delay", to_seconds(cluster.network.delay_mean) * 1e3);
+  append(text, " %s=%.0fppm", "drift", static_cast<double>(cluster.drift_ppm_max));
+  append(text, " %s=%.2fs", "safety-phase", to_seconds(safety_phase));
+  text += "\nmean time between faults:";
+  for (const Kind& kind : kKinds) {
+    if (faults.*kind.mean > Duration{})
+      append(text, " %s=%.2fs", kind.name, to_seconds(faults.*kind.mean));
+  }
+  text += "\nworkers:";
+  append(text, " %s=%.3f", "fail", faults.worker_fails);
+  append(text, " %s=%.3f", "deaf", faults.worker_is_deaf);
+  append(text, " %s=%.3f", "hang", faults.worker_hangs);
+  append(text, " %s=%.3f", "spawn-fails", faults.spawn_fails);
+  return text;
+}
+
+}  // namespace cpprun::sim

@@ -1,0 +1,116 @@
+#include "tests/support/sim/trace.hpp"
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "common/worker_end.hpp"
+#include "rendezvous/protocol/control_fields.hpp"
+
+namespace cpprun::sim {
+namespace {
+
+using namespace control;  // the messages
+
+std::string round_text(RoundNumber round) {
+  return " round " + std::to_string(round.value);
+}
+
+std::string details(const Register& m) {
+  static constexpr std::array<const char*, 4> kStandings{"idle", "running", "stopped", "done"};
+  std::string text = std::string(" as ") + kStandings.at(static_cast<size_t>(m.standing));
+  return m.round == RoundNumber() ? text : text + " in" + round_text(m.round);
+}
+std::string details(const Failed& m) {
+  if (m.is_fatal) return round_text(m.round) + ": a worker could not be started";
+  return round_text(m.round) + ": rank " + std::to_string(m.end.rank.value) + " " +
+         describe_end(m.end);
+}
+std::string details(const World& m) {
+  return round_text(m.round) + ": group rank " + std::to_string(m.group_rank) + " of " +
+         std::to_string(m.group_size) + ", ranks from " + std::to_string(m.base_rank) + " of " +
+         std::to_string(m.world_size) + ", restarts " + std::to_string(m.restart_count) + " of " +
+         std::to_string(m.max_restarts);
+}
+std::string details(const Stop& m) {
+  static constexpr std::array<const char*, 5> kCauses{"failure", "a node is lost", "a node left",
+                                                      "growth", "an operator"};
+  return round_text(m.round) + " (" + kCauses.at(static_cast<size_t>(m.cause)) + "): " + m.why;
+}
+std::string details(const Wait& m) {
+  return std::string(m.is_spare ? " as a spare" : "") + ": " + m.why;
+}
+std::string details(const Decided& m) {
+  return m.is_success ? ": success" : ": failure: " + m.verdict;
+}
+std::string details(const Leave& m) {
+  return ": " + m.why;
+}
+std::string details(const Refused& m) {
+  return ": " + m.why;
+}
+template <class Message>
+std::string details(const Message& m) {
+  if constexpr (requires { m.round; }) return round_text(m.round);
+  return "";
+}
+
+template <class Variant>
+std::string describe_any(const Variant& message) {
+  return std::visit([](const auto& m) { return name_of(m) + details(m); }, message);
+}
+
+// What is no part of the story.
+bool is_upkeep(std::string_view name) {
+  return name == "ping" || name == "pong" || name == "hello" || name == "welcome" ||
+         name == "ack" || name == "started";
+}
+bool is_noise(std::string_view name) {
+  return name == "ping" || name == "pong";
+}
+
+}  // namespace
+
+std::string describe(const AgentMessage& message) {
+  return describe_any(message);
+}
+std::string describe(const CoordinatorMessage& message) {
+  return describe_any(message);
+}
+
+void Trace::fold(std::span<const uint8_t> bytes) {
+  while (bytes.size() >= 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), 8);
+    fold(word);
+    bytes = bytes.subspan(8);
+  }
+  for (uint8_t byte : bytes) fold(byte);
+}
+
+void Trace::line(Instant now, const std::string& who, const std::string& what) const {
+  if (!is_on()) return;
+  std::array<char, 64> front{};
+  std::snprintf(front.data(), front.size(), "%9.4f %-5s ",
+                static_cast<double>(now.nanoseconds()) / 1e9, who.c_str());
+  sink_(front.data() + what);
+}
+
+template <class Message>
+void Trace::say(Instant now, const std::string& who, const char* arrow,
+                const Message& message) const {
+  if (!is_on()) return;
+  const std::string name = std::visit([](const auto& m) { return name_of(m); }, message);
+  if (detail_ == Detail::All ? is_noise(name) : is_upkeep(name)) return;
+  line(now, who, arrow + describe(message));
+}
+
+void Trace::message(Instant now, const std::string& who, const AgentMessage& m) const {
+  say(now, who, "-> ", m);
+}
+void Trace::message(Instant now, const std::string& who, const CoordinatorMessage& m) const {
+  say(now, who, "<- ", m);
+}
+
+}  // namespace cpprun::sim

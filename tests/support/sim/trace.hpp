@@ -1,0 +1,49 @@
+// Trace: a run's events, as a hash always, as lines for people when somebody listens.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "common/time.hpp"
+#include "rendezvous/protocol/control.hpp"
+
+namespace cpprun::sim {
+
+class Trace {
+ public:
+  enum class Detail { None, Story, All };  // Story leaves out what only keeps a job going
+
+  void fold(uint64_t value) {
+    hash_ = (hash_ ^ value) * 0x100000001B3U;
+    hash_ ^= hash_ >> 29;
+  }
+  void fold(std::span<const uint8_t> bytes);
+  uint64_t hash() const { return hash_; }
+
+  void listen(Detail detail, std::function<void(const std::string&)> sink) {
+    detail_ = detail;
+    sink_ = std::move(sink);
+  }
+  bool is_on() const { return detail_ != Detail::None; }
+
+  // "   1.2500 n3   text".
+  void line(Instant now, const std::string& who, const std::string& what) const;
+  void message(Instant now, const std::string& who, const control::AgentMessage& m) const;
+  void message(Instant now, const std::string& who, const control::CoordinatorMessage& m) const;
+
+ private:
+  template <class Message>
+  void say(Instant now, const std::string& who, const char* arrow, const Message& message) const;
+
+  uint64_t hash_ = 0xCBF29CE484222325U;
+  Detail detail_ = Detail::None;
+  std::function<void(const std::string&)> sink_;
+};
+
+// A message as one line for people.
+std::string describe(const control::AgentMessage& message);
+std::string describe(const control::CoordinatorMessage& message);
+
+}  // namespace cpprun::sim
