@@ -218,7 +218,10 @@ main() {
       exit 2
     fi
   done
-  if [ "$all" = yes ]; then stages+=("${long_stages[@]}"); fi
+  if [ "$all" = yes ]; then
+    stages+=("${long_stages[@]}")
+    export CPPRUN_ALL=yes  # tests that take long do not skip themselves
+  fi
   [ ${#wanted[@]} -gt 0 ] || wanted=("${stages[@]}")
   rm -rf "$results"
   mkdir -p "$results"

@@ -5,77 +5,19 @@
 #include <algorithm>
 #include <random>
 
-#include "cpprun/archive/plan.hpp"
-#include "cpprun/snapshot_files/catalog.hpp"
-#include "cpprun/snapshot_files/commit.hpp"
 #include "tests/support/memory_files.hpp"
+#include "tests/support/saves.hpp"
 
 namespace cpprun::snapshot_files {
 namespace {
 
 using test::Fault;
 using test::MemoryFiles;
+using test::newest;
 using test::PowerCut;
+using test::save;
 
 const std::string kDir = "/runs/a";
-
-// A tree with one storage of its own bytes, so that snapshots can be told apart.
-pickle::Value tree(char fill) {
-  return pickle::Dict{
-      {{"fill", std::string(1, fill)},
-       {"weight", pickle::TensorRef{"0", "uint8", 100'000, 0, {100'000}, {1}, false}}}};
-}
-
-Status write_tensors(FileLayer& files, Draft& draft, const std::string& name, char fill,
-                     Manifest& manifest) {
-  Result<std::unique_ptr<File>> file = files.create(draft.path_of(name));
-  if (!file) return file.error();
-  const std::string bytes(100'000, fill);
-  if (Status done = (*file)->reserve(200'000); !done.ok()) return done;
-  Result<archive::Written> written = archive::write_file(
-      **file, tree(fill), [&](const auto&) { return archive::bytes_of(bytes); });
-  if (!written) return written.error();
-  if (Status done = (*file)->reserve(written->bytes); !done.ok()) return done;
-  manifest.files.push_back({name, written->bytes, written->crc32});
-  return (*file)->sync();
-}
-
-// As a job does it: two processes write, one publishes and prunes.
-Status save(FileLayer& files, int64_t step, char fill) {
-  const std::string nonce = make_nonce();
-  Result<Draft> first = Draft::create(files, kDir, step, nonce);
-  if (!first) return first.error();
-  Result<Draft> second = Draft::join(files, kDir, step, nonce);
-  if (!second) return second.error();
-  Manifest manifest;
-  manifest.id = std::string(32, fill);
-  manifest.step = step;
-  Status done = write_tensors(files, *first, "model.pt", fill, manifest);
-  if (done.ok()) done = write_tensors(files, *second, "rank-1.pt", fill, manifest);
-  if (done.ok()) done = first->write_manifest(manifest);
-  if (done.ok()) {
-    Result<std::string> published = first->publish();
-    if (!published) done = published.error();
-  }
-  if (!done.ok()) {
-    first->discard();
-    return done;
-  }
-  static_cast<void>(prune(files, kDir, {.last = 2}));  // its failure loses nothing
-  return {};
-}
-
-// "2b": step and fill of the newest; everything that calls itself complete is whole.
-std::string newest(MemoryFiles& files) {
-  Result<Catalog> catalog = scan(files, kDir);
-  if (!catalog || catalog->complete.empty()) return "none";
-  for (const FoundSnapshot& found : catalog->complete) {
-    Status verified = verify(files, found);
-    EXPECT_TRUE(verified.ok()) << verified.error().text;
-  }
-  const FoundSnapshot& found = catalog->complete.front();
-  return std::to_string(found.step) + found.manifest.id[0];
-}
 
 bool has_drafts(MemoryFiles& files) {
   const std::vector<Entry> entries = *files.list(kDir);
@@ -94,16 +36,16 @@ void PrintTo(const Case& test, std::ostream* out) {
 
 void prepare(MemoryFiles& files, const Case& test) {
   files.has_exchange = test.has_exchange;
-  ASSERT_TRUE(save(files, 1, 'a').ok());
-  ASSERT_TRUE(save(files, 2, 'b').ok());
-  ASSERT_EQ(newest(files), test.old);
+  ASSERT_TRUE(save(files, kDir, 1, 'a').ok());
+  ASSERT_TRUE(save(files, kDir, 2, 'b').ok());
+  ASSERT_EQ(newest(files, kDir), test.old);
 }
 
 // Saves 'c' with a fault; returns what the save said, nothing when the power went.
 std::optional<Status> save_with(MemoryFiles& files, const Case& test, size_t at, Fault fault) {
   files.inject(at, fault);
   try {
-    return save(files, test.step, 'c');
+    return save(files, kDir, test.step, 'c');
   } catch (const PowerCut&) {
     return std::nullopt;
   }
@@ -113,13 +55,13 @@ size_t operations_of(const Case& test) {
   MemoryFiles files;
   prepare(files, test);
   files.inject(SIZE_MAX, Fault::Fail);
-  EXPECT_TRUE(save(files, test.step, 'c').ok());
+  EXPECT_TRUE(save(files, kDir, test.step, 'c').ok());
   return files.operations();
 }
 
 // What must hold whatever happened.
 void expect_whole(MemoryFiles& files, const Case& test, const std::optional<Status>& said) {
-  const std::string found = newest(files);
+  const std::string found = newest(files, kDir);
   if (said && said->ok()) {
     EXPECT_EQ(found, test.saved);
   } else if (test.has_exchange || test.step != 2) {
@@ -129,8 +71,8 @@ void expect_whole(MemoryFiles& files, const Case& test, const std::optional<Stat
   }
   files.heal();
   files.forget_locks();
-  EXPECT_TRUE(save(files, 4, 'd').ok());
-  EXPECT_EQ(newest(files), "4d");
+  EXPECT_TRUE(save(files, kDir, 4, 'd').ok());
+  EXPECT_EQ(newest(files, kDir), "4d");
   EXPECT_FALSE(has_drafts(files));
 }
 

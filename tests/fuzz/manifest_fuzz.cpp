@@ -1,0 +1,14 @@
+// Arbitrary bytes as a manifest.json: refused, or the same after it was written and read again.
+#include <cstdlib>
+#include <string_view>
+
+#include "cpprun/snapshot_files/manifest.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace cpprun::snapshot_files;
+  const auto manifest = decode_manifest({reinterpret_cast<const char*>(data), size});
+  if (!manifest) return 0;
+  const auto again = decode_manifest(encode(*manifest));
+  if (!again || *again != *manifest) std::abort();
+  return 0;
+}
