@@ -18,9 +18,12 @@ target_compile_definitions(cpprun_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
 target_include_directories(cpprun_spdlog SYSTEM INTERFACE ${SPDLOG_INCLUDE_DIR})
 target_link_libraries(cpprun_spdlog INTERFACE fmt::fmt-header-only)
 
-# libdeflate's crc32 is the quickest there is. Its static form, so that no program needs the library where it runs.
+# libdeflate's crc32 is the quickest there is. Its static form, so that no program needs the library where it runs; it is installed
+# with the SDK, so that no project of a user needs it either.
+include(GNUInstallDirs)
 find_path(LIBDEFLATE_INCLUDE_DIR libdeflate.h REQUIRED)
 find_library(LIBDEFLATE_LIBRARY NAMES libdeflate.a REQUIRED)
 add_library(cpprun_libdeflate INTERFACE)
-target_include_directories(cpprun_libdeflate SYSTEM INTERFACE ${LIBDEFLATE_INCLUDE_DIR})
-target_link_libraries(cpprun_libdeflate INTERFACE ${LIBDEFLATE_LIBRARY})
+target_include_directories(cpprun_libdeflate SYSTEM INTERFACE $<BUILD_INTERFACE:${LIBDEFLATE_INCLUDE_DIR}>)
+target_link_libraries(cpprun_libdeflate INTERFACE $<BUILD_INTERFACE:${LIBDEFLATE_LIBRARY}>
+                      $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/cpprun/libdeflate.a>)
