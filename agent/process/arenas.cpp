@@ -66,12 +66,12 @@ Result<Arenas::Piece> Arenas::want(int local_rank, uint64_t bytes) {
   }
   const uint64_t whole = (bytes + kStep - 1) / kStep * kStep;
   arena.bytes = std::max(arena.bytes, std::min(whole, arena.size));
-  return Piece{arena.memory.get(), arena.bytes};
+  return Piece{arena.bytes > 0 ? arena.memory.get() : -1, arena.bytes};
 }
 
 Result<Arenas::Arena> Arenas::make() const {
   Arena arena;
-  arena.size = memory_ / std::max<size_t>(workers_, 1) / kStep * kStep;
+  arena.size = memory_() / std::max<size_t>(workers_, 1) / kStep * kStep;
   arena.memory = UniqueFd(::memfd_create("cpprun-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!arena.memory.is_open()) return system_error("memfd_create", errno);
   const int memory = arena.memory.get();

@@ -10,7 +10,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "agent/process/unique_fd.hpp"
 #include "common/result.hpp"
@@ -22,8 +24,8 @@ uint64_t usable_memory();
 
 class Arenas {
  public:
-  // `memory`: what all of them may take together, in bytes.
-  explicit Arenas(uint64_t memory) : memory_(memory) {}
+  // `memory`: what all of them may take together, in bytes. Asked when one is made.
+  explicit Arenas(std::function<uint64_t()> memory) : memory_(std::move(memory)) {}
 
   // How many workers share it. Counts for arenas that are made from now on.
   void set_workers(size_t workers) { workers_ = workers; }
@@ -51,7 +53,7 @@ class Arenas {
   };
   Result<Arena> make() const;
 
-  uint64_t memory_;
+  std::function<uint64_t()> memory_;
   size_t workers_ = 1;
   std::map<int, Arena> arenas_;  // by local rank
 };

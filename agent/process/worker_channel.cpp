@@ -56,13 +56,13 @@ std::optional<Heartbeat> heartbeat_of(WorkerPage& page) {
 }  // namespace
 
 WorkerChannel::WorkerChannel(boost::asio::io_context& loop, const std::string& name, Events events,
-                             uint64_t arena_memory)
+                             std::function<uint64_t()> arena_memory)
     : loop_(loop),
       events_(std::move(events)),
       listener_(loop),
       pause_(loop, [this] { watch_listener(); }),
       next_turn_(loop, [this] { hear_again(); }),
-      arenas_(arena_memory) {
+      arenas_(std::move(arena_memory)) {
   UniqueFd socket = listen_at(name);
   if (!socket.is_open()) return;
   listener_.assign(socket.release());

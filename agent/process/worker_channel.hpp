@@ -55,7 +55,7 @@ class WorkerChannel {
   // `name`: of an abstract unix socket, without its leading zero. Where it can't be had the channel
   // is closed: is_open() says so. `arena_memory`: for the arenas of all workers, in bytes.
   WorkerChannel(boost::asio::io_context& loop, const std::string& name, Events events,
-                uint64_t arena_memory);
+                std::function<uint64_t()> arena_memory);
 
   bool is_open() const { return listener_.is_open(); }
   // Forgets all workers but keeps their arenas; requires that they are gone.

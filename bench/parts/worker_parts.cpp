@@ -24,7 +24,7 @@ class OwnAgent {
     const std::string name = "cpprun/bench/" + std::to_string(::getpid());
     WorkerChannel::Events events;
     events.worker_of = [](int) { return 0; };
-    channel_ = std::make_unique<WorkerChannel>(loop_, name, std::move(events), 0);
+    channel_ = std::make_unique<WorkerChannel>(loop_, name, std::move(events), [] { return 0; });
     thread_ = std::thread([this] { loop_.run(); });
     ::setenv("CPPRUN_AGENT", name.c_str(), 1);
     CPPRUN_CHECK(worker::has_agent());

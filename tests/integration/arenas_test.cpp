@@ -34,7 +34,7 @@ class ArenasTest : public testing::Test {
     return piece ? *piece : Arenas::Piece{};
   }
 
-  Arenas arenas_{64 * kMiB};
+  Arenas arenas_{[] { return 64 * kMiB; }};
 };
 
 TEST_F(ArenasTest, APieceGrowsAndStaysTheSameMemory) {

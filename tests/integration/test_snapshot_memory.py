@@ -93,6 +93,14 @@ def test_without_an_agent_memory_is_the_process_s_own(jobs):
     )
 
 
+def test_the_same_in_c(jobs):
+    assert jobs.run(BIN / 'c_worker', 'snapshots') == (75, 'may commit: 1\n')
+    code = f'[ $R = 0 ] && exec $WORKER await-newest; {BIN}/c_worker snapshots; [ $? = 75 ]'
+    job = workers(jobs, code)
+    assert job.done() == 0
+    assert sorted(job.out.splitlines()) == ['may commit: 1', 'rank 0: newest 20']
+
+
 def test_a_notice_reaches_the_other_workers(jobs):
     code = '[ $R = 0 ] && exec $WORKER told=20 await-newest; exec $WORKER await-newest'
     job = workers(jobs, code)

@@ -45,7 +45,7 @@ class WorkerChannelTest : public testing::Test {
       const std::lock_guard lock(told_mutex_);
       told_.push_back(std::to_string(rank) + " " + std::to_string(step) + " " + path);
     };
-    channel_.emplace(loop_, name_, std::move(events), kArenaMemory);
+    channel_.emplace(loop_, name_, std::move(events), [] { return kArenaMemory; });
     thread_ = std::thread([this] { loop_.run(); });
   }
   ~WorkerChannelTest() override {
@@ -385,8 +385,8 @@ TEST_F(WorkerChannelTest, HeartbeatsOfManyThreads) {
 TEST(WorkerChannel, ANameThatIsTakenLeavesItClosed) {
   boost::asio::io_context loop;
   const std::string name = "cpprun/test/taken/" + std::to_string(::getpid());
-  WorkerChannel first(loop, name, {}, 0);
-  WorkerChannel second(loop, name, {}, 0);
+  WorkerChannel first(loop, name, {}, {});
+  WorkerChannel second(loop, name, {}, {});
   EXPECT_TRUE(first.is_open());
   EXPECT_FALSE(second.is_open());
 }

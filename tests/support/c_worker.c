@@ -1,4 +1,5 @@
-/* A worker in plain C: c_worker HOW (`work`, `errors`, `report`, `faults` or `crash`). */
+/* A worker in plain C: c_worker HOW (`work`, `errors`, `snapshots`, `report`, `faults` or
+ * `crash`). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,11 +47,19 @@ static int errors(void) {
   return store == NULL ? 0 : 1;
 }
 
+static int snapshots(void) {
+  cpprun_can_save();
+  printf("may commit: %d\n", cpprun_may_commit(20));
+  cpprun_tell_snapshot(20, "step-20");
+  return CPPRUN_STOPPED_RESUMABLE;
+}
+
 int main(int argc, char** argv) {
   const char* how = argc > 1 ? argv[1] : "work";
   cpprun_start(CPPRUN_KEEPS_MALLOC);
   if (strcmp(how, "work") == 0) return work();
   if (strcmp(how, "errors") == 0) return errors();
+  if (strcmp(how, "snapshots") == 0) return snapshots();
   if (strcmp(how, "report") == 0) {
     printf("written: %d\n", cpprun_report_error("no data here"));
     return 5;

@@ -125,6 +125,13 @@ TEST_F(ArenaSlotsTest, AnArenaForOneKeepsNothingMeanwhile) {
   EXPECT_TRUE(is_intact(slots()[0]));
 }
 
+TEST_F(ArenaSlotsTest, WhatLiesWhereTheNewOneGoesIsForgotten) {
+  save(1, 100);
+  save(2, 100);
+  begun(3, 1950);
+  EXPECT_TRUE(slots().empty());
+}
+
 TEST_F(ArenaSlotsTest, WhatIsTooLargeChangesNothing) {
   save(1);
   for (size_t bytes : {size_t{5000}, SIZE_MAX, SIZE_MAX - 63, SIZE_MAX / 2}) {
@@ -177,7 +184,8 @@ TEST_F(ArenaSlotsTest, HostileMemoryIsNeverBelieved) {
     save(1 + static_cast<int64_t>(random() % 100), 900);
     const int changes = 1 + static_cast<int>(random() % 4);
     for (int n = 0; n < changes; ++n) {
-      const uint64_t value = random() % 3 == 0 ? random() : random() % 6000;
+      const uint64_t values[] = {random(), random() % 6000, UINT64_MAX};
+      const uint64_t value = values[random() % 3];
       std::memcpy(arena_.data() + random() % 25 * 8, &value, sizeof value);
     }
     for (const Slot& slot : slots()) {

@@ -28,6 +28,7 @@ Mapped map(size_t bytes, int protection, int flags, int memory) {
                         errno);
   }
   ::madvise(at, bytes, MADV_HUGEPAGE);  // fewer faults at the first touch, where the kernel can
+  ::madvise(at, bytes, MADV_DONTDUMP);  // a core file is for the stack, not for the state
   ::madvise(at, bytes, MADV_DONTFORK);  // children that load data don't count it as theirs
   return std::span<std::byte>(static_cast<std::byte*>(at), bytes);
 }

@@ -14,6 +14,7 @@
 #include "cpprun/worker/error_file.hpp"
 #include "cpprun/worker/faults.hpp"
 #include "cpprun/worker/main.hpp"
+#include "cpprun/worker/snapshot_notice.hpp"
 #include "cpprun/worker/store_client.hpp"
 
 struct cpprun_store {
@@ -156,6 +157,18 @@ int cpprun_should_stop() {
 }
 int cpprun_has_agent() {
   return worker::has_agent() ? 1 : 0;
+}
+
+void cpprun_can_save() {
+  worker::can_save();
+}
+int cpprun_may_commit(int64_t step) {
+  const worker::Leave leave = worker::may_commit(step);
+  if (!leave) last_error = leave.why;
+  return leave ? 1 : 0;
+}
+void cpprun_tell_snapshot(int64_t step, const char* path) {
+  worker::tell_snapshot(step, path);
 }
 
 cpprun_status cpprun_store_open(const char* address, int64_t timeout_ms, cpprun_store** store) {

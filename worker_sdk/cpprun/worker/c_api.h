@@ -76,6 +76,16 @@ void cpprun_ready(void);
 int cpprun_should_stop(void); /* 1: save, then end */
 int cpprun_has_agent(void);
 
+/* --- snapshots: what each call means stands in cpprun/worker/snapshot_notice.hpp */
+
+/* Exit code: stopped on request, and the snapshot is complete. */
+#define CPPRUN_STOPPED_RESUMABLE 75
+
+void cpprun_can_save(void);
+/* 1: give the snapshot of this step its final name. 0: don't; cpprun_last_error says why. */
+int cpprun_may_commit(int64_t step);
+void cpprun_tell_snapshot(int64_t step, const char* path);
+
 /* --- store: a client of cpprun's and of torch's TCPStore. One thread at a time per store. After a
  * timeout or a broken connection it is closed, and every call says so. */
 
