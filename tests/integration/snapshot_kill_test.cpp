@@ -6,29 +6,15 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
 
 #include "tests/support/saves.hpp"
+#include "tests/support/temp_folder.hpp"
 
 namespace cpprun::snapshot_files {
 namespace {
 
 using test::newest;
-
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = testing::TempDir() + "cpprun-kill-XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using test::TempFolder;
 
 enum class End { Killed, Done, NotTraced, Failed };
 

@@ -97,9 +97,12 @@ def test_more_than_four_gigabytes_open_in_python(files):
 
 @pytest.mark.skipif('CPPRUN_ALL' not in os.environ, reason='writes 4 GiB; tools/test.sh --all does')
 def test_more_than_four_gigabytes_of_python_are_read(files):
-    files.python('big', 'big.pt')
-    files.ctl('verify', 'big.pt').well()
-    assert [e['shape'] for e in files.ctl_json('ls', 'big.pt')] == [[2**30 + 7], [5]]
+    try:
+        files.python('big', 'big.pt')
+        files.ctl('verify', 'big.pt').well()
+        assert [e['shape'] for e in files.ctl_json('ls', 'big.pt')] == [[2**30 + 7], [5]]
+    finally:
+        (files.folder / 'big.pt').unlink(missing_ok=True)
 
 
 def test_a_file_becomes_a_folder_and_a_file_again(written):

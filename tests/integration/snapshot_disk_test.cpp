@@ -1,0 +1,134 @@
+// The real disk under snapshots: bytes that go past the page cache, what is refused, locks.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/saves.hpp"
+#include "tests/support/temp_folder.hpp"
+
+namespace cpprun::snapshot_files {
+namespace {
+
+using test::TempFolder;
+using testing::HasSubstr;
+
+std::string content(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Direct writes are tried on both: one may refuse them.
+class SnapshotDisk : public testing::TestWithParam<const char*> {
+ protected:
+  FileLayer& files_ = real_files();
+  const TempFolder folder_{GetParam()};
+  const std::string path_ = folder_.path() + "/file";
+};
+INSTANTIATE_TEST_SUITE_P(Places, SnapshotDisk, testing::Values("", "/dev/shm"),
+                         [](const auto& place) {
+                           return std::string(place.param[0] == '\0' ? "Temp" : "Memory");
+                         });
+
+TEST_P(SnapshotDisk, BytesArriveWhateverTheirAddressAndPlace) {
+  std::string bytes(5 << 20, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 2654435761U >> 13);
+  std::string wanted;
+  Result<std::unique_ptr<File>> file = files_.create(path_);
+  ASSERT_TRUE(file.ok()) << file.error().text;
+  ASSERT_TRUE((*file)->reserve(24 << 20).ok());
+  const auto write = [&](size_t at, size_t from, size_t size) {
+    const auto part = archive::bytes_of(bytes).subspan(from, size);
+    ASSERT_TRUE((*file)->write_at(at, part).ok());
+    wanted.resize(std::max(wanted.size(), at + size));
+    wanted.replace(at, size, bytes, from, size);
+  };
+  write(0, 0, bytes.size());                 // whatever std::string is aligned to
+  write(8 << 20, 1, (4 << 20) + 4097);       // an odd address, and a tail
+  write((16 << 20) + 5, 3, (1 << 20) + 17);  // an odd place
+  write(20 << 20, 0, 10);
+  ASSERT_TRUE((*file)->sync().ok());
+  EXPECT_EQ(*(*file)->size(), size_t{24} << 20);
+  std::string found = content(path_);
+  found.resize(wanted.size());
+  EXPECT_TRUE(found == wanted);
+  std::string back(100, '\0');
+  const auto into = std::as_writable_bytes(std::span(back));
+  ASSERT_TRUE((*file)->read_at(8 << 20, into).ok());
+  EXPECT_EQ(back, bytes.substr(1, 100));
+  EXPECT_THAT((*file)->read_at((24 << 20) - 50, into).error().text, HasSubstr("was cut short"));
+}
+
+TEST_P(SnapshotDisk, OnlyFilesAreOpened) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  EXPECT_THAT(files_.open_to_read(path_).error().text, HasSubstr("is no file"));
+  EXPECT_THAT(files_.open_to_read(folder_.path()).error().text, HasSubstr("but a folder"));
+  EXPECT_THAT(files_.open_to_read(path_ + "x").error().text, HasSubstr("check the path"));
+  ASSERT_EQ(::symlink("/etc/passwd", (path_ + "-link").c_str()), 0);
+  EXPECT_THAT(files_.open_to_read(path_ + "-link").error().text, HasSubstr("not followed"));
+  EXPECT_TRUE(files_.open_to_read(path_ + "-link", /*follows_links=*/true).ok());
+  EXPECT_FALSE(files_.open_to_write(path_ + "-link").ok());
+  EXPECT_EQ(files_.info(path_ + "-link")->kind, EntryKind::Other);
+  EXPECT_THAT(files_.create(path_).error().text, HasSubstr("File exists"));
+}
+
+TEST_P(SnapshotDisk, AFullDiskIsSaidWithTheCure) {
+  const pid_t child = ::fork();  // the limit is for life
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1 << 20, 1 << 20};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    Result<std::unique_ptr<File>> file = files_.create(path_);
+    const std::string bytes(3 << 20, 'x');
+    Status wrote = (*file)->write_at(0, archive::bytes_of(bytes));
+    const bool is_said = !wrote.ok() && wrote.error().text.starts_with("can't write " + path_);
+    ::_exit(is_said && !(*file)->reserve(3 << 20).ok() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_P(SnapshotDisk, ALockIsHeldAsLongAsItsWriterLives) {
+  ASSERT_TRUE(files_.make_folder(path_).ok());
+  EXPECT_EQ(files_.lock_state(path_), LockState::Free);
+  {
+    const std::unique_ptr<Lock> one = files_.lock_shared(path_), two = files_.lock_shared(path_);
+    ASSERT_TRUE(one != nullptr && two != nullptr);
+    EXPECT_EQ(files_.lock_state(path_), LockState::Held);
+  }
+  EXPECT_EQ(files_.lock_state(path_), LockState::Free);
+  EXPECT_EQ(files_.lock_state(path_ + "x"), LockState::Unknown);
+}
+
+TEST_P(SnapshotDisk, YoungDraftsAreLeftAlone) {
+  {
+    Result<Draft> draft = Draft::create(files_, folder_.path(), 1, make_nonce());
+    ASSERT_TRUE(draft.ok());
+  }
+  EXPECT_TRUE(sweep_drafts(files_, folder_.path()).removed.empty());
+  const std::vector<Entry> left = *files_.list(folder_.path());
+  ASSERT_EQ(left.size(), 1U);
+  const std::string path = folder_.path() + "/" + left[0].name;
+  const timespec long_ago[2] = {{1'000'000, 0}, {1'000'000, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), long_ago, 0), 0);
+  EXPECT_THAT(sweep_drafts(files_, folder_.path()).removed, testing::ElementsAre(path));
+}
+
+TEST_P(SnapshotDisk, ASnapshotOfTheSameStepIsReplaced) {
+  const std::string dir = folder_.path() + "/a/b";
+  ASSERT_TRUE(test::save(files_, dir, 5, 'a').ok());
+  ASSERT_TRUE(test::save(files_, dir, 5, 'b').ok());
+  EXPECT_EQ(test::newest(files_, dir), "5b");
+  EXPECT_EQ(files_.list(dir)->size(), 1U);
+}
+
+}  // namespace
+}  // namespace cpprun::snapshot_files
