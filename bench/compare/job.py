@@ -1,0 +1,89 @@
+"""One job: launchers that share a file of stamps, and the end of everything that they started."""
+
+import collections
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import machine
+
+# One line of compare_worker; ns is of CLOCK_MONOTONIC.
+Stamp = collections.namedtuple('Stamp', 'kind ns node local world pid')
+
+
+class Job:
+    def __init__(self, bench):
+        self.bench = bench
+        self.folder = pathlib.Path(tempfile.mkdtemp(dir=bench.folder))
+        self.stamp_file = self.folder / 'stamps'
+        self.stamp_file.touch()
+        self.launched = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        still_there = [p for p in self.launched.values() if p.poll() is None]
+        for process in still_there:
+            process.kill()
+        for process in still_there:
+            process.wait()
+        for stamp in self.stamps('S'):  # workers may outlive their launcher
+            machine.kill_program(stamp.pid, self.bench.worker)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def launch(self, command, node='0', console=None, wrap=()):
+        """Starts a launcher; stamp X is taken right before its exec. `wrap` goes in front."""
+        env = {k: v for k, v in os.environ.items() if not k.startswith(('PET_', 'CPPRUN_'))}
+        own = {'COMPARE_STAMPS': self.stamp_file, 'COMPARE_NODE': node, 'TMPDIR': self.folder}
+        env |= {'OMP_NUM_THREADS': '1', **{name: str(value) for name, value in own.items()}}
+        words = [*wrap, str(self.bench.worker), 'exec', *command]
+        with open(console or os.devnull, 'wb') as out, open(self.error_file(node), 'wb') as err:
+            self.launched[node] = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=env,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+        return self.launched[node]
+
+    def error_file(self, node):
+        return self.folder / f'err-{node}'
+
+    def end(self, node='0'):
+        """(exit code, when seen) of a launcher, None if it does not end in time."""
+        return machine.wait_for_end(self.launched[node], self.bench.size.patience)
+
+    def stamps(self, kind, node=None, after=0):
+        found = []
+        for line in self.stamp_file.read_text().splitlines():
+            word, ns, where, *numbers = line.split()
+            stamp = Stamp(word, int(ns), where, *map(int, numbers))
+            if stamp.kind == kind and stamp.ns > after and node in (None, stamp.node):
+                found.append(stamp)
+        return found
+
+    def workers(self, count, node=None, world=None, after=0):
+        """The newest stamp of each of `count` workers, oldest first, once they are all there."""
+
+        def look():
+            started = self.stamps('S', node, after)
+            newest = {(s.node, s.local): s for s in started if world in (None, s.world)}
+            whole = len(newest) >= count
+            return sorted(newest.values(), key=lambda s: s.ns) if whole else None
+
+        found = machine.wait_until(look, self.bench.size.patience)
+        if not found:
+            self.complain(f'not {count} workers')
+        return found or []
+
+    def complain(self, what):
+        for node in self.launched:
+            said = machine.read(self.error_file(node))[-500:]
+            print(f'  {what}; launcher {node} said: {said}', file=sys.stderr, flush=True)

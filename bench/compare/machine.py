@@ -1,0 +1,114 @@
+"""What the kernel says of time, processes and ports. Nothing here knows what is measured."""
+
+import collections
+import os
+import pathlib
+import re
+import select
+import signal
+import socket
+import time
+
+
+def now():
+    """Nanoseconds of the clock that stamps are taken by."""
+    return time.monotonic_ns()
+
+
+def ms(begin, end):
+    return (end - begin) / 1e6
+
+
+def wait_until(check, seconds, step=0.003):
+    """What check() returns as soon as that is true; None when the time is up."""
+    end = time.monotonic() + seconds
+    while not (got := check()):
+        if time.monotonic() > end:
+            return None
+        time.sleep(step)
+    return got
+
+
+def read(path):
+    """'' for what is gone or may not be read."""
+    try:
+        return pathlib.Path(path).read_text(errors='replace')
+    except OSError:
+        return ''
+
+
+def stat_fields(pid):
+    """Fields of /proc/PID/stat behind the name: state, parent, ...; empty if there is none."""
+    return read(f'/proc/{pid}/stat').rpartition(')')[2].split()
+
+
+def is_alive(pid):
+    fields = stat_fields(pid)
+    return bool(fields) and fields[0] not in 'ZX'
+
+
+def kill_program(pid, program):
+    """Kills a process, if it still is this program: numbers are given away again."""
+    try:
+        if os.readlink(f'/proc/{pid}/exe') == str(program):
+            os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
+
+
+def with_descendants(roots):
+    """The processes of these ids and all below them."""
+    children = collections.defaultdict(list)
+    for name in os.listdir('/proc'):
+        if name.isdigit() and (fields := stat_fields(name)):
+            children[int(fields[1])].append(int(name))
+    found, queue = [], list(roots)
+    while queue:
+        pid = queue.pop()
+        found.append(pid)
+        queue += children[pid]
+    return found
+
+
+def rss_mib(pid):
+    found = re.search(r'^VmRSS:\s+(\d+) kB', read(f'/proc/{pid}/status'), re.MULTILINE)
+    return int(found[1]) / 1024 if found else 0
+
+
+def wake_ups(pids):
+    """How often their threads have waited for something so far."""
+    files = [file for pid in pids for file in pathlib.Path(f'/proc/{pid}/task').glob('*/status')]
+    pattern = re.compile(r'^voluntary_ctxt_switches:\s+(\d+)', re.MULTILINE)
+    return sum(int(number) for file in files for number in pattern.findall(read(file)))
+
+
+def wait_for_end(process, seconds):
+    """(exit code, when seen) of a child; the code is None if it is still there."""
+    if process.returncode is None:  # Popen.wait(timeout) polls and would be late
+        fd, poll = os.pidfd_open(process.pid), select.poll()
+        poll.register(fd, select.POLLIN)
+        has_ended = poll.poll(seconds * 1000)
+        seen = now()
+        os.close(fd)
+        return (process.wait() if has_ended else None), seen
+    return process.returncode, now()
+
+
+def stop(process):
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+def answers(port, host='127.0.0.1'):
+    try:
+        socket.create_connection((host, port), 1).close()
+        return True
+    except OSError:
+        return False

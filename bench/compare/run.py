@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""cpprun beside torchrun, and its store beside torch's, with the machine's own floor: one command.
+
+    bench/compare/run.py                          # all suites; tables to stdout
+    bench/compare/run.py --only start,store --runs 3
+    bench/compare/run.py --quick                  # whether it works
+    bench/compare/run.py --json run.json --plot run.svg
+
+Cases take turns, so that what else the machine does hits all alike; figures are medians. README.md
+of bench/ says what each row is. Build first:
+
+    cmake --build build/check --target cpprun cpprunctl compare_worker compare_load compare_pong
+
+Exit 1: a suite could not be measured, and says why; the others were.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import launching
+import meeting
+import plot
+import printing
+import report
+import stores
+from bench import QUICK, Bench, Size
+from rows import OURS, THEIRS
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SUITES = {
+    'start': launching.start,
+    'respawn': launching.respawn,
+    'footprint': launching.footprint,
+    'orphans': launching.orphans,
+    'elastic': meeting.elastic,
+    'scale': meeting.scale,
+    'output': printing.output,
+    'store': stores.store,
+}
+
+
+def numbers(text):
+    return tuple(int(word) for word in text.split(','))
+
+
+def parse():
+    built = ROOT / 'build' / 'check' / 'bin'
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--only', default=','.join(SUITES), help='suites, with commas')
+    parser.add_argument('--quick', action='store_true', help='a little of everything')
+    parser.add_argument('--runs', type=int, help='rounds of each suite, except elastic and scale')
+    parser.add_argument('--slow-runs', type=int, help='rounds of these two')
+    parser.add_argument('--patience', type=float, help='longest wait for anything, seconds')
+    parser.add_argument('--agents', type=numbers, help='suite scale: how many, with commas')
+    parser.add_argument('--their-agents', type=int, help='the most of torchrun there')
+    parser.add_argument('--lines', type=int, help='suite output: how many each rank prints')
+    parser.add_argument('--bin', type=pathlib.Path, default=os.environ.get('CPPRUN_BIN', built))
+    parser.add_argument('--helpers', type=pathlib.Path, help='folder of compare_*, if not --bin')
+    parser.add_argument('--torchrun', help='default: the one on PATH, or in .venv; "" for none')
+    parser.add_argument('--json', type=pathlib.Path, help='also write samples and medians there')
+    parser.add_argument('--plot', type=pathlib.Path, help='also draw an SVG picture there')
+    options = parser.parse_args()
+    if unknown := set(options.only.split(',')) - set(SUITES):
+        parser.error(f'no suite {", ".join(sorted(unknown))}; there are {", ".join(SUITES)}')
+    return options
+
+
+def find_torchrun(options):
+    if options.torchrun is not None:
+        return options.torchrun or None
+    own = ROOT / '.venv' / 'bin' / 'torchrun'
+    return shutil.which('torchrun') or (str(own) if own.exists() else None)
+
+
+def size_of(options):
+    given = {
+        name: getattr(options, name)
+        for name in ('runs', 'slow_runs', 'patience', 'agents', 'their_agents', 'lines')
+        if getattr(options, name) is not None
+    }
+    return dataclasses.replace(QUICK if options.quick else Size(), **given)
+
+
+def make_bench(options, folder):
+    launchers = {OURS: [str(options.bin.resolve() / 'cpprun')]}
+    python = None
+    if torchrun := find_torchrun(options):
+        launchers[THEIRS] = [torchrun]
+        python = pathlib.Path(torchrun).with_name('python')
+    ctl = options.bin.resolve() / 'cpprunctl'
+    helpers = options.helpers or options.bin
+    bench = Bench(size_of(options), launchers, helpers, ctl, python, folder)
+    for program in (launchers[OURS][0], ctl, bench.worker, bench.load, bench.pong):
+        if not pathlib.Path(program).exists():
+            sys.exit(f'{program} is not built; the head of {__file__} says how')
+    return bench
+
+
+def first_line(command):
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    return (done.stdout or done.stderr).strip().splitlines()[0]
+
+
+def versions(bench):
+    found = {OURS: first_line([*bench.launchers[OURS], '--version'])}
+    if bench.torch_python:
+        code = "import importlib.metadata as m; print('torch', m.version('torch'))"
+        found[THEIRS] = first_line([str(bench.torch_python), '-c', code])
+    return found
+
+
+def about(bench, load):
+    """What ran where; the load tells whether others were at work."""
+    when = time.strftime('%Y-%m-%d', time.gmtime())
+    programs = ', '.join(versions(bench).values())
+    kernel, python = platform.release(), platform.python_version()
+    system = f'{os.cpu_count()} CPUs, Linux {kernel}, Python {python}'
+    busy = f'load {load:.1f} when it began, {os.getloadavg()[0]:.1f} when it ended'
+    runs = f'medians of {bench.size.runs} runs (elastic and scale: {bench.size.slow_runs})'
+    return f'{when}; {programs}; {system}; {busy}; {runs}.'
+
+
+def came_through(name, bench):
+    try:
+        SUITES[name](bench)
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        print(f'{name}: {error}', file=sys.stderr)
+        return False
+    return True
+
+
+def main():
+    options = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that all that was started ends
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix='compare-') as folder:
+        bench = make_bench(options, folder)
+        failed = [name for name in options.only.split(',') if not came_through(name, bench)]
+        line = about(bench, load)
+    print(report.markdown(bench.rows, line), end='')
+    if options.json:
+        text = json.dumps({'about': line, 'rows': report.as_json(bench.rows)}, indent=1)
+        options.json.write_text(text + '\n', encoding='utf-8')
+    if options.plot:
+        options.plot.write_text(plot.picture(bench.rows), encoding='utf-8')
+    if failed:
+        sys.exit(f'not measured to the end: {", ".join(failed)}')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,86 @@
+"""bench/compare: what it calls reached, what its tables and its picture show."""
+
+import pathlib
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'bench' / 'compare'))
+import plot
+import report
+import rows
+from rows import FLOOR, OURS, THEIRS, Goal
+
+
+def row_with(goal=None, **samples):
+    row = rows.Row('start', 'a < b', 'ms', goal)
+    for subject, values in samples.items():
+        for value in values:
+            row.add(subject, value)
+    return row
+
+
+@pytest.mark.parametrize(('ours', 'is_reached'), [(7.9, True), (8.0, True), (8.1, False)])
+def test_a_goal_is_so_many_times_the_floor_plus_a_constant(ours, is_reached):
+    row = row_with(Goal(floor=1.5, plus=5), cpprun=[ours], floor=[2.0])
+    assert row.limit() == 8.0
+    assert row.is_reached() is is_reached
+
+
+def test_a_goal_may_be_a_part_of_torchs_value():
+    row = row_with(Goal(theirs=0.5), cpprun=[6], torchrun=[10])
+    assert row.is_reached() is False
+    assert report.verdict(row) == "≤ 0.5 × torch's = 5: MISSED"
+
+
+def test_more_is_better_where_the_goal_says_so():
+    goal = Goal(2, at_least=True)
+    assert row_with(goal, cpprun=[2.1]).is_reached() is True
+    assert row_with(goal, cpprun=[1.9]).is_reached() is False
+
+
+def test_a_goal_without_its_floor_is_left_open():
+    row = row_with(Goal(floor=2), cpprun=[1])
+    assert row.is_reached() is None
+    assert report.verdict(row) == '≤ 2 × floor'
+
+
+def test_what_did_not_happen_is_no_number_and_no_success():
+    row = row_with(Goal(1), cpprun=[None, 0.5, None], torchrun=[3])
+    assert row.is_reached() is False
+    assert row.ratio() is None
+    assert '| none |' in report.table([row])
+
+
+def test_one_bad_run_of_three_does_not_count():
+    assert row_with(Goal(1), cpprun=[0.5, None, 0.7]).is_reached() is True
+
+
+def test_the_ratio_is_torchs_value_to_ours():
+    assert row_with(cpprun=[2, 4, 30], torchrun=[8, 8, 8]).ratio() == 2
+
+
+@pytest.mark.parametrize(
+    ('value', 'text'),
+    [(0, '0'), (8, '8'), (0.01234, '0.0123'), (1.5, '1.50'), (99.96, '100.0'), (1234.5, '1,234')],
+)
+def test_numbers_have_three_digits(value, text):
+    assert report.number(value) == text
+
+
+def test_places_in_the_picture():
+    row = row_with(Goal(10), cpprun=[1], torchrun=[100], floor=[None])
+    places = [plot.across(plot.distance(row, subject)) for subject in (OURS, THEIRS, FLOOR)]
+    assert places[0] < plot.across(1) < places[1] < places[2]
+    speed = row_with(Goal(2, at_least=True), cpprun=[4], torchrun=[0.2])
+    assert plot.distance(speed, OURS) == pytest.approx(0.5)
+    assert plot.distance(speed, THEIRS) == pytest.approx(10)
+
+
+def test_the_picture_shows_each_row_that_has_a_goal():
+    shown = row_with(Goal(10), cpprun=[1], torchrun=[100])
+    made = plot.picture([shown, row_with(None, cpprun=[1]), row_with(Goal(0), cpprun=[1])])
+    texts = [text.text for text in xml.etree.ElementTree.fromstring(made).iter() if text.text]
+    assert sum('a < b' in text for text in texts) == 1
+    assert made.count('cy="75"') == 2
