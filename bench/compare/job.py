@@ -70,18 +70,24 @@ class Job:
         return found
 
     def workers(self, count, node=None, world=None, after=0):
-        """The newest stamp of each of `count` workers, oldest first, once they are all there."""
+        """The newest stamp of each of `count` workers, oldest first, once they are all there.
 
-        def look():
+        None of them if that takes too long, or all launchers have ended before.
+        """
+
+        def found():
             started = self.stamps('S', node, after)
             newest = {(s.node, s.local): s for s in started if world in (None, s.world)}
-            whole = len(newest) >= count
-            return sorted(newest.values(), key=lambda s: s.ns) if whole else None
+            return sorted(newest.values(), key=lambda s: s.ns) if len(newest) >= count else []
 
-        found = machine.wait_until(look, self.bench.size.patience)
-        if not found:
+        def is_over():
+            return all(process.poll() is not None for process in self.launched.values())
+
+        machine.wait_until(lambda: found() or is_over(), self.bench.size.patience)
+        workers = found()
+        if not workers:
             self.complain(f'not {count} workers')
-        return found or []
+        return workers
 
     def complain(self, what):
         for node in self.launched:
