@@ -57,7 +57,7 @@ class Job:
         return self.folder / f'err-{node}'
 
     def end(self, node='0'):
-        """(exit code, when seen) of a launcher, None if it does not end in time."""
+        """The machine.End of a launcher; ask once."""
         return machine.wait_for_end(self.launched[node], self.bench.size.patience)
 
     def stamps(self, kind, node=None, after=0):

@@ -23,17 +23,19 @@ def one_start(bench, subject, count):
     gone = bench.rows.row(
         'start', f'n = {count}: last worker, which ends at once, to launcher gone', 'ms', Goal(2)
     )
+    cpu = bench.rows.row('start', f'n = {count}: CPU time of all that', 'ms')
     with Job(bench) as job:
         job.launch(bench.single(subject, count, ['exit']))
-        code, end = job.end()
+        end = job.end()
         stamps = job.stamps('S')
-        if code != 0 or len(stamps) != count:
-            job.complain(f'exit {code}, {len(stamps)} of {count} workers')
+        if end.code != 0 or len(stamps) != count:
+            job.complain(f'exit {end.code}, {len(stamps)} of {count} workers')
             bench.add(subject, running, None)
             return
         last = max(stamp.ns for stamp in stamps)
         bench.add(subject, running, machine.ms(job.stamps('X')[0].ns, last))
-        bench.add(subject, gone, machine.ms(last, end))
+        bench.add(subject, gone, machine.ms(last, end.ns))
+        bench.add(subject, cpu, end.cpu_ms)
 
 def respawn(bench):
     for _ in bench.rounds('respawn'):

@@ -82,16 +82,22 @@ def wake_ups(pids):
     return sum(int(number) for file in files for number in pattern.findall(read(file)))
 
 
+# How a child ended: exit code (None: it is still there), when that was seen, and the CPU time in ms
+# of itself and of all that it has waited for.
+End = collections.namedtuple('End', 'code ns cpu_ms')
+
+
 def wait_for_end(process, seconds):
-    """(exit code, when seen) of a child; the code is None if it is still there."""
-    if process.returncode is None:  # Popen.wait(timeout) polls and would be late
-        fd, poll = os.pidfd_open(process.pid), select.poll()
-        poll.register(fd, select.POLLIN)
-        has_ended = poll.poll(seconds * 1000)
-        seen = now()
-        os.close(fd)
-        return (process.wait() if has_ended else None), seen
-    return process.returncode, now()
+    """The End of a child that nobody has waited for."""
+    fd, poll = os.pidfd_open(process.pid), select.poll()  # Popen.wait(timeout) polls: too late
+    poll.register(fd, select.POLLIN)
+    has_ended, seen = poll.poll(seconds * 1000), now()
+    os.close(fd)
+    if not has_ended:
+        return End(None, seen, 0)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return End(process.returncode, seen, (usage.ru_utime + usage.ru_stime) * 1000)
 
 
 def stop(process):

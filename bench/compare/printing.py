@@ -32,13 +32,13 @@ def tee(bench, subject, batch):
         worker = ['lines', str(bench.size.lines), str(LENGTH), str(BATCHES[batch])]
         flags = ['--tee=3', f'--log-dir={job.folder / "logs"}']
         job.launch(bench.single(subject, RANKS, worker, flags), console=console)
-        code, end = job.end()
+        end = job.end()
         starts = [stamp.ns for stamp in job.stamps('S')]
-        if code != 0 or not starts:
-            job.complain(f'exit {code}')
+        if end.code != 0 or not starts:
+            job.complain(f'exit {end.code}')
             bench.add(subject, speed, None)
             return
-        bench.add(subject, speed, count / machine.ms(min(starts), end) / 1000)
+        bench.add(subject, speed, count / machine.ms(min(starts), end.ns) / 1000)
         bench.add(subject, wrong, wrong_lines(console, count))
 
 
