@@ -76,10 +76,14 @@ def parse():
 
 
 def find_torchrun(options):
-    if options.torchrun is not None:
-        return options.torchrun or None
-    own = ROOT / '.venv' / 'bin' / 'torchrun'
-    return shutil.which('torchrun') or (str(own) if own.exists() else None)
+    """Its absolute path; None where there is none, or none is wanted."""
+    if options.torchrun is None:
+        own = ROOT / '.venv' / 'bin'
+        return shutil.which('torchrun') or shutil.which('torchrun', path=str(own))
+    found = shutil.which(options.torchrun)
+    if options.torchrun and not found:
+        sys.exit(f'--torchrun {options.torchrun}: there is no such program')
+    return found and os.path.abspath(found)
 
 
 def size_of(options):
@@ -96,7 +100,8 @@ def make_bench(options, folder):
     python = None
     if torchrun := find_torchrun(options):
         launchers[THEIRS] = [torchrun]
-        python = pathlib.Path(torchrun).with_name('python')
+        beside = str(pathlib.Path(torchrun).with_name('python'))
+        python = os.environ.get('TORCH_PYTHON', beside)
     ctl = options.bin.resolve() / 'cpprunctl'
     helpers = options.helpers or options.bin
     bench = Bench(size_of(options), launchers, helpers, ctl, python, folder)
@@ -106,23 +111,27 @@ def make_bench(options, folder):
     return bench
 
 
-def first_line(command):
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
-    return (done.stdout or done.stderr).strip().splitlines()[0]
+def said_by(command):
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    except OSError as error:
+        sys.exit(f'{command[0]}: {error}')
+    if done.returncode:
+        sys.exit(f'{" ".join(command)}: exit {done.returncode}\n{done.stderr}')
+    return done.stdout.strip()
 
 
 def versions(bench):
-    found = {OURS: first_line([*bench.launchers[OURS], '--version'])}
-    if bench.torch_python:
+    found = [said_by([*bench.launchers[OURS], '--version'])]
+    if bench.torch_python:  # stands beside torchrun, or is named by TORCH_PYTHON
         code = "import importlib.metadata as m; print('torch', m.version('torch'))"
-        found[THEIRS] = first_line([str(bench.torch_python), '-c', code])
-    return found
+        found.append(said_by([bench.torch_python, '-c', code]))
+    return ', '.join(found)
 
 
-def about(bench, load):
+def about(bench, programs, load):
     """What ran where; the load tells whether others were at work."""
     when = time.strftime('%Y-%m-%d', time.gmtime())
-    programs = ', '.join(versions(bench).values())
     kernel, python = platform.release(), platform.python_version()
     system = f'{os.cpu_count()} CPUs, Linux {kernel}, Python {python}'
     busy = f'load {load:.1f} when it began, {os.getloadavg()[0]:.1f} when it ended'
@@ -145,8 +154,9 @@ def main():
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix='compare-') as folder:
         bench = make_bench(options, folder)
+        programs = versions(bench)
         failed = [name for name in options.only.split(',') if not came_through(name, bench)]
-        line = about(bench, load)
+        line = about(bench, programs, load)
     print(report.markdown(bench.rows, line), end='')
     if options.json:
         text = json.dumps({'about': line, 'rows': report.as_json(bench.rows)}, indent=1)

@@ -38,7 +38,7 @@ class Server:
         command = {
             FLOOR: [str(bench.pong), str(self.port)],
             OURS: [str(bench.ctl), 'serve', '--listen', f'127.0.0.1:{self.port}'],
-            THEIRS: [str(bench.torch_python), str(HERE / 'torch_store.py'), str(self.port)],
+            THEIRS: [bench.torch_python, str(HERE / 'torch_store.py'), str(self.port)],
         }[subject]
         self.process = subprocess.Popen(
             [*seeing(resolver, bench.folder), *command],
