@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "tests/support/sim/store_life.hpp"
 #include "tests/support/sim/swarm.hpp"
 
 namespace cpprun::sim {
@@ -36,6 +37,7 @@ struct Sum {
   uint64_t events = 0;
   int64_t rounds = 0;
   int64_t successes = 0;
+  int64_t waits = 0;  // at the store
 };
 
 bool parse_number(std::string_view text, uint64_t& value) {
@@ -80,6 +82,15 @@ void print_failure(uint64_t seed, Size size, const SwarmPlan& plan, const SwarmR
   std::fflush(stdout);
 }
 
+void judge_store(uint64_t seed, SwarmResult& result, Sum& sum) {
+  StoreResult store = run_store_life(seed);
+  result.broken.insert(result.broken.end(), store.broken.begin(), store.broken.end());
+  if (seed % kTwiceEach == 0 && run_store_life(seed).hash != store.hash) {
+    result.broken.emplace_back("the same seed gave two different lives of the store");
+  }
+  sum.waits += store.waits;
+}
+
 void run_seed(uint64_t seed, Size size, bool is_story, Sum& sum) {
   SwarmPlan plan = draw_plan(seed, size);
   if (is_story) print_line(plan.text());
@@ -87,6 +98,7 @@ void run_seed(uint64_t seed, Size size, bool is_story, Sum& sum) {
   if (size == Size::Small && seed % kTwiceEach == 0 && run_swarm(plan).hash != result.hash) {
     result.broken.emplace_back("the same seed gave two different runs");
   }
+  if (size == Size::Small) judge_store(seed, result, sum);
   ++sum.seeds;
   sum.events += result.events;
   sum.rounds += result.rounds;
@@ -121,10 +133,11 @@ int run(const Request& request) {
     run_seed(seed, request.size, request.is_story, sum);
     if (request.stops_at_first && sum.failed > 0) break;
   }
-  std::printf("%llu seeds, %llu failed; %lld rounds, %lld nodes ended well, %llu events\n",
-              static_cast<unsigned long long>(sum.seeds),
-              static_cast<unsigned long long>(sum.failed), static_cast<long long>(sum.rounds),
-              static_cast<long long>(sum.successes), static_cast<unsigned long long>(sum.events));
+  std::printf(
+      "%llu seeds, %llu failed; %lld rounds, %lld nodes ended well, %llu events, %lld waits\n",
+      static_cast<unsigned long long>(sum.seeds), static_cast<unsigned long long>(sum.failed),
+      static_cast<long long>(sum.rounds), static_cast<long long>(sum.successes),
+      static_cast<unsigned long long>(sum.events), static_cast<long long>(sum.waits));
   return sum.failed == 0 ? 0 : 1;
 }
 

@@ -174,33 +174,33 @@ void Checks::on_bye(Job& job, const Membership& membership, Incarnation to) {
 
 // Every round is formed and told within one call.
 void Checks::after_call(const Membership* membership) {
-  if (formed_now_.empty()) return;
-  for (const RoundName& name : formed_now_) {
-    judge_ranks(jobs_.at(name.epoch).rounds.at(name.round), name_of(name) + ": ");
-  }
-  formed_now_.clear();
-  if (membership == nullptr) return;
-  const int64_t members = static_cast<int64_t>(
-      jobs_.at(membership->epoch()).rounds.at(membership->round()).worlds.size());
+  const RoundName name{membership->epoch(), membership->round()};
+  if (formed_now_.erase(name) == 0) return;
+  const Round& round = jobs_.at(name.epoch).rounds.at(name.round);
+  judge_ranks(round, *membership, name_of(name) + ": ");
+  const auto members = static_cast<int64_t>(round.worlds.size());
   require(members >= membership->terms().min_nodes && members <= membership->terms().max_nodes,
           "R2: a round of " + std::to_string(members) + " nodes");
 }
 
-void Checks::judge_ranks(const Round& round, const std::string& where) {
-  std::map<int64_t, const control::World*> by_rank;
-  for (const auto& [node, world] : round.worlds) by_rank.emplace(world.group_rank, &world);
+void Checks::judge_ranks(const Round& round, const Membership& membership,
+                         const std::string& where) {
+  std::map<int64_t, std::pair<Incarnation, const control::World*>> by_rank;
+  for (const auto& [node, world] : round.worlds) {
+    by_rank.emplace(world.group_rank, std::pair(node, &world));
+  }
   require(by_rank.size() == round.worlds.size(), where + "a group rank is there twice");
   require(static_cast<int64_t>(by_rank.size()) == round.first.group_size,
           where + "not every group rank is there");
-  int64_t expected = 0;
-  int64_t next_base = 0;
-  for (const auto& [rank, world] : by_rank) {
-    require(rank == expected++, where + "group ranks have a gap");
-    require(world->base_rank >= next_base, where + "ranks overlap");
-    require(rank != 0 || world->base_rank == 0, where + "ranks do not begin at 0");
-    next_base = world->base_rank + 1;
+  int64_t group_rank = 0;
+  int64_t base = 0;
+  for (const auto& [rank, entry] : by_rank) {
+    require(rank == group_rank++, where + "group ranks have a gap");
+    require(entry.second->base_rank == base, where + "ranks have a gap, or overlap");
+    auto node = membership.nodes().find(entry.first);
+    if (node != membership.nodes().end()) base += node->second.facts.nproc;
   }
-  require(next_base <= round.first.world_size, where + "a rank is beyond the world's size");
+  require(base == round.first.world_size, where + "the world's size is not the sum of its workers");
 }
 
 }  // namespace cpprun::sim

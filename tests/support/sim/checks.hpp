@@ -76,7 +76,7 @@ class Checks {
   void on_decided(Job& job, const Membership& membership, Incarnation to,
                   const control::Decided& decided);
   void on_bye(Job& job, const Membership& membership, Incarnation to);
-  void judge_ranks(const Round& round, const std::string& where);
+  void judge_ranks(const Round& round, const Membership& membership, const std::string& where);
 
   std::map<Epoch, Job> jobs_;
   std::map<RoundName, int64_t> live_;

@@ -14,6 +14,25 @@ namespace cpprun::sim {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+const char* how_text(agent::Finish::How how) {
+  switch (how) {
+    case agent::Finish::How::Success:
+      return "success";
+    case agent::Finish::How::Failure:
+      return "failure";
+    case agent::Finish::How::Error:
+      return "an error";
+    case agent::Finish::How::Signal:
+      return "a signal";
+    default:
+      return "everything saved";
+  }
+}
+
+}  // namespace
+
 Node::Node(Surroundings& around, NodeSpec spec)
     : around_(around),
       spec_(std::move(spec)),
@@ -68,6 +87,7 @@ void Node::carry_out(const agent::Tell& effect) {
   Bytes frame;
   control::append_frame(frame, control::encode(effect.message));
   around_.network.send(program_, *connection_, std::move(frame));
+  if (after_message_) around_.agenda.in(1us, std::exchange(after_message_, nullptr));
 }
 
 void Node::carry_out(const agent::Disconnect& effect) {
@@ -100,9 +120,8 @@ void Node::carry_out(const agent::Note& effect) {
 }
 
 void Node::carry_out(const agent::Finish& effect) {
-  static constexpr const char* kHow[] = {"success", "failure", "an error", "a signal"};
   finish_ = effect;
-  trace(std::string("ends with ") + kHow[static_cast<size_t>(effect.how)] +
+  trace(std::string("ends with ") + how_text(effect.how) +
         (effect.text.empty() ? "" : ": " + effect.text));
   around_.trace.fold(id().incarnation.value * 16 + static_cast<uint64_t>(effect.how));
   around_.checks.on_finish(epoch_, live_workers() > 0, effect);

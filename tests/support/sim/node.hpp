@@ -42,6 +42,8 @@ class Node final : public Program {
   void thaw();    // from either
   void lose_power();
   void signal(int number);
+  // Does this as soon as the agent has sent its next message, so that the answer finds it changed.
+  void after_next_message(std::function<void()> fault) { after_message_ = std::move(fault); }
   // A worker dies of itself, at once.
   void fail_worker(size_t local_rank, int exit_code);
 
@@ -94,9 +96,10 @@ class Node final : public Program {
   void carry_out(const agent::StopWorkers& effect);
   void carry_out(const agent::WantPort& effect);
   void carry_out(const agent::Fence& effect);
-  void carry_out(const agent::FirstFailure&) {}
   void carry_out(const agent::Note& effect);
   void carry_out(const agent::Finish& effect);
+  template <class Other>
+  void carry_out(const Other&) {}  // what concerns snapshots is not modelled
   void carry_out(const ClientCore::Dial&);
   void carry_out(const ClientCore::HangUp&);
   void carry_out(const ClientCore::Broken&);
@@ -132,6 +135,7 @@ class Node final : public Program {
   bool is_alive_ = true;
   bool is_frozen_ = false;
   std::optional<Instant> paused_at_;
+  std::function<void()> after_message_;
   std::deque<std::function<void()>> mailbox_;  // what happened while the agent was frozen
   std::vector<Worker> workers_;
   Instant fence_ = Instant::never();  // the guardian's deadline, in the host's time

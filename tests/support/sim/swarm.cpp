@@ -88,8 +88,11 @@ class Life {
     on_node(f.kill, [this](Node& n) { kill(n); });
     on_node(f.power, [this](Node& n) { cut_power(n); });
     on_node(f.freeze, [this](Node& n) {
-      cluster_.freeze(n);
-      later([this, &n] { cluster_.thaw(n); });
+      now_or_after_its_message(n, [this, &n] {
+        if (!are_faults_on()) return;
+        cluster_.freeze(n);
+        later([this, &n] { cluster_.thaw(n); });
+      });
     });
     on_node(f.pause, [this](Node& n) { pause(n); });
     on_node(f.signal, [](Node& n) { n.signal(kSigTerm); });
@@ -127,6 +130,12 @@ class Life {
     });
   }
 
+  // The moments between a question and its answer are the ones that matter.
+  void now_or_after_its_message(Node& node, std::function<void()> fault) {
+    if (dice_.chance(0.5)) return fault();
+    node.after_next_message(std::move(fault));
+  }
+
   void restart(const Node& gone) {
     auto is_there = [&](const auto& n) {
       return n->is_running() && n->spec().host == gone.spec().host;
@@ -159,8 +168,11 @@ class Life {
   }
   void kill(Node& node) {
     if (node.spec().is_own) return;  // that is the coordinator's end
-    cluster_.kill(node, dice_.chance(0.2));
-    if (dice_.chance(0.7)) later([this, &node] { restart(node); });
+    now_or_after_its_message(node, [this, &node] {
+      if (!are_faults_on()) return;
+      cluster_.kill(node, dice_.chance(0.2));
+      if (dice_.chance(0.7)) later([this, &node] { restart(node); });
+    });
   }
   void cut_power(Node& node) {
     if (node.spec().host == 0) return;  // the coordinator's

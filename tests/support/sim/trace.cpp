@@ -33,10 +33,22 @@ std::string details(const World& m) {
          std::to_string(m.world_size) + ", restarts " + std::to_string(m.restart_count) + " of " +
          std::to_string(m.max_restarts);
 }
+const char* cause_text(StopCause cause) {
+  switch (cause) {
+    case StopCause::Failure:
+      return "failure";
+    case StopCause::NodeLost:
+      return "a node is lost";
+    case StopCause::NodeLeft:
+      return "a node left";
+    case StopCause::Growth:
+      return "growth";
+    default:
+      return "on request";
+  }
+}
 std::string details(const Stop& m) {
-  static constexpr std::array<const char*, 5> kCauses{"failure", "a node is lost", "a node left",
-                                                      "growth", "an operator"};
-  return round_text(m.round) + " (" + kCauses.at(static_cast<size_t>(m.cause)) + "): " + m.why;
+  return round_text(m.round) + " (" + cause_text(m.cause) + "): " + m.why;
 }
 std::string details(const Wait& m) {
   return std::string(m.is_spare ? " as a spare" : "") + ": " + m.why;
