@@ -44,8 +44,10 @@ void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotOptions& options, Snapsho
   CLI::App* convert = add("convert", "Write a snapshot in another form", "a snapshot or a .pt file",
                           cpprun::snapshot_convert);
   convert
-      ->add_option("to", options.to,
-                   "x.pt: one file; x.safetensors: the model's tensors; else a folder of snapshots")
+      ->add_option(
+          "to", options.to,
+          "x.pt: one file; x.safetensors: the model's tensors; else a folder of snapshots. "
+          "A file that is there stays as <to>.prev")
       ->required();
   convert->add_option("--strip-prefix", options.strip_prefix,
                       "take this from the front of names, where all have it");

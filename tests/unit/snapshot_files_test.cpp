@@ -134,6 +134,8 @@ TEST_F(CatalogTest, FindsTheNewestOfThoseThatAreComplete) {
   for (const int64_t step : {9, 100, 20}) snapshot(step);
   EXPECT_EQ(look(), "100 20 9 ");
   EXPECT_EQ(look(2), "100 20 ");
+  EXPECT_EQ(scan(files_, "d//")->complete[0].path, "d/step-100");
+  EXPECT_TRUE(look_at(files_, "d/step-9/").ok());
   EXPECT_TRUE(scan(files_, "nowhere")->complete.empty());
 }
 

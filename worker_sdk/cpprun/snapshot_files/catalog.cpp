@@ -4,6 +4,7 @@
 
 #include "common/text.hpp"
 #include "cpprun/archive/crc32.hpp"
+#include "cpprun/snapshot_files/nonce.hpp"
 
 namespace cpprun::snapshot_files {
 namespace {
@@ -12,7 +13,6 @@ constexpr std::string_view kPrefix = "step-";
 constexpr size_t kStretch = 4 << 20;
 
 std::string_view last_name(std::string_view path) {
-  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   return path.substr(path.rfind('/') + 1);
 }
 
@@ -78,7 +78,8 @@ std::optional<int64_t> step_of_name(std::string_view name) {
   return step;
 }
 
-Result<FoundSnapshot> look_at(FileLayer& files, const std::string& path) {
+Result<FoundSnapshot> look_at(FileLayer& files, const std::string& given) {
+  const std::string path = without_slash(given);
   const std::optional<int64_t> step = step_of_name(last_name(path));
   if (!step) return incomplete("its name is not step-<n>");
   Result<Info> info = files.info(path);
@@ -92,8 +93,9 @@ Result<FoundSnapshot> look_at(FileLayer& files, const std::string& path) {
   return FoundSnapshot{*step, path, std::move(*manifest)};
 }
 
-Result<Catalog> scan(FileLayer& files, const std::string& folder, size_t most) {
+Result<Catalog> scan(FileLayer& files, const std::string& given, size_t most) {
   Catalog made;
+  const std::string folder = without_slash(given);
   if (!files.exists(folder)) return made;
   Result<std::vector<Entry>> entries = files.list(folder);
   if (!entries) return entries.error();

@@ -28,10 +28,6 @@ Status write_text(FileLayer& files, const std::string& path, const std::string& 
   return (*file)->sync();
 }
 
-std::string without_slash(std::string dir) {
-  while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
-  return dir;
-}
 std::string draft_path(const std::string& dir, int64_t step, const std::string& nonce) {
   return dir + "/" + draft_name(snapshot_name(step), nonce);
 }

@@ -50,6 +50,11 @@ bool is_of_this_boot(std::string_view nonce) {
   return nonce.starts_with(this_boot());
 }
 
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";

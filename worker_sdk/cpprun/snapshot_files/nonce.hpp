@@ -1,4 +1,5 @@
-// Names of drafts: ".step-<n>.<nonce>.tmp" for folders, ".<name>.<nonce>.tmp" for files. Private.
+// Paths, and names of drafts: ".step-<n>.<nonce>.tmp" for folders, ".<name>.<nonce>.tmp" for files.
+// Private.
 #pragma once
 
 #include <optional>
@@ -7,6 +8,8 @@
 
 namespace cpprun::snapshot_files {
 
+// "runs/" -> "runs".
+std::string without_slash(std::string path);
 // "/a/b" -> "/a"; "b" -> ".".
 std::string folder_of(const std::string& path);
 

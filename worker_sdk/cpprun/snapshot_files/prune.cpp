@@ -67,8 +67,9 @@ Status remove_tree(FileLayer& files, const std::string& path) {
   return files.remove_folder(path);
 }
 
-Pruned sweep_drafts(FileLayer& files, const std::string& dir) {
+Pruned sweep_drafts(FileLayer& files, const std::string& given) {
   Pruned pruned;
+  const std::string dir = without_slash(given);
   if (!files.exists(dir)) return pruned;
   Result<std::vector<Entry>> entries = files.list(dir);
   if (!entries) return {{}, entries.error()};
@@ -81,7 +82,8 @@ Pruned sweep_drafts(FileLayer& files, const std::string& dir) {
   return pruned;
 }
 
-Pruned prune(FileLayer& files, const std::string& dir, const KeepRule& rule) {
+Pruned prune(FileLayer& files, const std::string& given, const KeepRule& rule) {
+  const std::string dir = without_slash(given);
   Pruned pruned = sweep_drafts(files, dir);
   Result<Catalog> catalog = scan(files, dir, limits::kSnapshotFolderEntries);
   if (!catalog) {
