@@ -1,6 +1,7 @@
 #include "launcher/rendezvous_host.hpp"
 
 #include <pthread.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -10,7 +11,9 @@
 #include <future>
 #include <thread>
 
+#include "common/check.hpp"
 #include "common/log/log.hpp"
+#include "common/text.hpp"
 #include "launcher/own_addresses.hpp"
 #include "rendezvous/server/control_service.hpp"
 #include "rendezvous/server/loop.hpp"
@@ -26,6 +29,13 @@ std::string own_host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
   return name.data();
+}
+
+// What nodes show each other when they fetch a snapshot.
+std::string random_secret() {
+  std::array<uint8_t, 16> bytes{};
+  CPPRUN_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  return text::hex(bytes);
 }
 
 // Greater than that of every coordinator that stood at this endpoint before, as long as the clock
@@ -78,8 +88,8 @@ Result<std::optional<Place>> find_place(const RendezvousConfig& config) {
 class RendezvousHost::Impl {
  public:
   Impl(const RendezvousConfig& config, Incarnation embedded)
-      : service_(loop_.context(),
-                 CoordinatorOptions{own_host_name(), epoch_now(), embedded, config.say_waiting}) {
+      : service_(loop_.context(), CoordinatorOptions{own_host_name(), epoch_now(), embedded,
+                                                     config.say_waiting, random_secret}) {
     loop_.hold();
     ServerHooks hooks;
     service_.fill(hooks);

@@ -43,6 +43,7 @@ ARROWS = {
         'rendezvous/client',
         'agent/core',
         'agent/process',
+        'worker_sdk/cpprun/archive',  # its crc32
         'worker_sdk/cpprun/snapshot_files',
     },
     'launcher': {

@@ -4,14 +4,13 @@
 #include <utility>
 
 #include "common/check.hpp"
+#include "common/exit_code.hpp"
 #include "common/limits.hpp"
-#include "common/text.hpp"
 
 namespace cpprun::agent {
 namespace {
 
 constexpr int kSigTerm = 15;
-constexpr int kSigKill = 9;
 
 // What fits into one frame: the error's texts and last lines are cut.
 WorkerEnd for_the_wire(WorkerEnd end) {
@@ -35,16 +34,19 @@ WorkerEnd for_the_wire(WorkerEnd end) {
 void Agent::start(Instant now, Effects& effects) {
   join_deadline_ = now + options_.join_timeout;
   effects.push_back(WantPort{});
+  if (options_.facts.has_snapshot_dir) effects.push_back(WantSnapshots{});
 }
 
 bool Agent::has_workers() const {
-  return state_ == State::Running || state_ == State::Stopping || state_ == State::Leaving;
+  return state_ == State::Running || state_ == State::Stopping || state_ == State::Leaving ||
+         state_ == State::Draining;
 }
 
 // ---------------------------------------------------------------- the connection
 
 control::Standing Agent::standing() const {
-  if (unreported_) return control::Standing::Running;  // the failure is told next, then "stopped"
+  // The failure, or what was found here, is told next, then "stopped".
+  if (unreported_ || is_stopped_untold()) return control::Standing::Running;
   switch (state_) {
     case State::Joining:
       return control::Standing::Idle;
@@ -52,6 +54,8 @@ control::Standing Agent::standing() const {
     case State::Running:
     case State::Stopping:
     case State::Leaving:
+    case State::Draining:
+    case State::Saved:
       return control::Standing::Running;
     case State::Stopped:
       return control::Standing::Stopped;
@@ -75,13 +79,14 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, Effect
   facts.standing = standing();
   facts.round = world_.round;
   facts.epoch = epoch_;
+  facts.is_draining = state_ == State::Draining || state_ == State::Saved;
+  facts.snapshots = snapshots_;
+  facts.snapshot_port = snapshot_port_;
   effects.push_back(Tell{hello});
   effects.push_back(Tell{facts});
   if (is_fenced()) ping(now, effects);
   if (unreported_) effects.push_back(Tell{*unreported_});
-  if (unreported_ && state_ == State::Stopped) {
-    effects.push_back(Tell{control::Stopped{world_.round, port_}});
-  }
+  if (unreported_ && state_ == State::Stopped && !is_stopped_untold()) say_stopped(effects);
 }
 
 void Agent::on_disconnected(Instant now, Effects& effects) {
@@ -161,13 +166,21 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
   ends_.clear();
   unreported_.reset();  // the round that it ended is over
   is_spare_ = false;
+  is_drained_ = false;
+  unsaid_.reset();
   state_ = State::Starting;
+  if (options_.facts.has_snapshot_dir) effects.push_back(ServeSnapshots{world_.snapshot_secret});
+  is_fetching_ = world_.resume && !world_.resume->source_address.empty();
+  if (is_fetching_) {
+    join_deadline_ = Instant::never();  // a fetch has limits of its own
+    effects.push_back(FetchSnapshot{*world_.resume, world_.snapshot_secret});
+  }
   start_if_granted(now, effects);
 }
 
 // Workers may only live under a grant (R6); the first pong may come a moment after the world.
 void Agent::start_if_granted(Instant now, Effects& effects) {
-  if (is_fenced() && grant_.term_at() <= now) return;
+  if (is_fetching_ || (is_fenced() && grant_.term_at() <= now)) return;
   state_ = State::Running;
   join_deadline_ = Instant::never();
   fence_killed_ = false;
@@ -188,9 +201,9 @@ void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
   become_stopped(now, effects);
 }
 
-void Agent::stop_workers(Duration grace, Effects& effects) {
+void Agent::stop_workers(Duration grace, bool lets_save, Effects& effects) {
   state_ = State::Stopping;
-  effects.push_back(StopWorkers{kSigTerm, grace});
+  effects.push_back(StopWorkers{kSigTerm, grace, lets_save});
 }
 
 // The others may go on without this node: no failure of a worker, and charged to nobody.
@@ -198,24 +211,29 @@ void Agent::stop_past_grant(Duration grace, Effects& effects) {
   effects.push_back(Note{Note::Level::Warning,
                          "the coordinator has not answered in time; stopping the workers, since "
                          "the others may go on without this node"});
-  stop_workers(grace, effects);
+  stop_workers(grace, false, effects);
 }
 
 void Agent::on_worker_end(Instant now, const WorkerEnd& end, Effects& effects) {
   ends_.push_back(end);
+  if (is_drained_) return on_failed_save(end, effects);
   if (end.is_success() || state_ != State::Running) return;
   if (is_fenced() && now >= grant_.deadline()) {  // R11: we were frozen, the guardian was not
     stop_past_grant(Duration{}, effects);
     return;
   }
-  stop_workers(options_.stop_grace, effects);  // at once, without waiting for the coordinator
-  effects.push_back(FirstFailure{end, world_});
+  // At once, without waiting for the coordinator. One that was stopped on request shows that
+  // another node is draining, which we are about to hear: the others here are saving as well.
+  const bool is_on_request = end.exit_code == kStoppedResumable;
+  stop_workers(options_.stop_grace, is_on_request, effects);
+  unsaid_ = FirstFailure{end, world_};
+  if (!is_on_request) say_unsaid(effects);
   unreported_ = control::Failed{world_.round, for_the_wire(end), false};
   effects.push_back(Tell{*unreported_});
 }
 
 void Agent::on_quiet(Instant now, Effects& effects) {
-  auto is_failure = [](const WorkerEnd& end) { return !end.is_success(); };
+  auto is_failure = [this](const WorkerEnd& end) { return !end.is_success() && !is_drained_; };
   if (std::any_of(ends_.begin(), ends_.end(), is_failure)) failed_ends_ = ends_;
   effects.push_back(Fence{Instant::never()});
   switch (state_) {
@@ -237,152 +255,70 @@ void Agent::on_quiet(Instant now, Effects& effects) {
       effects.push_back(Disconnect{false});
       finish(Finish{Finish::How::Signal, signal_, "", {}, 0}, effects);
       return;
+    case State::Draining:
+      state_ = State::Saved;
+      if (!options_.facts.has_snapshot_dir) return leave_after_drain(effects);
+      effects.push_back(WantSnapshots{});
+      return;
     default:
       CPPRUN_CHECK(false);
   }
 }
 
-// The port for the next round comes first; on_port() then says "stopped".
+// The port for the next round, and what it may resume from, come first; then "stopped" is said.
 void Agent::become_stopped(Instant now, Effects& effects) {
   state_ = State::Stopped;
   join_deadline_ = now + options_.join_timeout;
   wants_port_for_stopped_ = true;
+  wants_scan_for_stopped_ = options_.facts.has_snapshot_dir;
   effects.push_back(WantPort{});
+  if (wants_scan_for_stopped_) effects.push_back(WantSnapshots{});
 }
 
 void Agent::on_port(Instant, int64_t port, Effects& effects) {
   port_ = port;
-  if (!std::exchange(wants_port_for_stopped_, false)) return;
-  effects.push_back(Tell{control::Stopped{world_.round, port_}});
+  if (std::exchange(wants_port_for_stopped_, false)) say_stopped_if_known(effects);
+}
+
+void Agent::say_stopped_if_known(Effects& effects) {
+  if (!is_stopped_untold() && state_ == State::Stopped) say_stopped(effects);
+}
+
+void Agent::say_stopped(Effects& effects) {
+  effects.push_back(Tell{control::Stopped{world_.round, port_, snapshots_, has_saved()}});
 }
 
 void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   if (message.round != world_.round) return;
-  if (message.cause == control::StopCause::Failure) unreported_.reset();  // it is known
+  const bool is_drain = message.cause == control::StopCause::Drain;
+  const bool is_known =
+      message.cause == control::StopCause::Failure || message.cause == control::StopCause::Snapshot;
+  if (is_known) unreported_.reset();
+  if (is_drain) {
+    is_drained_ = true;
+    unsaid_.reset();
+  } else if (unsaid_) {
+    say_unsaid(effects);
+    effects.push_back(EndSaving{kSigTerm});
+  }
   switch (state_) {
     case State::Starting:
+      if (std::exchange(is_fetching_, false)) effects.push_back(DropFetch{});
+      become_stopped(now, effects);
+      return;
     case State::Done:
       become_stopped(now, effects);
       return;
     case State::Running:
       effects.push_back(Note{Note::Level::Info, "stopping the workers: " + message.why});
-      stop_workers(options_.stop_grace, effects);
+      stop_workers(options_.stop_grace, is_drain, effects);
       return;
     case State::Stopped:
-      effects.push_back(Tell{control::Stopped{world_.round, port_}});
+      if (!is_stopped_untold()) say_stopped(effects);
       return;
     default:
       return;
   }
-}
-
-// ---------------------------------------------------------------- the end
-
-void Agent::on(Instant, const control::Decided& message, Effects& effects) {
-  decided_ = message;
-  effects.push_back(Tell{control::Ack{message.is_success}});
-  if (state_ == State::Starting) state_ = State::Stopped;  // nothing is started any more
-  if (state_ == State::Running)
-    stop_workers(options_.stop_grace, effects);  // it went on without us
-}
-
-void Agent::on(Instant, const control::Bye&, Effects& effects) {
-  if (decided_) go(effects);
-}
-
-// The outcome is known. Workers of a round that went on without this node are gone first (R4).
-void Agent::go(Effects& effects) {
-  is_going_ = true;
-  if (state_ == State::Leaving) return;
-  if (state_ == State::Running) stop_workers(options_.stop_grace, effects);
-  if (has_workers()) return;
-  effects.push_back(Disconnect{false});
-  finish(Finish{}, effects);
-}
-
-// Without a `how` of its own the decision is the outcome (R9).
-void Agent::finish(Finish how, Effects& effects) {
-  if (decided_ && how.how == Finish::How::Success && !decided_->is_success) {
-    how.how = Finish::How::Failure;
-    how.text = decided_->verdict;
-  }
-  how.ends = failed_ends_;
-  how.restarts_used = world_.restart_count;
-  state_ = State::Ended;
-  effects.push_back(std::move(how));
-}
-
-void Agent::on_signal(Instant, int signal, Effects& effects) {
-  switch (state_) {
-    case State::Ended:
-      return;
-    case State::Leaving:
-      effects.push_back(StopWorkers{kSigKill, Duration{}});
-      return;
-    case State::Running:
-    case State::Stopping:
-      state_ = State::Leaving;
-      signal_ = signal;
-      effects.push_back(StopWorkers{signal, options_.stop_grace});
-      return;
-    default:
-      effects.push_back(Tell{control::Leave{"ended by a signal"}});
-      effects.push_back(Disconnect{false});
-      finish(Finish{Finish::How::Signal, signal, "", {}, 0}, effects);
-  }
-}
-
-void Agent::give_up_joining(Effects& effects) {
-  std::string text = "timed out after " +
-                     std::to_string(static_cast<int64_t>(to_seconds(options_.join_timeout))) +
-                     " s without a round";
-  if (!is_connected_) text += ": no connection to the coordinator";
-  if (is_connected_ && !last_wait_.empty()) text += ": " + last_wait_;
-  if (state_ == State::Done) text += "; the workers here ended well, the job's outcome is unknown";
-  text += " (--rdzv-conf=join_timeout=SECONDS waits longer)";
-  effects.push_back(Tell{control::Leave{"the join timeout was reached"}});
-  effects.push_back(Disconnect{false});
-  finish(Finish{Finish::How::Error, 0, text, {}, 0}, effects);
-}
-
-// ---------------------------------------------------------------- time
-
-void Agent::on_time(Instant now, Effects& effects) {
-  if (state_ == State::Ended) return;
-  // R11: first what must not live on, then everything else.
-  if (state_ == State::Running && is_fenced() && now >= grant_.term_at()) {
-    stop_past_grant(std::max(Duration{}, grant_.deadline() - now), effects);
-  }
-  if (is_past_fence(now)) {
-    fence_killed_ = true;
-    effects.push_back(StopWorkers{kSigKill, Duration{}});
-  }
-  if (now >= ping_at_) ping(now, effects);
-  if (is_connected_ && is_fenced() && now >= heard_at_ + lease_) {
-    heard_at_ = now;  // a cable, or a host that is gone: the kernel would try for many minutes
-    effects.push_back(Note{Note::Level::Info, "the coordinator is silent; connecting again"});
-    effects.push_back(Reconnect{});
-  }
-  if (now >= join_deadline_ && !is_spare_) give_up_joining(effects);
-}
-
-Instant Agent::next_deadline() const {
-  if (state_ == State::Ended) return Instant::never();
-  Instant next = ping_at_;
-  if (!is_spare_) next = std::min(next, join_deadline_);
-  if (state_ == State::Running && is_fenced()) next = std::min(next, grant_.term_at());
-  if (is_stopping_under_fence()) next = std::min(next, grant_.deadline());
-  return next;
-}
-
-// Workers that are being stopped, with whatever grace, must be gone at the deadline.
-bool Agent::is_stopping_under_fence() const {
-  bool is_stopping = state_ == State::Stopping || state_ == State::Leaving;
-  return is_stopping && is_fenced() && !fence_killed_;
-}
-
-bool Agent::is_past_fence(Instant now) const {
-  return is_stopping_under_fence() && now >= grant_.deadline();
 }
 
 }  // namespace cpprun::agent

@@ -7,7 +7,10 @@
 //      ^                                      | failure, stop, fence     | stop
 //      |                                      v                          v
 //      +------------- Stopped <--quiet--- Stopping                    Stopped
-//   any --signal--> Leaving --quiet--> Ended
+//   Running --SIGTERM--> Draining --quiet--> Saved --snapshots looked at--> Ended
+//   any --other signal--> Leaving --quiet--> Ended
+//
+// In Starting a snapshot may have to be fetched first; there are no workers until it is here.
 #pragma once
 
 #include <optional>
@@ -33,7 +36,18 @@ struct AgentOptions {
 
 class Agent {
  public:
-  enum class State { Joining, Starting, Running, Stopping, Stopped, Done, Leaving, Ended };
+  enum class State {
+    Joining,
+    Starting,
+    Running,
+    Stopping,
+    Stopped,
+    Done,
+    Leaving,
+    Draining,  // asked to stop: the workers save and end
+    Saved,     // they have ended; what they saved is being looked at
+    Ended
+  };
 
   explicit Agent(AgentOptions options) : options_(std::move(options)) {}
 
@@ -53,6 +67,14 @@ class Agent {
   void on_start_failed(Instant now, const Error& error, Effects& effects);
   void on_port(Instant now, int64_t port, Effects& effects);
   void on_signal(Instant now, int signal, Effects& effects);
+
+  // Where other nodes can fetch snapshots from here; 0: nowhere. Told with the next registration.
+  void on_serving(int64_t port) { snapshot_port_ = port; }
+  // The newest complete snapshots here, newest first; because they were wanted, or are new.
+  void on_snapshots(Instant now, std::vector<control::SnapshotName> snapshots, Effects& effects);
+  void on_fetched(Instant now, Effects& effects);
+  // `is_damaged`: what came is not what its manifest says, so nobody need try again.
+  void on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects);
 
   void on_time(Instant now, Effects& effects);
   Instant next_deadline() const;
@@ -77,7 +99,16 @@ class Agent {
   void ping(Instant now, Effects& effects);
   void stop_past_grant(Duration grace, Effects& effects);
   void start_if_granted(Instant now, Effects& effects);
-  void stop_workers(Duration grace, Effects& effects);
+  void stop_workers(Duration grace, bool lets_save, Effects& effects);
+  void on_failed_save(const WorkerEnd& end, Effects& effects);
+  bool has_saved() const;
+  void drain(Effects& effects);
+  void leave_stopped(int signal, Effects& effects);
+  void leave_after_drain(Effects& effects);
+  void say_unsaid(Effects& effects);
+  void say_stopped(Effects& effects);
+  void say_stopped_if_known(Effects& effects);
+  bool is_stopped_untold() const { return wants_port_for_stopped_ || wants_scan_for_stopped_; }
   void become_stopped(Instant now, Effects& effects);
   void finish(Finish finish, Effects& effects);
   void go(Effects& effects);
@@ -88,16 +119,22 @@ class Agent {
   bool is_connected_ = false;
   bool is_spare_ = false;
   bool wants_port_for_stopped_ = false;
+  bool wants_scan_for_stopped_ = false;
+  bool is_fetching_ = false;
+  bool is_drained_ = false;    // the stop of world_ was asked for, here or at another node
   bool is_going_ = false;      // the job is over; we go as soon as the workers have gone
   bool fence_killed_ = false;  // this round's workers got KILL because the grant ended
   int64_t connection_ = 0;
   int64_t port_ = 0;
+  int64_t snapshot_port_ = 0;
+  std::vector<control::SnapshotName> snapshots_;
   Epoch epoch_;
   control::World world_;                // the newest; its round is the newest seen
   std::vector<WorkerEnd> ends_;         // of world_
   std::vector<WorkerEnd> failed_ends_;  // of the last round that had a failure here
   std::optional<control::Failed>
-      unreported_;  // a failure that may not have reached the coordinator
+      unreported_;                      // a failure that may not have reached the coordinator
+  std::optional<FirstFailure> unsaid_;  // may be no failure, if somebody is draining
   std::optional<control::Decided> decided_;
   int signal_ = 0;  // why we leave
   std::string last_wait_;

@@ -99,6 +99,7 @@ struct AgentConfig {
   std::string temporary_dir;                 // TMPDIR, else /tmp
   std::string own_error_file;  // TORCHELASTIC_ERROR_FILE of the launcher itself; "" = none
   std::string event_log_handler = "null";  // null or console
+  std::string snapshot_dir;                // --snapshot-dir; empty: the launcher knows of none
 };
 
 }  // namespace cpprun

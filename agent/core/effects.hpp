@@ -1,9 +1,10 @@
 // What the agent's core wishes to happen. Plain data; the daemon carries it out, the simulator too.
 //
 // Ordering contract: carried out front to back. `WantPort` is answered by Agent::on_port() before
-// anything else happens.
+// anything else happens; `WantSnapshots` and `FetchSnapshot` are answered in their own time.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -36,10 +37,35 @@ struct StartWorkers {
 struct StopWorkers {
   int signal = 0;
   Duration grace{};
+  // Workers that have said that they save when asked are asked, and get no signal.
+  bool lets_save = false;
+};
+
+// Workers that were only asked get the signal after all: what they wanted to save can't be.
+struct EndSaving {
+  int signal = 0;
 };
 
 // Reserve a port for worker 0 of the next round.
 struct WantPort {};
+
+// Look at what lies in --snapshot-dir: Agent::on_snapshots().
+struct WantSnapshots {};
+
+// Bring this snapshot into --snapshot-dir: Agent::on_fetched() or on_fetch_failed().
+struct FetchSnapshot {
+  control::Resume resume;
+  std::string secret;
+};
+
+// The fetch is not wanted any more; it is not answered.
+struct DropFetch {};
+
+// Other nodes that show this secret may fetch snapshots from here; empty: nobody may. The one
+// before counts no more.
+struct ServeSnapshots {
+  std::string secret;
+};
 
 // The guardian kills the workers at this time if nobody moves it (R6).
 struct Fence {
@@ -64,16 +90,20 @@ struct Finish {
     Failure,  // decided by the coordinator: workers failed, or a node could not start them
     Error,    // refused, timed out, cut off: `text` says it
     Signal,   // ended by a signal to us
+    Stopped,  // on request, everything saved: the same command continues. `text`: who else was
+              // asked
   };
   How how = How::Success;
   int signal = 0;
   std::string text;             // the verdict, or the error
   std::vector<WorkerEnd> ends;  // of the last round here that had a failure
   int64_t restarts_used = 0;
+  std::optional<control::SnapshotName> snapshot{};  // the newest here
 };
 
 using Effect = std::variant<Tell, Disconnect, Reconnect, StartWorkers, StopWorkers, WantPort, Fence,
-                            FirstFailure, Note, Finish>;
+                            FirstFailure, Note, Finish, WantSnapshots, FetchSnapshot, DropFetch,
+                            ServeSnapshots, EndSaving>;
 using Effects = std::vector<Effect>;
 
 }  // namespace cpprun::agent

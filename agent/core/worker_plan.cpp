@@ -95,6 +95,18 @@ std::vector<Variable> optional_variables(const AgentConfig& config, int local_ra
   return variables;
 }
 
+constexpr const char* kResumeFrom = "CPPRUN_RESUME_FROM";
+
+std::vector<Variable> snapshot_variables(const AgentConfig& config, const control::World& world) {
+  if (config.snapshot_dir.empty()) return {};
+  std::vector<Variable> variables{{"CPPRUN_SNAPSHOT_DIR", config.snapshot_dir}};
+  if (world.resume) {
+    const std::string step = std::to_string(world.resume->snapshot.step);
+    variables.emplace_back(kResumeFrom, config.snapshot_dir + "/step-" + step);
+  }
+  return variables;
+}
+
 }  // namespace
 
 std::vector<std::string> worker_argv(const WorkerConfig& config, int local_rank) {
@@ -113,7 +125,9 @@ std::vector<std::string> worker_environment(const AgentConfig& config, const con
   std::vector<Variable> ours = rank_variables(config, world, local_rank);
   for (Variable& v : elastic_variables(config, world, place)) ours.push_back(std::move(v));
   for (Variable& v : optional_variables(config, local_rank)) ours.push_back(std::move(v));
+  for (Variable& v : snapshot_variables(config, world)) ours.push_back(std::move(v));
   std::set<std::string_view> replaced;
+  if (!config.snapshot_dir.empty()) replaced.insert(kResumeFrom);  // nothing: from the beginning
   for (const Variable& v : ours) replaced.insert(v.first);
   std::vector<std::string> all;
   for (const std::string& entry : config.environment) {

@@ -29,6 +29,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   options.facts.local_addr = rendezvous.local_addr;
   options.facts.nproc = config.workers.nproc;
   options.facts.role = config.workers.role;
+  options.facts.has_snapshot_dir = !config.snapshot_dir.empty();
   if (rendezvous.node_rank) options.facts.node_rank = *rendezvous.node_rank;
   options.join_timeout = rendezvous.conf.join_timeout;
   options.stop_grace = config.stop_grace;

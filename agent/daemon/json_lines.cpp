@@ -29,6 +29,8 @@ const char* name_of(agent::Finish::How how) {
       return "error";
     case agent::Finish::How::Signal:
       return "signal";
+    case agent::Finish::How::Stopped:
+      return "stopped";
   }
   return "unknown";
 }

@@ -5,6 +5,7 @@
 #include "agent/daemon/json_lines.hpp"
 #include "agent/daemon/local_time.hpp"
 #include "agent/process/clock.hpp"
+#include "common/exit_code.hpp"
 #include "common/log/log.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
@@ -76,6 +77,9 @@ int Report::finish(const agent::Finish& finish) const {
     case agent::Finish::How::Signal:
       log::warning("ended by " + signal_name(finish.signal) + "; the workers are stopped");
       return 128 + finish.signal;
+    case agent::Finish::How::Stopped:
+      log::warning(stopped_text(finish));
+      return kStoppedResumable;
     case agent::Finish::How::Error:
       log::error(finish.text);
       return 1;
@@ -84,6 +88,16 @@ int Report::finish(const agent::Finish& finish) const {
       return 1;
   }
   return 1;
+}
+
+// What happened, and which snapshot holds the work.
+std::string Report::stopped_text(const agent::Finish& finish) const {
+  std::string text = "stopped on request";
+  if (!finish.text.empty()) text += " (" + finish.text + ")";
+  if (!finish.snapshot) return text + "; the workers have saved, and the same command continues";
+  const std::string step = std::to_string(finish.snapshot->step);
+  return text + " at step " + step + "; the same command continues from it (" +
+         config_.snapshot_dir + "/step-" + step + ")";
 }
 
 void Report::failure_summary(const agent::Finish& finish) const {

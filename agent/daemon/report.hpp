@@ -28,6 +28,7 @@ class Report {
   int finish(const agent::Finish& finish) const;
 
  private:
+  std::string stopped_text(const agent::Finish& finish) const;
   void failure_summary(const agent::Finish& finish) const;
   void event(const std::string& line) const;
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class ProcessHost::Impl {
   void stop(int signal, Duration grace);
   void ask_to_stop();
   bool can_save(int local_rank) const;
+  void stop_saving(int signal, Duration grace);
+  void end_saving(int signal);
   void hurry();
   void forward(int signal);
   bool is_quiet() const { return !is_running_; }
@@ -62,6 +65,7 @@ class ProcessHost::Impl {
   void on_ready();
   std::string why_not_commit() const;
   void take_last_words(WorkerEnd& end);
+  void stop_all(int signal, Duration grace);
   void on_grace_over();
   void on_lines(int local_rank, std::vector<std::string> lines);
   void on_drained();
@@ -83,7 +87,8 @@ class ProcessHost::Impl {
   Sweep sweep_;
   OomCounter oom_;
   std::map<int, WorkerProcess> workers_;  // by pid; those that have not been reaped
-  std::map<int, bool> has_lines_;         // by local rank: its stderr passes the agent
+  std::set<int> saving_;           // of them, those that were asked to save and not signalled
+  std::map<int, bool> has_lines_;  // by local rank: its stderr passes the agent
   EndQueue ends_;
   Timer kill_timer_;
   Timer sweep_timer_;

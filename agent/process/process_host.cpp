@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <utility>
 
 #include "agent/process/host_impl.hpp"
 #include "common/check.hpp"
@@ -28,6 +29,12 @@ void ProcessHost::ask_to_stop() {
 }
 bool ProcessHost::can_save(LocalRank local_rank) const {
   return impl_->can_save(static_cast<int>(local_rank.value));
+}
+void ProcessHost::stop_saving(int signal, Duration grace) {
+  impl_->stop_saving(signal, grace);
+}
+void ProcessHost::end_saving(int signal) {
+  impl_->end_saving(signal);
 }
 void ProcessHost::hurry() {
   impl_->hurry();
@@ -171,13 +178,38 @@ void ProcessHost::Impl::settle() {
 
 void ProcessHost::Impl::stop(int signal, Duration grace) {
   if (!is_running_) return;
-  sweep_.set_hard();
+  saving_.clear();
   is_stopping_ = true;
   ask_to_stop();
+  stop_all(signal, grace);
+}
+
+void ProcessHost::Impl::stop_saving(int signal, Duration grace) {
+  if (!is_running_) return;
+  for (const auto& [pid, worker] : workers_) {
+    const auto rank = static_cast<int>(worker.local_rank().value);
+    if (can_save(rank)) saving_.insert(pid);
+  }
+  ask_to_stop();
+  stop_all(signal, grace);
+}
+
+void ProcessHost::Impl::end_saving(int signal) {
+  is_stopping_ = true;
+  for (int pid : std::exchange(saving_, {})) {
+    const auto worker = workers_.find(pid);
+    if (worker == workers_.end() || worker->second.is_dead()) continue;
+    worker->second.signal_group(signal);
+    worker->second.signal_group(SIGCONT);
+  }
+}
+
+void ProcessHost::Impl::stop_all(int signal, Duration grace) {
+  sweep_.set_hard();
   for (auto& [pid, worker] : workers_) {
     if (worker.is_dead()) continue;  // it was quicker; its end is its own
     worker.mark_stopped();
-    worker.signal_group(signal);
+    if (!saving_.contains(pid)) worker.signal_group(signal);
     worker.signal_group(SIGCONT);
   }
   look_soon();

@@ -98,6 +98,12 @@ class ProcessHost {
   // is_stopped_by_us.
   void stop(int signal, Duration grace);
 
+  // The same, but workers that have said that they save when asked (worker_page.hpp) are only
+  // asked, and get no signal before the grace is over.
+  void stop_saving(int signal, Duration grace);
+  // Those get the signal after all: what they wanted to save can't be saved.
+  void end_saving(int signal);
+
   // From now on a round's end waits for a console that takes nothing no longer than a second:
   // whoever told us to go is not kept waiting by a reader who does not read.
   void hurry();

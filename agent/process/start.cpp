@@ -52,6 +52,7 @@ Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
   has_lines_.clear();
   if (channel_) channel_->begin_round(specs.size());
   is_stopping_ = false;
+  saving_.clear();
   started_at_ = boot_now();
   started_ = specs.size();
   ready_ = 0;

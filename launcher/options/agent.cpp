@@ -74,6 +74,19 @@ Status read_event_handler(const ParsedOptions& options, AgentConfig& config) {
   return {};
 }
 
+// It need not be there yet: the first snapshot makes it.
+Status read_snapshot_dir(const ParsedOptions& options, const Environment& environment,
+                         AgentConfig& config) {
+  if (options.snapshot_dir.empty()) return {};
+  const FileKind kind = environment.look_at(options.snapshot_dir).kind;
+  if (kind != FileKind::Directory && kind != FileKind::Missing) {
+    return bad_value(options.shown("snapshot-dir", options.snapshot_dir) +
+                     " is no folder; name the one in which the workers keep their snapshots");
+  }
+  config.snapshot_dir = options.snapshot_dir;
+  return {};
+}
+
 // A TMPDIR that is no folder is passed over, as Python does.
 std::string temporary_dir(const Environment& environment) {
   std::string named(environment.text("TMPDIR"));
@@ -88,6 +101,7 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   if (Status status = check_numbers(options); !status) return status;
   if (Status status = read_stop_grace(options, environment, config); !status) return status;
   if (Status status = read_event_handler(options, config); !status) return status;
+  if (Status status = read_snapshot_dir(options, environment, config); !status) return status;
   read_signals(options, launch);
   config.max_restarts = static_cast<int>(options.max_restarts);
   config.environment = environment.variables;

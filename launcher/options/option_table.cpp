@@ -253,6 +253,14 @@ constexpr OptionRow kTable[] = {
              "every step; what is set already stays.",
      .note = "MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_"},
 
+    {.name = "snapshot-dir",
+     .value = "DIR",
+     .group = kOwn,
+     .help = "Folder in which the workers keep their snapshots (step-<n>): each round begins with "
+             "the newest complete one.",
+     .note = "may be shared by the nodes, or each node's own: what a node lacks it fetches from "
+             "another"},
+
     // --- information
     {.name = "help",
      .letter = 'h',

@@ -51,6 +51,7 @@ struct ParsedOptions {
   std::string worker_store;     // empty, rank0, agent
   std::string pass_local_rank;  // empty, dash, underscore
   bool tune_malloc = false;
+  std::string snapshot_dir;
   std::string print_completion;
 
   std::string script;

@@ -29,7 +29,8 @@ bool is_sane(const control::Register& message) {
   const std::vector<std::string>& all = message.addresses;
   return is_sane(message.terms) && message.round >= RoundNumber() && message.epoch >= Epoch() &&
          message.round <= RoundNumber(kNumberMax) && message.epoch <= Epoch(kNumberMax) &&
-         is_port(message.reserved_port) && is_short(message.role) && is_short(message.local_addr) &&
+         is_port(message.reserved_port) && is_port(message.snapshot_port) &&
+         are_sane(message.snapshots) && is_short(message.role) && is_short(message.local_addr) &&
          all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
 }
 
@@ -127,8 +128,12 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
            effects);
     return nullptr;
   }
-  MembershipOptions options{run_id, options_.host, Epoch(options_.epoch.value + jobs_begun_++),
-                            options_.embedded, options_.say_waiting};
+  MembershipOptions options{run_id,
+                            options_.host,
+                            Epoch(options_.epoch.value + jobs_begun_++),
+                            options_.embedded,
+                            options_.say_waiting,
+                            options_.make_secret};
   auto made = std::make_unique<Membership>(std::move(options), terms, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();
 }

@@ -4,6 +4,7 @@
 // A core: no I/O, no clock. The server carries out the effects.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@ struct CoordinatorOptions {
   Epoch epoch;       // greater than that of any coordinator before us at this endpoint
   std::optional<Incarnation> embedded;  // the agent in our own process
   Duration say_waiting = limits::kSayWaiting;
+  std::function<std::string()> make_secret{};  // as in MembershipOptions
 };
 
 class Coordinator {

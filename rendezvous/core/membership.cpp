@@ -181,6 +181,7 @@ void Membership::resume(Node& node, Effects& effects) {
     return;
   }
   if (node.work == Node::Work::Running) {
+    if (node.is_draining()) return request_drain(node, effects);
     if (phase_ != Phase::Stopping) return;
     send(node, control::Stop{round_, StopCause::NodeLost, "the round is over"}, effects);
     return;
@@ -227,7 +228,12 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
     on_done(*node, done->round, effects);
   } else if (const auto* stopped = std::get_if<control::Stopped>(&message)) {
     on_stopped(*node, *stopped, effects);
+  } else if (std::holds_alternative<control::Draining>(message)) {
+    on_draining(*node, effects);
+  } else if (const auto* snapshots = std::get_if<control::Snapshots>(&message)) {
+    take_snapshots(*node, snapshots->snapshots);
   } else if (const auto* leave = std::get_if<control::Leave>(&message)) {
+    has_saved_ = has_saved_ && (leave->has_saved || !is_member(incarnation));
     node_is_gone(incarnation, StopCause::NodeLeft, node->id.name + " left (" + leave->why + ")",
                  effects);
   } else if (std::holds_alternative<control::Ack>(message)) {
@@ -237,14 +243,41 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
   settle(now, effects);
 }
 
+namespace {
+
+std::string describe(const Node& node, const control::Failed& message) {
+  if (message.is_fatal) {
+    return "a worker could not be started on " + node.id.name +
+           (message.why.empty() ? "" : ": " + message.why);
+  }
+  if (!message.why.empty()) return message.why + ", says " + node.id.name;
+  return "rank " + std::to_string(message.end.rank.value) + " (pid " +
+         std::to_string(message.end.pid) + ", on " + node.id.name + ") " +
+         describe_end(message.end);
+}
+
+}  // namespace
+
+// What was to be fetched for this round is not what its manifest says. It is fetched no more, so
+// this can't go on for ever.
+bool Membership::is_damage_news(const control::Failed& message) const {
+  return resume_ && is_resume_fetched_ && resume_->id == message.damaged_snapshot;
+}
+
 void Membership::on_failed(Node& node, const control::Failed& message, Effects& effects) {
   bool is_current = message.round == round_ && is_member(node.id.incarnation) &&
                     (phase_ == Phase::Running || phase_ == Phase::Stopping);
   if (!is_current) return;
-  std::string what = "rank " + std::to_string(message.end.rank.value) + " (pid " +
-                     std::to_string(message.end.pid) + ", on " + node.id.name + ") " +
-                     describe_end(message.end);
-  if (message.is_fatal) what = "a worker could not be started on " + node.id.name;
+  const std::string what = describe(node, message);
+  if (is_damage_news(message)) {  // costs no restart: the next round begins with another
+    damaged_.insert(message.damaged_snapshot);
+    if (phase_ == Phase::Running) {
+      effects.push_back(Note{Note::Level::Warning, "damaged_snapshot", what});
+    }
+    request_stop(StopCause::Snapshot, what, effects);
+    return;
+  }
+  if (is_drained_ && !message.is_fatal) return;       // it follows from the stop that was asked for
   if (message.is_fatal || !budget_.charge(round_)) {  // R7; what no restart heals costs none
     if (!failing_) {
       failing_ = what + "; restarts used: " + std::to_string(budget_.used()) + " of " +
@@ -273,125 +306,41 @@ void Membership::on_stopped(Node& node, const control::Stopped& message, Effects
   if (is_part && message.round != round_) return;  // said twice of an older round
   node.work = Node::Work::Stopped;
   node.facts.reserved_port = message.reserved_port;
+  take_snapshots(node, message.snapshots);
   if (!is_part) return;
+  has_saved_ = has_saved_ && message.has_saved;
   if (phase_ == Phase::Stopping) pending_.erase(node.id.incarnation);
   if (phase_ == Phase::Running) {  // nobody asked: its grant had ended
     request_stop(StopCause::NodeLost, node.id.name + " stopped its workers on its own", effects);
   }
 }
 
+// What makes no sense counts as nothing: it would reach other nodes.
+void Membership::take_snapshots(Node& node, const std::vector<control::SnapshotName>& snapshots) {
+  node.facts.snapshots.clear();
+  if (are_sane(snapshots)) node.facts.snapshots = snapshots;
+}
+
+void Membership::on_draining(Node& node, Effects& effects) {
+  if (node.is_draining()) return;
+  node.facts.is_draining = true;
+  is_host_drained_ = is_host_drained_ || node.is_embedded;
+  effects.push_back(
+      Note{Note::Level::Info, "draining", "the agent on " + node.id.name + " was asked to stop"});
+  if (is_member(node.id.incarnation)) request_drain(node, effects);
+}
+
+// The workers of all nodes save together, so all are asked to.
+void Membership::request_drain(const Node& node, Effects& effects) {
+  if (phase_ != Phase::Running) return;
+  is_drained_ = has_saved_ = true;
+  drained_by_ = node.id.name;
+  request_stop(StopCause::Drain, node.id.name + " was asked to stop", effects);
+}
+
 void Membership::on_ack(Node& node, Effects& effects) {
   if (phase_ == Phase::Deciding) pending_.erase(node.id.incarnation);
   if (phase_ == Phase::Ended) send(node, control::Bye{}, effects);
-}
-
-// ---------------------------------------------------------------- losses
-
-void Membership::on_closed(Instant now, SessionId session, Ending how, Effects& effects) {
-  Node* node = find(session);
-  if (node == nullptr) return;  // an older connection: changes nothing (R4)
-  sessions_.erase(session);
-  node->session.reset();
-  Incarnation incarnation = node->id.incarnation;
-  bool has_part = phase_ != Phase::Ended && (node->has_workers() || node->work == Node::Work::Done);
-  if (how == Ending::Reset && phase_ != Phase::Ended) {
-    // No evidence, only the start of a silence: it may connect again, else its lease ends (R4, R5).
-    update_ready(*node);
-  } else if (has_part) {
-    node->life = Node::Life::Dead;  // R4; its workers are gone after the grace
-    node->dead_at = now;
-    next_burial_ = std::min(next_burial_, now + limits::kDeathGrace);
-    update_ready(*node);
-    if (phase_ == Phase::Running && !done_.contains(incarnation)) {
-      request_stop(StopCause::NodeLost, "the agent on " + node->id.name + " died", effects);
-    }
-  } else {
-    node_is_gone(incarnation, StopCause::NodeLost, "the agent on " + node->id.name + " went away",
-                 effects);
-  }
-  settle(now, effects);
-}
-
-// Its workers are certainly gone. `why` is told to the others if the round can't go on without it.
-void Membership::node_is_gone(Incarnation incarnation, StopCause cause, const std::string& why,
-                              Effects& effects) {
-  auto it = nodes_.find(incarnation);
-  CPPRUN_CHECK(it != nodes_.end());
-  if (it->second.session) sessions_.erase(*it->second.session);
-  nodes_.erase(it);
-  ready_.erase(incarnation);
-  pending_.erase(incarnation);
-  bool ends_round = is_member(incarnation) && !done_.contains(incarnation);  // R3, R8
-  if (phase_ == Phase::Running && ends_round) request_stop(cause, why, effects);
-}
-
-void Membership::bury_the_dead(Instant now, Effects& effects) {
-  std::vector<Incarnation> gone;
-  next_burial_ = Instant::never();
-  for (const auto& [incarnation, node] : nodes_) {
-    if (node.life != Node::Life::Dead) continue;
-    Instant burial = node.dead_at + limits::kDeathGrace;
-    if (burial <= now) {
-      gone.push_back(incarnation);
-    } else {
-      next_burial_ = std::min(next_burial_, burial);
-    }
-  }
-  for (Incarnation incarnation : gone) {
-    node_is_gone(incarnation, StopCause::NodeLost, "an agent died", effects);
-  }
-}
-
-void Membership::end_leases(Instant now, Effects& effects) {
-  std::vector<Incarnation> lost;
-  next_lease_end_ = Instant::never();
-  for (const auto& [incarnation, node] : nodes_) {
-    if (node.is_embedded || node.life != Node::Life::Present) continue;
-    Instant end = node.heard_at + terms_.lease;
-    if (end <= now) {
-      lost.push_back(incarnation);
-    } else {
-      next_lease_end_ = std::min(next_lease_end_, end);
-    }
-  }
-  for (Incarnation incarnation : lost) {  // R5
-    const Node& node = nodes_.at(incarnation);
-    std::string why = "nothing was heard from " + node.id.name + " for " +
-                      std::to_string(static_cast<int64_t>(to_seconds(terms_.lease))) + " s";
-    effects.push_back(Note{Note::Level::Warning, "node_lost", why});
-    if (node.session) effects.emplace_back(Close{*node.session, true});
-    node_is_gone(incarnation, StopCause::NodeLost, why, effects);
-  }
-}
-
-// ---------------------------------------------------------------- time
-
-// F (R6): 0.8 of the lease, lowered where inequality I1 demands it: KILL is done on the node before
-// the lease ends here, however the two clocks drift.
-Duration Membership::grant() const {
-  constexpr int kDrift = limits::kClockDriftPercent;
-  Duration most = (terms_.lease / 100 * (100 - kDrift) - limits::kKillTakes) / (100 + kDrift) * 100;
-  return std::min(terms_.lease / 5 * 4, most - std::chrono::milliseconds(1));
-}
-
-// A ping and its answer must fit twice into the time before a granted worker gets TERM.
-Duration Membership::heartbeat() const {
-  constexpr Duration kNotice = std::chrono::seconds(1);
-  Duration safe = grant() < 2 * kNotice ? grant() / 2 : grant() - kNotice;
-  return std::min(terms_.heartbeat, safe / 2);
-}
-
-void Membership::on_time(Instant now, Effects& effects) {
-  if (now >= next_burial_) bury_the_dead(now, effects);
-  if (now >= next_lease_end_) end_leases(now, effects);
-  if (now >= growth_deadline()) grow_if_due(now, effects);
-  if (now >= say_waiting_at_) say_waiting(now, effects);
-  settle(now, effects);
-}
-
-Instant Membership::next_deadline() const {
-  return std::min(
-      {next_burial_, next_lease_end_, last_call_deadline(), growth_deadline(), say_waiting_at_});
 }
 
 }  // namespace cpprun

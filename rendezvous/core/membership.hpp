@@ -5,6 +5,7 @@
 // A core: three doors, no I/O, no clock; the same calls in the same order give the same effects.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,6 +19,7 @@
 #include "rendezvous/core/effects.hpp"
 #include "rendezvous/core/node.hpp"
 #include "rendezvous/core/ranking.hpp"
+#include "rendezvous/core/snapshot_choice.hpp"
 #include "rendezvous/protocol/control.hpp"
 
 namespace cpprun {
@@ -28,6 +30,9 @@ struct MembershipOptions {
   Epoch epoch;
   std::optional<Incarnation> embedded;         // the agent in our own process
   Duration say_waiting = limits::kSayWaiting;  // how often a wait is said again
+  // A fresh secret for each round in which nodes fetch a snapshot from each other, random and from
+  // outside. None: nothing is fetched.
+  std::function<std::string()> make_secret{};
 };
 
 class Membership {
@@ -65,6 +70,9 @@ class Membership {
   const control::Terms& terms() const { return terms_; }
   const std::map<Incarnation, Node>& nodes() const { return nodes_; }
   std::string why_no_round() const;  // "" while one runs
+  const std::optional<control::SnapshotName>& resume() const { return resume_; }
+  // The newest complete snapshot of any node.
+  std::optional<control::SnapshotName> newest_snapshot() const;
 
  private:
   // Joining (membership.cpp).
@@ -81,9 +89,13 @@ class Membership {
   void on_failed(Node& node, const control::Failed& message, Effects& effects);
   void on_done(Node& node, RoundNumber round, Effects& effects);
   void on_stopped(Node& node, const control::Stopped& message, Effects& effects);
+  bool is_damage_news(const control::Failed& message) const;
+  void on_draining(Node& node, Effects& effects);
+  void request_drain(const Node& node, Effects& effects);
+  void take_snapshots(Node& node, const std::vector<control::SnapshotName>& snapshots);
   void on_ack(Node& node, Effects& effects);
 
-  // Losses (membership.cpp).
+  // Losses (membership_losses.cpp).
   void node_is_gone(Incarnation incarnation, control::StopCause cause, const std::string& why,
                     Effects& effects);
   void bury_the_dead(Instant now, Effects& effects);
@@ -97,6 +109,9 @@ class Membership {
   void form(Effects& effects);
   control::World world_for(const Node& node, const RankShare& share, const std::string& master_addr,
                            int64_t master_port, int64_t store_port) const;
+  void add_snapshots(const std::vector<Node*>& ranked, std::vector<control::World>& worlds,
+                     Effects& effects);
+  bool ends_resumable() const;
   void decide(Effects& effects);
   void say_waiting(Instant now, Effects& effects);
   void update_ready(const Node& node);
@@ -137,6 +152,14 @@ class Membership {
   Instant say_waiting_at_ = Instant::never();
   Instant next_burial_ = Instant::never();     // no dead node's grace ends before
   Instant next_lease_end_ = Instant::never();  // no lease ends before
+
+  std::optional<control::SnapshotName> resume_;  // what round_ began with
+  bool is_resume_fetched_ = false;               // by some of its nodes
+  std::set<std::string> damaged_;                // ids of snapshots that are fetched no more
+  bool is_drained_ = false;       // round_ is stopped because a node was asked to stop ...
+  bool has_saved_ = false;        // ... and all members whose workers are gone have saved
+  std::string drained_by_;        // its name
+  bool is_host_drained_ = false;  // the node that hosts us was asked to stop: no round can follow
 
   std::optional<std::string> failing_;  // verdict: the job fails as soon as the round is over
   control::Decided decision_;

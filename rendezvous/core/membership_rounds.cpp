@@ -48,6 +48,9 @@ void Membership::settle(Instant now, Effects& effects) {
     if (failing_) {
       decision_ = control::Decided{false, *failing_};
       decide(effects);
+    } else if (ends_resumable()) {
+      decision_ = control::Decided{false, drained_by_ + " was asked to stop", true};
+      decide(effects);
     }
   }
   if (phase_ == Phase::Gathering) try_form(now, effects);
@@ -59,6 +62,12 @@ void Membership::settle(Instant now, Effects& effects) {
     phase_ = Phase::Ended;
     for (const auto& [incarnation, node] : nodes_) send(node, control::Bye{}, effects);
   }
+}
+
+// Everything is saved and no round can follow: who is left need not wait for others.
+bool Membership::ends_resumable() const {
+  const bool is_short = static_cast<int64_t>(ready_.size()) < terms_.min_nodes;
+  return is_drained_ && has_saved_ && (is_short || is_host_drained_);
 }
 
 // ---------------------------------------------------------------- growing
@@ -125,6 +134,7 @@ void Membership::form(Effects& effects) {
   say_waiting_at_ = Instant::never();
   worlds_.clear();
   done_.clear();
+  is_drained_ = has_saved_ = false;
 
   int64_t store_port = terms_.is_store_on_main_port ? 0 : *store_port_;
   effects.push_back(ServeStore{options_.run_id, round_, store_port});
@@ -136,14 +146,18 @@ void Membership::form(Effects& effects) {
   int64_t port = terms_.master_port;
   if (port == 0) port = terms_.is_agent_store ? store_port : ranked.front()->facts.reserved_port;
   std::vector<RankShare> shares = share_ranks(ranked);
+  std::vector<control::World> worlds;
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    ranked[i]->group_rank = static_cast<int64_t>(i);
+    worlds.push_back(world_for(*ranked[i], shares[i], master, port, store_port));
+    worlds.back().group_size = static_cast<int64_t>(ranked.size());
+  }
+  add_snapshots(ranked, worlds, effects);
   for (size_t i = 0; i < ranked.size(); ++i) {
     Node& node = *ranked[i];
-    node.group_rank = static_cast<int64_t>(i);
     node.work = Node::Work::Starting;
-    control::World world = world_for(node, shares[i], master, port, store_port);
-    world.group_size = static_cast<int64_t>(ranked.size());
-    worlds_.emplace(node.id.incarnation, world);
-    send(node, world, effects);
+    worlds_.emplace(node.id.incarnation, worlds[i]);
+    send(node, worlds[i], effects);
     ready_.erase(node.id.incarnation);
   }
   most_nodes_ = std::max(most_nodes_, worlds_.size());
@@ -177,6 +191,46 @@ control::World Membership::world_for(const Node& node, const RankShare& share,
   world.restart_count = budget_.used();
   world.max_restarts = budget_.max();
   return world;
+}
+
+// What each node of the round resumes from, and where it fetches that.
+void Membership::add_snapshots(const std::vector<Node*>& ranked,
+                               std::vector<control::World>& worlds, Effects& effects) {
+  std::vector<SnapshotView> views;
+  for (const Node* node : ranked) {
+    const bool serves = node->facts.snapshot_port != 0 && options_.make_secret;
+    views.push_back({node->facts.has_snapshot_dir, serves, node->facts.snapshots});
+  }
+  const std::optional<SnapshotChoice> choice = choose_snapshot(views, damaged_);
+  resume_.reset();
+  if (!choice) return;
+  resume_ = choice->snapshot;
+  is_resume_fetched_ = choice->is_fetched();
+  const std::string secret = is_resume_fetched_ ? options_.make_secret() : "";
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    if (!views[i].has_dir) continue;
+    control::Resume& resume = worlds[i].resume.emplace();
+    resume.snapshot = choice->snapshot;
+    worlds[i].snapshot_secret = secret;
+    if (!choice->sources[i]) continue;
+    const Node& source = *ranked[*choice->sources[i]];
+    resume.source_address = reachable_address(source, ranked);
+    resume.source_port = source.facts.snapshot_port;
+  }
+  effects.push_back(Note{Note::Level::Info, "resume",
+                         "round " + std::to_string(round_.value) +
+                             " resumes from the snapshot of step " +
+                             std::to_string(choice->snapshot.step)});
+}
+
+std::optional<control::SnapshotName> Membership::newest_snapshot() const {
+  std::optional<control::SnapshotName> newest;
+  for (const auto& [incarnation, node] : nodes_) {
+    for (const control::SnapshotName& snapshot : node.facts.snapshots) {
+      if (!newest || newest->step < snapshot.step) newest = snapshot;
+    }
+  }
+  return newest;
 }
 
 void Membership::on_store_port(Instant now, int64_t port, Effects& effects) {

@@ -38,8 +38,12 @@ struct Node {
 
   bool is_connected() const { return life == Life::Present && session.has_value(); }
   bool has_workers() const { return work == Work::Starting || work == Work::Running; }
+  // Asked to stop: it leaves as soon as its workers have gone.
+  bool is_draining() const { return facts.is_draining; }
   // May take part in the next round.
-  bool is_ready() const { return is_connected() && (work == Work::Idle || work == Work::Stopped); }
+  bool is_ready() const {
+    return is_connected() && !is_draining() && (work == Work::Idle || work == Work::Stopped);
+  }
 };
 
 }  // namespace cpprun

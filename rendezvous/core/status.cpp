@@ -26,6 +26,7 @@ const char* name_of(Membership::Phase phase) {
 const char* name_of(const Node& node) {
   if (node.life == Node::Life::Dead) return "dead";
   if (!node.session) return "silent";
+  if (node.is_draining()) return "draining";
   switch (node.work) {
     case Node::Work::Idle:
       return "idle";
@@ -51,6 +52,11 @@ json to_json(const Node& node) {
   return object;
 }
 
+json to_json(const std::optional<control::SnapshotName>& snapshot) {
+  if (!snapshot) return nullptr;
+  return {{"step", snapshot->step}, {"id", snapshot->id}};
+}
+
 json to_json(const Membership& job) {
   json nodes = json::array();
   for (const auto& [incarnation, node] : job.nodes()) nodes.push_back(to_json(node));
@@ -61,6 +67,8 @@ json to_json(const Membership& job) {
           {"restarts_used", job.budget().used()},
           {"max_restarts", job.budget().max()},
           {"why_no_round", job.phase() == Membership::Phase::Running ? "" : job.why_no_round()},
+          {"snapshot", to_json(job.newest_snapshot())},
+          {"resumed_from", to_json(job.resume())},
           {"nodes", nodes}};
 }
 

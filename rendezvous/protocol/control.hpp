@@ -17,7 +17,7 @@
 
 namespace cpprun::control {
 
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 2;
 
 // ---------------------------------------------------------------- agent -> coordinator
 
@@ -50,6 +50,14 @@ struct Terms {
   bool operator==(const Terms&) const = default;
 };
 
+// A complete snapshot in a node's --snapshot-dir. The same id means the same bytes, wherever it
+// lies.
+struct SnapshotName {
+  int64_t step = 0;  // optimizer steps done; its folder is step-<step>
+  std::string id;    // 32 hex digits, from its manifest
+  bool operator==(const SnapshotName&) const = default;
+};
+
 // Where an agent stands when it (again) registers.
 enum class Standing : int64_t { Idle, Running, Stopped, Done };
 
@@ -63,8 +71,12 @@ struct Register {
   std::optional<int64_t> node_rank;
   int64_t reserved_port = 0;
   Standing standing = Standing::Idle;
-  RoundNumber round;  // the last one it took part in
-  Epoch epoch;        // the greatest one it has seen
+  RoundNumber round;                      // the last one it took part in
+  Epoch epoch;                            // the greatest one it has seen
+  bool is_draining = false;               // asked to stop; takes part in no further round
+  bool has_snapshot_dir = false;          // without one a node has no say in what is resumed from
+  std::vector<SnapshotName> snapshots{};  // newest first, at most limits::kSnapshotsTold
+  int64_t snapshot_port = 0;              // where other nodes may fetch them; 0: nowhere
 };
 
 struct Ping {
@@ -77,6 +89,10 @@ struct Failed {
   RoundNumber round;
   WorkerEnd end;
   bool is_fatal = false;  // no restart can heal it: the program could not be started
+  std::string why{};      // what went wrong before any worker ran; empty: `end` says it
+  // Id of the snapshot that could not be fetched because its bytes are not what its manifest says;
+  // empty: another reason. Costs no restart: the next round takes another.
+  std::string damaged_snapshot{};
 };
 struct Done {
   RoundNumber round;
@@ -85,17 +101,28 @@ struct Done {
 struct Stopped {
   RoundNumber round;
   int64_t reserved_port = 0;
+  std::vector<SnapshotName> snapshots{};  // as in Register, looked at after the last worker's end
+  bool has_saved = false;                 // every worker ended with 0 or kStoppedResumable
 };
 // Workers are gone and the agent goes: not a death.
 struct Leave {
   std::string why;
+  bool has_saved = false;  // as in Stopped
+};
+// The agent was asked to stop (SIGTERM): its workers save and end, then it leaves.
+struct Draining {
+  RoundNumber round;
+};
+// The newest snapshots of this node while a round runs; for status pages.
+struct Snapshots {
+  std::vector<SnapshotName> snapshots;
 };
 struct Ack {
   bool is_success = false;
 };
 
-using AgentMessage =
-    std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack>;
+using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
+                                  Draining, Snapshots>;
 
 // ---------------------------------------------------------------- coordinator -> agent
 
@@ -116,6 +143,13 @@ struct Wait {
   bool is_spare = false;     // a round runs without it; the join timeout does not count
   bool is_reminder = false;  // said again after limits::kSayWaiting; worth a line for people
 };
+// The snapshot that a round begins with.
+struct Resume {
+  SnapshotName snapshot;
+  // Where to fetch it before workers start, host and port; empty and 0: this node has it.
+  std::string source_address;
+  int64_t source_port = 0;
+};
 struct World {
   Epoch epoch;
   RoundNumber round;
@@ -131,12 +165,14 @@ struct World {
   bool is_agent_store = false;
   int64_t restart_count = 0;  // job-wide
   int64_t max_restarts = 0;
+  std::optional<Resume> resume{};  // nothing: from the beginning, or no --snapshot-dir here
+  std::string snapshot_secret{};   // who shows it may fetch; empty: nobody may in this round
 };
 struct Pong {
   int64_t seq = 0;
   Duration grant{};  // F: workers may live until the send time of the ping + grant (R6)
 };
-enum class StopCause : int64_t { Failure, NodeLost, NodeLeft, Growth, Operator };
+enum class StopCause : int64_t { Failure, NodeLost, NodeLeft, Growth, Operator, Drain, Snapshot };
 struct Stop {
   RoundNumber round;
   StopCause cause = StopCause::Failure;
@@ -144,7 +180,8 @@ struct Stop {
 };
 struct Decided {
   bool is_success = false;
-  std::string verdict;  // what failed first and what followed; empty after success
+  std::string verdict;        // what failed first and what followed; empty after success
+  bool is_resumable = false;  // no failure: stopped on request, everything saved
 };
 struct Bye {};
 

@@ -38,6 +38,11 @@ void fields(V&& v, Terms& m) {
   v("lease_ns", m.lease);
 }
 template <class V>
+void fields(V&& v, SnapshotName& m) {
+  v("step", m.step);
+  v("id", m.id);
+}
+template <class V>
 void fields(V&& v, Register& m) {
   v("terms", m.terms);
   v("addresses", m.addresses);
@@ -49,6 +54,10 @@ void fields(V&& v, Register& m) {
   v("standing", m.standing);
   v("round", m.round);
   v("epoch", m.epoch);
+  v("is_draining", m.is_draining);
+  v("has_snapshot_dir", m.has_snapshot_dir);
+  v("snapshots", m.snapshots);
+  v("snapshot_port", m.snapshot_port);
 }
 template <class V>
 void fields(V&& v, Ping& m) {
@@ -86,6 +95,8 @@ void fields(V&& v, Failed& m) {
   v("round", m.round);
   v("end", m.end);
   v("is_fatal", m.is_fatal);
+  v("why", m.why);
+  v("damaged_snapshot", m.damaged_snapshot);
 }
 template <class V>
 void fields(V&& v, Done& m) {
@@ -95,10 +106,21 @@ template <class V>
 void fields(V&& v, Stopped& m) {
   v("round", m.round);
   v("reserved_port", m.reserved_port);
+  v("snapshots", m.snapshots);
+  v("has_saved", m.has_saved);
 }
 template <class V>
 void fields(V&& v, Leave& m) {
   v("why", m.why);
+  v("has_saved", m.has_saved);
+}
+template <class V>
+void fields(V&& v, Draining& m) {
+  v("round", m.round);
+}
+template <class V>
+void fields(V&& v, Snapshots& m) {
+  v("snapshots", m.snapshots);
 }
 template <class V>
 void fields(V&& v, Ack& m) {
@@ -123,6 +145,12 @@ void fields(V&& v, Wait& m) {
   v("is_reminder", m.is_reminder);
 }
 template <class V>
+void fields(V&& v, Resume& m) {
+  v("snapshot", m.snapshot);
+  v("source_address", m.source_address);
+  v("source_port", m.source_port);
+}
+template <class V>
 void fields(V&& v, World& m) {
   v("epoch", m.epoch);
   v("round", m.round);
@@ -138,6 +166,8 @@ void fields(V&& v, World& m) {
   v("is_agent_store", m.is_agent_store);
   v("restart_count", m.restart_count);
   v("max_restarts", m.max_restarts);
+  v("resume", m.resume);
+  v("snapshot_secret", m.snapshot_secret);
 }
 template <class V>
 void fields(V&& v, Pong& m) {
@@ -154,6 +184,7 @@ template <class V>
 void fields(V&& v, Decided& m) {
   v("is_success", m.is_success);
   v("verdict", m.verdict);
+  v("is_resumable", m.is_resumable);
 }
 template <class V>
 void fields(V&&, Bye&) {}
@@ -163,7 +194,7 @@ inline int64_t last_value(Standing) {
   return static_cast<int64_t>(Standing::Done);
 }
 inline int64_t last_value(StopCause) {
-  return static_cast<int64_t>(StopCause::Operator);
+  return static_cast<int64_t>(StopCause::Snapshot);
 }
 
 inline const char* name_of(const Hello&) {
@@ -192,6 +223,12 @@ inline const char* name_of(const Leave&) {
 }
 inline const char* name_of(const Ack&) {
   return "ack";
+}
+inline const char* name_of(const Draining&) {
+  return "draining";
+}
+inline const char* name_of(const Snapshots&) {
+  return "snapshots";
 }
 inline const char* name_of(const Welcome&) {
   return "welcome";

@@ -2,7 +2,8 @@
 
 It writes one record to $NODES_DIR and looks for orders beside it: a file `say-<pid>`,
 `say-node-<n>`, `say-round-<job>-<r>` or `say-all` with an exit code. $NODES_STUBBORN=1: SIGTERM is
-ignored. The record lists every worker of an older round that was still alive when this one began.
+ignored; $NODES_SAVES=1: it ends with code 75 then, as if a snapshot had been saved. The record
+lists every worker of an older round that was still alive when this one began.
 """
 
 import json
@@ -28,12 +29,19 @@ def older_ones(folder, job, round_number):
             yield int(parts[3])
 
 
+def save(*_):
+    time.sleep(0.3)  # so that all who are asked at once have heard of it
+    sys.exit(75)
+
+
 def main():
     begun = time.monotonic()
     folder, env = os.environ['NODES_DIR'], dict(os.environ)
     job, round_number, pid = env['TORCHELASTIC_RUN_ID'], int(env['CPPRUN_ROUND']), os.getpid()
     if env.get('NODES_STUBBORN') == '1':
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if env.get('NODES_SAVES') == '1':
+        signal.signal(signal.SIGTERM, save)
     overlap = [p for p in older_ones(folder, job, round_number) if is_alive(p)]
     record = {'t': begun, 'pid': pid, 'env': env, 'overlap': overlap}
     path = os.path.join(folder, f'w.{job}.{round_number}.{pid}')

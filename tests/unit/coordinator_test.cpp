@@ -45,10 +45,10 @@ TEST_F(Coordinator, HelloAndRegisterOnceEach) {
 }
 
 TEST_F(Coordinator, AnotherVersionIsRefusedInWords) {
-  player("a").hello.protocol = 2;
+  player("a").hello.protocol = 99;
   player("a").hello.version = "9.9.9";
   hello_is_refused("a");
-  expect_refused("a", "cpprun 9.9.9 and speaks version 2");
+  expect_refused("a", "cpprun 9.9.9 and speaks version 99");
   expect_refused("a", "use the same cpprun on all nodes");
 }
 

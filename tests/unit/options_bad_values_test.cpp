@@ -109,6 +109,7 @@ TEST(OptionsBadValues, BehaviourAndOutput) {
            {{"--local-ranks-filter=0,"}, "--local-ranks-filter=0,", "0,2"},
            {{"--logs-specs=nobody"}, "--logs-specs=nobody", "--log-dir"},
            {{"--event-log-handler=kafka"}, "kafka", "null or console"},
+           {{"--snapshot-dir=/bin/sh"}, "--snapshot-dir=/bin/sh", "is no folder"},
            {{"--no-python", "-m"}, "--no-python", "leave one out"},
            {{}, "--no-python", "leave one out", {"PET_NO_PYTHON=1", "PET_MODULE=1"}},
        }) {

@@ -92,6 +92,7 @@ std::vector<FlagCase> worker_cases() {
       {"worker-store", "agent",
        [](auto& c) { return c.rendezvous.worker_store == WorkerStore::Agent; }},
       {"tune-malloc", "", [](auto& c) { return c.workers.tunes_malloc; }},
+      {"snapshot-dir", "here", [](auto& c) { return c.snapshot_dir == "here"; }},
       {"pass-local-rank", "dash",
        [](auto& c) { return c.workers.pass_local_rank == PassLocalRank::Dash; }},
   };

@@ -27,6 +27,25 @@ class AgentTest : public testing::Test {
     call([&](agent::Effects& e) { core.start(now, e); });
   }
 
+  // It was given --snapshot-dir. First of all.
+  void has_folder() {
+    agent::AgentOptions with = options();
+    with.facts.has_snapshot_dir = true;
+    core = Core(with);
+    call([&](agent::Effects& e) { core.start(now, e); });
+  }
+  static control::SnapshotName snapshot(int64_t step) { return {step, std::string(32, 'a')}; }
+  void sees(std::vector<control::SnapshotName> snapshots) {
+    call([&](agent::Effects& e) { core.on_snapshots(now, snapshots, e); });
+  }
+  void has_fetched() {
+    call([&](agent::Effects& e) { core.on_fetched(now, e); });
+  }
+  void fetch_fails(bool is_damaged) {
+    Error error{ErrorKind::System, "it could not be fetched"};
+    call([&](agent::Effects& e) { core.on_fetch_failed(now, error, is_damaged, e); });
+  }
+
   // ---- the connection
   void connects() {
     call([&](agent::Effects& e) { core.on_connected(now, {"10.0.0.2"}, e); });
@@ -58,11 +77,22 @@ class AgentTest : public testing::Test {
     ASSERT_TRUE(ping) << "no ping was sent";
     hears(control::Pong{ping->seq, grant});
   }
-  void gets_world(int64_t round, int64_t restart_count = 0) {
+  control::World world_of(int64_t round) const {
     control::World world;
     world.epoch = Epoch(epoch);
     world.round = RoundNumber(round);
+    return world;
+  }
+  void gets_world(int64_t round, int64_t restart_count = 0) {
+    control::World world = world_of(round);
     world.restart_count = restart_count;
+    hears(world);
+  }
+  // A world that begins with a snapshot that lies on another node.
+  void gets_world_to_fetch(int64_t round) {
+    control::World world = world_of(round);
+    world.resume = control::Resume{snapshot(20), "10.0.0.3", 4711};
+    world.snapshot_secret = "secret";
     hears(world);
   }
   void is_stopped(int64_t round, StopCause cause = StopCause::Failure) {
@@ -123,6 +153,7 @@ class AgentTest : public testing::Test {
     return count_of<T>(told);
   }
   void forget() {
+    saves_ended.clear();
     told.clear();
     stops.clear();
     fences.clear();
@@ -163,7 +194,12 @@ class AgentTest : public testing::Test {
   std::vector<control::AgentMessage> told;  // what reached the wire
   std::vector<agent::StopWorkers> stops;
   int reconnects = 0;
+  std::vector<int> saves_ended;  // signals
   std::vector<Instant> fences;
+  int scans = 0;  // how often the snapshots here were asked for
+  std::vector<agent::FetchSnapshot> fetches;
+  int dropped_fetches = 0;
+  std::vector<std::string> secrets;  // what was served under which, newest last
   std::vector<control::World> started;
   std::vector<agent::FirstFailure> failures;
   std::optional<agent::Disconnect> disconnect;
@@ -185,6 +221,11 @@ class AgentTest : public testing::Test {
   void carry_out(const agent::Fence& effect) { fences.push_back(effect.deadline); }
   void carry_out(const agent::FirstFailure& effect) { failures.push_back(effect); }
   void carry_out(const agent::Note&) {}
+  void carry_out(const agent::EndSaving& effect) { saves_ended.push_back(effect.signal); }
+  void carry_out(const agent::WantSnapshots&) { ++scans; }
+  void carry_out(const agent::FetchSnapshot& effect) { fetches.push_back(effect); }
+  void carry_out(const agent::DropFetch&) { ++dropped_fetches; }
+  void carry_out(const agent::ServeSnapshots& effect) { secrets.push_back(effect.secret); }
   void carry_out(const agent::Finish& effect) {
     EXPECT_FALSE(finish) << "finished twice";
     finish = effect;

@@ -116,6 +116,28 @@ class JobTest : public testing::Test {
     end.exit_code = exit_code;
     says(name, control::Failed{round_of(name), end, is_fatal});
   }
+  void says_saved(const std::string& name) {
+    says(name, control::Stopped{round_of(name), player(name).facts.reserved_port,
+                                player(name).facts.snapshots, true});
+  }
+  void drains(const std::string& name) { says(name, control::Draining{round_of(name)}); }
+  void leaves_saved(const std::string& name) { says(name, control::Leave{"asked to stop", true}); }
+  // It has a --snapshot-dir with the snapshots of these steps, others may fetch; before it joins.
+  void has(const std::string& name, const std::vector<int64_t>& steps) {
+    control::Register& facts = player(name).facts;
+    facts.has_snapshot_dir = true;
+    facts.snapshot_port = 4711;
+    facts.snapshots = snapshots(steps);
+  }
+  // Of equal steps it is the same one everywhere.
+  static std::vector<control::SnapshotName> snapshots(const std::vector<int64_t>& steps) {
+    std::vector<control::SnapshotName> made;
+    for (int64_t step : steps) {
+      std::string id = std::to_string(step);
+      made.push_back({step, std::string(32 - id.size(), '0') + id});
+    }
+    return made;
+  }
   void leaves(const std::string& name) { says(name, control::Leave{"ended by a signal"}); }
   void acks(const std::string& name) { says(name, control::Ack{true}); }
   // A round of these two runs.
@@ -201,7 +223,10 @@ class JobTest : public testing::Test {
 
   std::string run_id = "job";
   control::Terms terms = default_terms();
-  cpprun::Coordinator core{CoordinatorOptions{"head", Epoch(7), kEmbedded}};
+  int secrets = 0;  // how many were asked for
+  cpprun::Coordinator core{
+      CoordinatorOptions{"head", Epoch(7), kEmbedded, limits::kSayWaiting,
+                         [this] { return "secret-" + std::to_string(++secrets); }}};
   Instant now = Instant::from_nanoseconds(1'000'000'000'000);
   std::map<std::string, Player> players;
   std::vector<ServeStore> served;

@@ -51,7 +51,7 @@ class RandomMessages {
     value.value = number();
   }
   void fill(control::Standing& value) { value = static_cast<control::Standing>(random_() % 4); }
-  void fill(control::StopCause& value) { value = static_cast<control::StopCause>(random_() % 5); }
+  void fill(control::StopCause& value) { value = static_cast<control::StopCause>(random_() % 7); }
   template <class T>
   void fill(std::vector<T>& values) {
     values.resize(random_() % 5);

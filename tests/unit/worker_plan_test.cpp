@@ -102,6 +102,17 @@ TEST_F(WorkerPlan, MallocIsTunedWhereNothingIsSet) {
   EXPECT_EQ(variables["MALLOC_TOP_PAD_"], "67108864");
 }
 
+TEST_F(WorkerPlan, TheSnapshotThatTheRoundBeginsWith) {
+  config.environment = {"CPPRUN_RESUME_FROM=/inherited", "CPPRUN_SNAPSHOT_DIR=/inherited"};
+  world.resume = control::Resume{{20, "an id"}, "10.0.0.3", 4711};
+  EXPECT_EQ(environment(0)["CPPRUN_RESUME_FROM"], "/inherited") << "without the flag";
+  config.snapshot_dir = "/data/snapshots";
+  EXPECT_EQ(environment(0)["CPPRUN_RESUME_FROM"], "/data/snapshots/step-20");
+  EXPECT_EQ(environment(0)["CPPRUN_SNAPSHOT_DIR"], "/data/snapshots");
+  world.resume.reset();
+  EXPECT_FALSE(environment(0).contains("CPPRUN_RESUME_FROM")) << "from the beginning";
+}
+
 TEST_F(WorkerPlan, TheAgentsStoreIsNamedInPythonsWords) {
   world.is_agent_store = true;
   EXPECT_EQ(environment(0)["TORCHELASTIC_USE_AGENT_STORE"], "True");

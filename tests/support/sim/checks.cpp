@@ -156,7 +156,7 @@ void Checks::on_decided(Job& job, const Membership& membership, Incarnation to,
   } else {
     require(live_workers(name) == 0, "R2: failure, though workers of " + name_of(name) + " live");
     bool is_portless = decided.verdict.find("could not open a port") != std::string::npos;
-    require(is_portless || !failing_rounds_[name.epoch].empty(),
+    require(is_portless || decided.is_resumable || !failing_rounds_[name.epoch].empty(),
             "R7: failure, though no worker failed");
   }
 }

@@ -27,7 +27,8 @@ Cluster::Cluster(ClusterOptions options)
     : options_(std::move(options)),
       dice_(options_.seed),
       network_(agenda_, trace_, dice_.child(2), options_.network),
-      around_{agenda_, network_, trace_, checks_, dice_, 0, nullptr, nullptr} {
+      around_{agenda_, network_, trace_,  checks_, dice_,
+              0,       nullptr,  nullptr, nullptr, dice_.child(3)} {
   around_.plan = [this](const Node&, const control::World&) {
     WorkerLife life;
     life.is_hanging = true;
@@ -54,6 +55,7 @@ void Cluster::start_coordinator() {
   spec.options.host = "head";
   spec.options.epoch = Epoch(epochs_);
   spec.options.say_waiting = options_.say_waiting;
+  spec.options.make_secret = [this] { return "secret " + std::to_string(++secrets_); };
   if (options_.is_first_own && epochs_ == kEpochStep) spec.options.embedded = Incarnation(1);
   coordinator_ = std::make_unique<CoordinatorProcess>(around_, std::move(spec));
 }
@@ -65,6 +67,7 @@ agent::AgentOptions Cluster::agent_options(const NodeId& id) const {
   made.hello.node = id;
   made.facts.nproc = options_.nproc;
   made.facts.role = "default";
+  made.facts.has_snapshot_dir = options_.has_snapshots;
   made.facts.terms = options_.terms;
   made.join_timeout = options_.join_timeout;
   made.stop_grace = options_.stop_grace;

@@ -25,6 +25,7 @@ struct ClusterOptions {
   Duration say_waiting = limits::kSayWaiting;
   int64_t nproc = 1;
   bool is_first_own = false;
+  bool has_snapshots = false;      // --snapshot-dir on every node, a folder of its own
   int64_t drift_ppm_max = 20'000;  // the protocol's 2 %
   NetworkOptions network;
 
@@ -38,6 +39,7 @@ class Cluster {
   // What the workers of a node do in a round; nullptr: run for ever.
   using Plan = std::function<SpawnPlan(const Node&, const control::World&)>;
   void set_plan(Plan plan) { around_.plan = std::move(plan); }
+  void set_fetch_plan(std::function<FetchPlan()> plan) { around_.plan_fetch = std::move(plan); }
   void when_workers_change(std::function<void()> then) {
     around_.on_workers_changed = std::move(then);
   }
@@ -99,6 +101,7 @@ class Cluster {
   Trace trace_;
   Checks checks_;
   Dice dice_;
+  int64_t secrets_ = 0;
   Network network_;
   Surroundings around_;
   std::unique_ptr<CoordinatorProcess> coordinator_;

@@ -39,7 +39,9 @@ Node::Node(Surroundings& around, NodeSpec spec)
       dice_(around.dice.child(spec_.agent.hello.node.incarnation.value + 1000)),
       program_(around.network.add(spec_.host, *this)),
       core_(spec_.agent),
-      client_({"head:29500", spec_.is_own, limits::kSayWaiting}) {}
+      client_({"head:29500", spec_.is_own, limits::kSayWaiting}) {
+  if (spec_.agent.facts.has_snapshot_dir) core_.on_serving(4711);
+}
 
 void Node::start() {
   tell_client([this](Instant, ClientCore::Effects& e) { client_.start(e); });
@@ -194,6 +196,9 @@ void Node::take_messages(ConnectionId connection) {
     if (!message) return;
     around_.trace.message(around_.agenda.now(), spec_.label, *message);
     if (const auto* welcome = std::get_if<control::Welcome>(&*message)) epoch_ = welcome->epoch;
+    if (const auto* world = std::get_if<control::World>(&*message)) {
+      told_ = RoundName{world->epoch, world->round};
+    }
     tell_core([&](Instant now, agent::Effects& e) { core_.on_message(now, *message, e); });
   }
 }

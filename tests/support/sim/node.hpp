@@ -76,6 +76,8 @@ class Node final : public Program {
     bool is_counted = true;   // as live by the checks
     bool is_excused = false;  // killed by the guardian or with its agent: no failure of its own
     bool is_deaf = false;
+    bool can_save = false;
+    bool is_saving = false;  // asked, and not signalled
     Duration stops_in{};
   };
 
@@ -96,10 +98,14 @@ class Node final : public Program {
   void carry_out(const agent::StopWorkers& effect);
   void carry_out(const agent::WantPort& effect);
   void carry_out(const agent::Fence& effect);
+  void carry_out(const agent::FirstFailure&) {}
+  void carry_out(const agent::EndSaving& effect);
+  void carry_out(const agent::WantSnapshots&);
+  void carry_out(const agent::FetchSnapshot& effect);
+  void carry_out(const agent::DropFetch&) { ++fetches_; }
+  void carry_out(const agent::ServeSnapshots&) {}
   void carry_out(const agent::Note& effect);
   void carry_out(const agent::Finish& effect);
-  template <class Other>
-  void carry_out(const Other&) {}  // what concerns snapshots is not modelled
   void carry_out(const ClientCore::Dial&);
   void carry_out(const ClientCore::HangUp&);
   void carry_out(const ClientCore::Broken&);
@@ -111,6 +117,8 @@ class Node final : public Program {
   void on_timer();
 
   // The operating system.
+  void stop_worker(Worker& worker, int signal, Duration grace);
+  void save_snapshot();
   void end_worker_at(Worker& worker, Instant when, int exit_code);
   void kill_workers(Duration within);
   void reap();
@@ -143,6 +151,9 @@ class Node final : public Program {
   Epoch epoch_;
   std::optional<control::World> world_;  // of the workers that were started last
   int64_t ports_ = 0;
+  RoundName told_;                                // the newest round that it was told
+  int64_t fetches_ = 0;                           // the newest is the one that counts
+  std::vector<control::SnapshotName> snapshots_;  // on its disk, newest first
   std::optional<agent::Finish> finish_;
 };
 

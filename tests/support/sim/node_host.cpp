@@ -4,6 +4,7 @@
 #include <csignal>
 #include <utility>
 
+#include "common/exit_code.hpp"
 #include "common/limits.hpp"
 #include "tests/support/sim/node.hpp"
 
@@ -52,6 +53,7 @@ void Node::carry_out(const agent::StartWorkers& effect) {
     worker.end.pid = static_cast<int>(4000 + i);
     worker.is_deaf = life.is_deaf;
     worker.stops_in = life.stops_in;
+    worker.can_save = life.can_save;
     if (!life.is_hanging) {
       end_worker_at(worker, around_.agenda.now() + life.runs, life.exit_code);
     }
@@ -61,18 +63,70 @@ void Node::carry_out(const agent::StartWorkers& effect) {
 }
 
 void Node::carry_out(const agent::StopWorkers& effect) {
-  const bool is_kill = effect.signal == SIGKILL;
   for (Worker& worker : workers_) {
     if (!worker.is_alive) continue;
-    bool is_by_kill = is_kill || worker.is_deaf || worker.stops_in > effect.grace;
-    Duration after = is_kill ? Duration{} : is_by_kill ? effect.grace : worker.stops_in;
-    if (is_by_kill) after += dice_.up_to(kKillTakes);
-    Instant end = around_.agenda.now() + after;
-    if (end >= worker.ends_at) continue;
-    worker.end.is_stopped_by_us = true;
-    end_worker_at(worker, end, is_by_kill ? -SIGKILL : -effect.signal);
+    worker.is_saving = effect.lets_save && worker.can_save;
+    stop_worker(worker, effect.signal, effect.grace);
   }
 }
+
+void Node::carry_out(const agent::EndSaving& effect) {
+  for (Worker& worker : workers_) {
+    if (!worker.is_alive || !std::exchange(worker.is_saving, false)) continue;
+    stop_worker(worker, effect.signal, worker.stops_in);
+  }
+}
+
+void Node::stop_worker(Worker& worker, int signal, Duration grace) {
+  const bool is_kill = signal == SIGKILL;
+  bool is_by_kill = is_kill || worker.is_deaf || worker.stops_in > grace;
+  Duration after = is_kill ? Duration{} : is_by_kill ? grace : worker.stops_in;
+  if (is_by_kill) after += dice_.up_to(kKillTakes);
+  Instant end = around_.agenda.now() + after;
+  if (end >= worker.ends_at) return;
+  worker.end.is_stopped_by_us = true;
+  const int code = worker.is_saving ? kStoppedResumable : -signal;
+  end_worker_at(worker, end, is_by_kill ? -SIGKILL : code);
+}
+
+// ---------------------------------------------------------------- snapshots
+
+void Node::save_snapshot() {
+  const int64_t step = around_.agenda.now().nanoseconds() / 1'000'000;
+  std::string id = std::to_string(step);
+  id.insert(0, 32 - id.size(), '0');
+  snapshots_.insert(snapshots_.begin(), control::SnapshotName{step, id});
+  if (snapshots_.size() > limits::kSnapshotsTold) snapshots_.pop_back();
+}
+
+void Node::carry_out(const agent::WantSnapshots&) {
+  around_.agenda.in(around_.snapshot_dice.up_to(20ms), [this] {
+    when_awake([this] {
+      tell_core([this](Instant now, agent::Effects& e) { core_.on_snapshots(now, snapshots_, e); });
+    });
+  });
+}
+
+void Node::carry_out(const agent::FetchSnapshot& effect) {
+  const FetchPlan plan = around_.plan_fetch();
+  trace("fetches the snapshot of step " + std::to_string(effect.resume.snapshot.step));
+  around_.checks.require(live_workers() == 0, "an agent fetches while it has workers");
+  around_.agenda.in(plan.takes,
+                    [this, plan, number = ++fetches_, resume = effect.resume, round = told_] {
+                      when_awake([this, plan, number, resume, round] {
+                        if (number != fetches_) return;
+                        if (plan.fails && !plan.is_damaged) around_.checks.on_true_failure(round);
+                        if (!plan.fails) snapshots_.insert(snapshots_.begin(), resume.snapshot);
+                        tell_core([&](Instant now, agent::Effects& e) {
+                          if (!plan.fails) return core_.on_fetched(now, e);
+                          core_.on_fetch_failed(now, Error{ErrorKind::System, "the fetch failed"},
+                                                plan.is_damaged, e);
+                        });
+                      });
+                    });
+}
+
+// ---------------------------------------------------------------- workers' ends
 
 void Node::fail_worker(size_t local_rank, int exit_code) {
   if (local_rank >= workers_.size()) return;
@@ -120,6 +174,10 @@ void Node::reap() {
     });
   }
   if (!has_news) return;
+  const bool has_saved = std::any_of(workers_.begin(), workers_.end(), [](const Worker& w) {
+    return !w.is_alive && w.end.exit_code == kStoppedResumable;
+  });
+  if (has_saved && live_workers() == 0) save_snapshot();
   if (around_.on_workers_changed) around_.on_workers_changed();
   if (live_workers() > 0) return;
   when_awake(

@@ -21,10 +21,18 @@ struct WorkerLife {
   bool is_deaf = false;                               // to TERM: it ends by KILL only
   bool is_hanging = false;                            // never ends of itself
   Duration stops_in = std::chrono::milliseconds(20);  // from TERM to its end
+  bool can_save = false;  // asked to stop, it saves and ends with kStoppedResumable
 };
 struct SpawnPlan {
   bool fails = false;             // the program can't be started
   std::vector<WorkerLife> lives;  // one per local rank
+};
+
+// What becomes of a fetch between agents.
+struct FetchPlan {
+  Duration takes{};
+  bool fails = false;
+  bool is_damaged = false;
 };
 
 class Node;
@@ -38,6 +46,8 @@ struct Surroundings {
   HostId coordinator_host = 0;
   std::function<SpawnPlan(const Node&, const control::World&)> plan;
   std::function<void()> on_workers_changed;  // some live or end
+  std::function<FetchPlan()> plan_fetch;
+  Dice snapshot_dice;  // apart: jobs without snapshots run as if there were none
 };
 
 }  // namespace cpprun::sim

@@ -20,6 +20,7 @@ class Life {
       : plan_(plan), cluster_(plan.cluster), dice_(plan.cluster.seed ^ 0xFA17) {
     cluster_.set_plan(
         [this](const Node& node, const control::World& world) { return workers_of(node, world); });
+    cluster_.set_fetch_plan([this] { return a_fetch(); });
   }
 
   SwarmResult run(const std::function<void(const std::string&)>& sink) {
@@ -57,11 +58,21 @@ class Life {
     return made;
   }
 
+  FetchPlan a_fetch() {
+    FetchPlan made;
+    made.takes = snapshot_dice_.up_to(are_faults_on() ? Duration(4s) : Duration(200ms));
+    if (!are_faults_on()) return made;
+    made.fails = snapshot_dice_.chance(plan_.faults.fetch_fails);
+    made.is_damaged = snapshot_dice_.chance(0.5);
+    return made;
+  }
+
   WorkerLife a_worker() {
     const FaultRates& faults = plan_.faults;
     WorkerLife life;
     life.runs = 10ms + dice_.up_to(are_faults_on() ? plan_.worker_runs_max : Duration(1s));
     life.stops_in = dice_.up_to(300ms);
+    life.can_save = snapshot_dice_.chance(plan_.faults.worker_saves);
     if (!are_faults_on()) return life;
     life.exit_code = dice_.chance(faults.worker_fails) ? 1 : 0;
     life.is_deaf = dice_.chance(faults.worker_is_deaf);
@@ -213,11 +224,15 @@ class Life {
     bool is_undecided = job == nullptr || !job->is_decided();
     for (const auto& node : cluster.nodes()) {
       using How = agent::Finish::How;
-      bool is_told = node->finish() &&
-                     (node->finish()->how == How::Success || node->finish()->how == How::Failure);
+      const agent::Finish* end = node->finish() ? &*node->finish() : nullptr;
+      // Who was stopped on request itself knows nothing of the job; else the text says who was.
+      bool is_told = end != nullptr && (end->how == How::Success || end->how == How::Failure ||
+                                        (end->how == How::Stopped && !end->text.empty()));
       is_undecided = is_undecided && !is_told;
       bool is_known = job == nullptr || node->epoch() == job->epoch();
-      bool is_leaving = node->state() == agent::Agent::State::Leaving;
+      using State = agent::Agent::State;
+      bool is_leaving = node->state() == State::Leaving || node->state() == State::Draining ||
+                        node->state() == State::Saved;
       if (node->is_running() && is_known && !is_leaving) {
         here[node->id().incarnation] = node->epoch();
       }
@@ -282,6 +297,7 @@ class Life {
   const SwarmPlan plan_;
   Cluster cluster_;
   Dice dice_;
+  Dice snapshot_dice_ = dice_.child(3);
   Instant faults_end_;
 };
 

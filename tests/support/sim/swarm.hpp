@@ -21,6 +21,8 @@ struct FaultRates {
   double worker_is_deaf = 0;
   double worker_hangs = 0;
   double spawn_fails = 0;  // chance of each node in each round
+  double worker_saves = 0;
+  double fetch_fails = 0;
 };
 
 struct SwarmPlan {

@@ -47,6 +47,15 @@ void draw_faults(Dice& dice, Size size, FaultRates& faults) {
   faults.spawn_fails = dice.chance(0.1) ? 0.05 * dice.share() : 0;
 }
 
+// From dice of its own: what was drawn before there were snapshots stays.
+void draw_snapshots(Dice dice, Size size, SwarmPlan& plan) {
+  if (size == Size::Large || dice.chance(0.4)) return;
+  plan.cluster.has_snapshots = dice.chance(0.8);
+  plan.faults.worker_saves = dice.chance(0.8) ? 0.5 + 0.5 * dice.share() : 0;
+  plan.faults.fetch_fails = dice.chance(0.5) ? 0.3 * dice.share() : 0;
+  if (dice.chance(0.4)) plan.faults.signal = dice.between(Duration(300ms), Duration(8s));
+}
+
 void draw_terms(Dice& dice, control::Terms& terms) {
   terms.max_nodes = dice.between(1, 5);
   terms.min_nodes = dice.chance(0.3) ? terms.max_nodes : dice.between(1, terms.max_nodes);
@@ -93,6 +102,7 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   cluster.drift_ppm_max = dice.chance(0.7) ? 20'000 : 100;
   plan.fault_lasts_max = dice.between(Duration(500ms), Duration(10s));
   draw_faults(dice, size, plan.faults);
+  draw_snapshots(dice.child(3), size, plan);
   return plan;
 }
 
@@ -120,6 +130,9 @@ std::string SwarmPlan::text() const {
   append(text, " %s=%.3f", "deaf", faults.worker_is_deaf);
   append(text, " %s=%.3f", "hang", faults.worker_hangs);
   append(text, " %s=%.3f", "spawn-fails", faults.spawn_fails);
+  append(text, " %s=%.3f", "save", faults.worker_saves);
+  if (cluster.has_snapshots)
+    append(text, "\nsnapshots: %s=%.3f", "fetch-fails", faults.fetch_fails);
   return text;
 }
 

@@ -43,6 +43,8 @@ const char* cause_text(StopCause cause) {
       return "a node left";
     case StopCause::Growth:
       return "growth";
+    case StopCause::Snapshot:
+      return "a damaged snapshot";
     default:
       return "on request";
   }

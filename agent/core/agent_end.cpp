@@ -1,0 +1,222 @@
+// Agent: how a run ends, what stopping on request means, and time.
+#include <algorithm>
+#include <utility>
+
+#include "agent/core/agent.hpp"
+#include "common/exit_code.hpp"
+
+namespace cpprun::agent {
+namespace {
+
+constexpr int kSigTerm = 15;
+constexpr int kSigKill = 9;
+
+}  // namespace
+
+// ---------------------------------------------------------------- the end
+
+void Agent::on(Instant, const control::Decided& message, Effects& effects) {
+  decided_ = message;
+  if (!message.is_resumable) say_unsaid(effects);
+  effects.push_back(Tell{control::Ack{message.is_success}});
+  if (std::exchange(is_fetching_, false)) effects.push_back(DropFetch{});
+  if (state_ == State::Starting) state_ = State::Stopped;  // nothing is started any more
+  if (state_ == State::Running)
+    stop_workers(options_.stop_grace, false, effects);  // it went on without us
+}
+
+void Agent::on(Instant, const control::Bye&, Effects& effects) {
+  if (decided_) go(effects);
+}
+
+// The outcome is known. Workers of a round that went on without this node are gone first (R4).
+void Agent::go(Effects& effects) {
+  is_going_ = true;
+  const bool goes_by_itself =
+      state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
+  if (goes_by_itself) return;
+  if (state_ == State::Running) stop_workers(options_.stop_grace, false, effects);
+  if (has_workers()) return;
+  effects.push_back(Disconnect{false});
+  finish(Finish{}, effects);
+}
+
+// Without a `how` of its own the decision is the outcome (R9).
+void Agent::finish(Finish how, Effects& effects) {
+  if (decided_ && how.how == Finish::How::Success && !decided_->is_success) {
+    how.how = decided_->is_resumable ? Finish::How::Stopped : Finish::How::Failure;
+    how.text = decided_->verdict;
+  }
+  if (!snapshots_.empty()) how.snapshot = snapshots_.front();
+  how.ends = failed_ends_;
+  how.restarts_used = world_.restart_count;
+  state_ = State::Ended;
+  effects.push_back(std::move(how));
+}
+
+void Agent::on_signal(Instant, int signal, Effects& effects) {
+  switch (state_) {
+    case State::Ended:
+      return;
+    case State::Leaving:
+    case State::Draining:
+      effects.push_back(StopWorkers{kSigKill, Duration{}});
+      return;
+    case State::Saved:
+      leave_after_drain(effects);
+      return;
+    case State::Running:
+      signal_ = signal;
+      if (signal == kSigTerm) return drain(effects);
+      [[fallthrough]];
+    case State::Stopping:
+      if (signal == kSigTerm && is_drained_) {  // the workers are saving, for another node's sake
+        state_ = State::Draining;
+        signal_ = signal;
+        effects.push_back(Tell{control::Draining{world_.round}});
+        return;
+      }
+      state_ = State::Leaving;
+      signal_ = signal;
+      effects.push_back(StopWorkers{signal, options_.stop_grace});
+      return;
+    case State::Stopped:
+      if (signal == kSigTerm && is_drained_) return leave_stopped(signal, effects);
+      [[fallthrough]];
+    default:
+      effects.push_back(Tell{control::Leave{"ended by a signal"}});
+      effects.push_back(Disconnect{false});
+      finish(Finish{Finish::How::Signal, signal, "", {}, 0}, effects);
+  }
+}
+
+// ---------------------------------------------------------------- stopping on request
+
+// The coordinator hears of it first, so that what happens elsewhere is no failure.
+void Agent::drain(Effects& effects) {
+  state_ = State::Draining;
+  is_drained_ = true;
+  effects.push_back(Tell{control::Draining{world_.round}});
+  effects.push_back(StopWorkers{kSigTerm, options_.stop_grace, true});
+}
+
+// Every worker's work is saved, or was done.
+bool Agent::has_saved() const {
+  auto is_well = [](const WorkerEnd& end) {
+    return end.is_success() || end.exit_code == kStoppedResumable;
+  };
+  return is_drained_ && std::all_of(ends_.begin(), ends_.end(), is_well);
+}
+
+// Workers save together: when one has failed, the others can't.
+void Agent::on_failed_save(const WorkerEnd& end, Effects& effects) {
+  const bool is_saving = state_ == State::Draining || state_ == State::Stopping;
+  if (!is_saving || end.is_success() || end.exit_code == kStoppedResumable) return;
+  effects.push_back(EndSaving{kSigTerm});
+}
+
+// The workers have saved for another node's sake, and ended; now we are asked as well.
+void Agent::leave_stopped(int signal, Effects& effects) {
+  signal_ = signal;
+  state_ = State::Saved;
+  wants_port_for_stopped_ = false;
+  if (!std::exchange(wants_scan_for_stopped_, false)) leave_after_drain(effects);
+}
+
+void Agent::leave_after_drain(Effects& effects) {
+  auto is_on_request = [](const WorkerEnd& end) { return end.exit_code == kStoppedResumable; };
+  const bool is_resumable = has_saved() && std::any_of(ends_.begin(), ends_.end(), is_on_request);
+  effects.push_back(Tell{control::Leave{"asked to stop", has_saved()}});
+  effects.push_back(Disconnect{false});
+  Finish how{is_resumable ? Finish::How::Stopped : Finish::How::Signal, signal_, "", {}, 0};
+  finish(std::move(how), effects);
+}
+
+// What looked like a failure here is one.
+void Agent::say_unsaid(Effects& effects) {
+  if (unsaid_) effects.push_back(*unsaid_);
+  unsaid_.reset();
+}
+
+// ---------------------------------------------------------------- snapshots
+
+void Agent::on_snapshots(Instant, std::vector<control::SnapshotName> snapshots, Effects& effects) {
+  const bool is_new = snapshots != snapshots_;
+  snapshots_ = std::move(snapshots);
+  if (state_ == State::Saved) return leave_after_drain(effects);
+  if (std::exchange(wants_scan_for_stopped_, false)) return say_stopped_if_known(effects);
+  if (is_new && is_connected_) effects.push_back(Tell{control::Snapshots{snapshots_}});
+}
+
+void Agent::on_fetched(Instant now, Effects& effects) {
+  if (!std::exchange(is_fetching_, false)) return;
+  join_deadline_ = now + options_.join_timeout;
+  start_if_granted(now, effects);
+}
+
+void Agent::on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects) {
+  if (!std::exchange(is_fetching_, false)) return;
+  effects.push_back(Note{Note::Level::Warning, error.text});
+  unreported_ = control::Failed{world_.round, WorkerEnd{}, false, error.text,
+                                is_damaged ? world_.resume->snapshot.id : ""};
+  effects.push_back(Tell{*unreported_});
+  become_stopped(now, effects);
+}
+
+// ---------------------------------------------------------------- giving up
+
+void Agent::give_up_joining(Effects& effects) {
+  std::string text = "timed out after " +
+                     std::to_string(static_cast<int64_t>(to_seconds(options_.join_timeout))) +
+                     " s without a round";
+  if (!is_connected_) text += ": no connection to the coordinator";
+  if (is_connected_ && !last_wait_.empty()) text += ": " + last_wait_;
+  if (state_ == State::Done) text += "; the workers here ended well, the job's outcome is unknown";
+  text += " (--rdzv-conf=join_timeout=SECONDS waits longer)";
+  effects.push_back(Tell{control::Leave{"the join timeout was reached"}});
+  effects.push_back(Disconnect{false});
+  finish(Finish{Finish::How::Error, 0, text, {}, 0}, effects);
+}
+
+// ---------------------------------------------------------------- time
+
+void Agent::on_time(Instant now, Effects& effects) {
+  if (state_ == State::Ended) return;
+  // R11: first what must not live on, then everything else.
+  if (state_ == State::Running && is_fenced() && now >= grant_.term_at()) {
+    stop_past_grant(std::max(Duration{}, grant_.deadline() - now), effects);
+  }
+  if (is_past_fence(now)) {
+    fence_killed_ = true;
+    effects.push_back(StopWorkers{kSigKill, Duration{}});
+  }
+  if (now >= ping_at_) ping(now, effects);
+  if (is_connected_ && is_fenced() && now >= heard_at_ + lease_) {
+    heard_at_ = now;  // a cable, or a host that is gone: the kernel would try for many minutes
+    effects.push_back(Note{Note::Level::Info, "the coordinator is silent; connecting again"});
+    effects.push_back(Reconnect{});
+  }
+  if (now >= join_deadline_ && !is_spare_) give_up_joining(effects);
+}
+
+Instant Agent::next_deadline() const {
+  if (state_ == State::Ended) return Instant::never();
+  Instant next = ping_at_;
+  if (!is_spare_) next = std::min(next, join_deadline_);
+  if (state_ == State::Running && is_fenced()) next = std::min(next, grant_.term_at());
+  if (is_stopping_under_fence()) next = std::min(next, grant_.deadline());
+  return next;
+}
+
+// Workers that are being stopped, with whatever grace, must be gone at the deadline.
+bool Agent::is_stopping_under_fence() const {
+  bool is_stopping =
+      state_ == State::Stopping || state_ == State::Leaving || state_ == State::Draining;
+  return is_stopping && is_fenced() && !fence_killed_;
+}
+
+bool Agent::is_past_fence(Instant now) const {
+  return is_stopping_under_fence() && now >= grant_.deadline();
+}
+
+}  // namespace cpprun::agent

@@ -1,0 +1,97 @@
+// AgentDaemon: how the core's wishes are carried out.
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "agent/core/worker_plan.hpp"
+#include "agent/daemon/daemon_impl.hpp"
+#include "agent/daemon/worker_specs.hpp"
+#include "common/check.hpp"
+#include "common/log/log.hpp"
+
+namespace cpprun {
+
+namespace asio = boost::asio;
+
+void AgentDaemon::Impl::carry_out(const agent::Disconnect& effect) {
+  close(effect.is_reset);
+}
+
+void AgentDaemon::Impl::close(bool is_reset) {
+  if (std::exchange(is_closing_, true)) return;
+  if (!connection_) return asio::post(loop_, [this] { end_loop(); });
+  connection_->close(is_reset, [this] { end_loop(); });
+}
+
+void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
+  report_->round_started(effect.world);
+  if (Status ok = start_workers(effect.world); !ok) {
+    tell_core([&](agent::Effects& e) { core_->on_start_failed(boot_now(), ok.error(), e); });
+  }
+}
+
+Status AgentDaemon::Impl::start_workers(const control::World& world) {
+  int attempt = static_cast<int>(world.restart_count);
+  Status ok = folder_.begin_attempt(attempt, world.round.value, config_.workers.nproc);
+  if (!ok) return ok;
+  int64_t port = world.store_port != 0 ? world.store_port : coordinator_.port;
+  agent::WorkerPlace place;
+  place.store = to_string(Endpoint{connection_->peer_address(), static_cast<uint16_t>(port)});
+  place.token = token_;
+  place.agent = host_->channel_name();
+  place.host_name = host_name_;
+  return host_->start(worker_specs(config_, world, folder_, std::move(place)));
+}
+
+void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
+  if (effect.lets_save) {
+    host_->stop_saving(effect.signal, effect.grace);
+  } else {
+    host_->stop(effect.signal, effect.grace);
+  }
+}
+
+void AgentDaemon::Impl::carry_out(const agent::WantPort&) {
+  bool is_needed = config_.rendezvous.worker_store == WorkerStore::Rank0;
+  if (is_needed && !config_.rendezvous.master_port) {
+    port_.reset();
+    Result<PortReservation> fresh = PortReservation::make(std::nullopt);
+    if (!fresh) {
+      tell_core([&](agent::Effects& e) { core_->on_unreachable(boot_now(), fresh.error(), e); });
+      return;
+    }
+    port_.emplace(std::move(*fresh));
+  }
+  int64_t number = port_ ? port_->port() : 0;
+  tell_core([&](agent::Effects& e) { core_->on_port(boot_now(), number, e); });
+}
+
+void AgentDaemon::Impl::carry_out(const agent::Note& effect) {
+  switch (effect.level) {
+    case agent::Note::Level::Debug:
+      log::debug(effect.text);
+      return;
+    case agent::Note::Level::Info:
+      log::info(effect.text);
+      return;
+    case agent::Note::Level::Warning:
+      log::warning(effect.text);
+      return;
+  }
+}
+
+void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
+  finish_ = effect;
+  const bool is_error = effect.how == agent::Finish::How::Error;
+  bool is_cut_off = is_error && connection_ && !connection_->trouble().empty();
+  if (is_cut_off) {
+    finish_->text += "; tried last: " + to_string(coordinator_) + ": " + connection_->trouble();
+  }
+  close(true);  // unless a farewell is already on its way
+}
+
+void AgentDaemon::Impl::end_loop() {
+  CPPRUN_CHECK(finish_.has_value());
+  loop_.stop();
+}
+
+}  // namespace cpprun

@@ -1,0 +1,118 @@
+// The inside of AgentDaemon: what each of its parts is joined by. Private. Thread: the loop's.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/agent.hpp"
+#include "agent/daemon/daemon.hpp"
+#include "agent/daemon/report.hpp"
+#include "agent/daemon/snapshot_room.hpp"
+#include "agent/process/clock.hpp"
+#include "agent/process/guardian.hpp"
+#include "agent/process/log_folder.hpp"
+#include "agent/process/port_reservation.hpp"
+#include "agent/process/process_host.hpp"
+#include "rendezvous/client/control_client.hpp"
+
+namespace cpprun {
+
+class AgentDaemon::Impl {
+ public:
+  explicit Impl(AgentConfig given);
+  ~Impl();
+
+  Status prepare();
+  Incarnation incarnation() const { return incarnation_; }
+  int run(const Endpoint& coordinator, bool is_own);
+
+ private:
+  // Carries the effects of one call of the core out, and those of the calls that follow from them.
+  template <class Call>
+  void tell_core(Call call) {
+    agent::Effects effects;
+    call(effects);
+    for (agent::Effect& effect : effects) queue_.push_back(std::move(effect));
+    if (is_carrying_out_) return;
+    is_carrying_out_ = true;
+    while (!queue_.empty()) {
+      agent::Effect effect = std::move(queue_.front());
+      queue_.pop_front();
+      std::visit([this](const auto& e) { this->carry_out(e); }, effect);
+    }
+    is_carrying_out_ = false;
+    arm_timer();
+  }
+
+  void carry_out(const agent::Tell& effect) {
+    if (connection_) connection_->send(effect.message);
+  }
+  void carry_out(const agent::Disconnect& effect);
+  void carry_out(const agent::Reconnect&) { connection_->reconnect(); }
+  void carry_out(const agent::StartWorkers& effect);
+  void carry_out(const agent::StopWorkers& effect);
+  void carry_out(const agent::EndSaving& effect) { host_->end_saving(effect.signal); }
+  void carry_out(const agent::WantPort&);
+  void carry_out(const agent::Fence& effect) {
+    guardian_->set_deadline(effect.deadline);
+    fence_ = effect.deadline;
+  }
+  void carry_out(const agent::FirstFailure& effect) { report_->first_failure(effect); }
+  void carry_out(const agent::Note& effect);
+  void carry_out(const agent::Finish& effect);
+  void carry_out(const agent::WantSnapshots&) { snapshots_->look(); }
+  void carry_out(const agent::FetchSnapshot& e) { snapshots_->fetch(e.resume, e.secret); }
+  void carry_out(const agent::DropFetch&) { snapshots_->drop_fetch(); }
+  void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
+
+  Status start_workers(const control::World& world);
+  void start_host();
+  void open_snapshots();
+  void serve_snapshots(const std::vector<std::string>& addresses);
+  void connect();
+  void catch_signals();
+  void wait_for_signal();
+  void watch_guardian();
+  void arm_timer();
+  void on_timer();
+  void close(bool is_reset);
+  void end_loop();
+  void leave_folder(bool is_well);
+
+  const AgentConfig config_;
+  const std::string host_name_;
+  std::string token_;
+  Incarnation incarnation_;
+  Endpoint coordinator_;
+
+  boost::asio::io_context loop_;
+  boost::asio::steady_timer timer_;
+  boost::asio::signal_set signals_;
+  boost::asio::posix::stream_descriptor guardian_fd_;
+  Instant armed_for_ = Instant::never();
+  Instant fence_ = Instant::never();  // workers live until then
+
+  std::unique_ptr<Guardian> guardian_;
+  LogFolder folder_;
+  std::optional<Report> report_;
+  std::optional<PortReservation> port_;
+  std::unique_ptr<ProcessHost> host_;
+  bool is_own_ = false;                        // the coordinator is in this process
+  std::unique_ptr<ControlClient> connection_;  // none before the snapshots here are known
+  std::unique_ptr<SnapshotRoom> snapshots_;    // with --snapshot-dir only
+  std::optional<agent::Agent> core_;
+
+  std::deque<agent::Effect> queue_;
+  bool is_carrying_out_ = false;
+  bool is_closing_ = false;
+  std::optional<agent::Finish> finish_;
+};
+
+}  // namespace cpprun

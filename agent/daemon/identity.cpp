@@ -1,0 +1,22 @@
+#include "agent/daemon/identity.hpp"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/check.hpp"
+
+namespace cpprun {
+
+std::array<uint8_t, 16> random_bytes() {
+  std::array<uint8_t, 16> bytes{};
+  CPPRUN_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  return bytes;
+}
+
+std::string own_host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  return name.data();
+}
+
+}  // namespace cpprun

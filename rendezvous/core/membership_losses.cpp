@@ -1,0 +1,124 @@
+// Membership: nodes that are lost, and time.
+#include <algorithm>
+
+#include "common/check.hpp"
+#include "common/limits.hpp"
+#include "rendezvous/core/membership.hpp"
+
+namespace cpprun {
+
+using control::StopCause;
+
+// ---------------------------------------------------------------- losses
+
+void Membership::on_closed(Instant now, SessionId session, Ending how, Effects& effects) {
+  Node* node = find(session);
+  if (node == nullptr) return;  // an older connection: changes nothing (R4)
+  sessions_.erase(session);
+  node->session.reset();
+  Incarnation incarnation = node->id.incarnation;
+  bool has_part = phase_ != Phase::Ended && (node->has_workers() || node->work == Node::Work::Done);
+  if (how == Ending::Reset && phase_ != Phase::Ended) {
+    // No evidence, only the start of a silence: it may connect again, else its lease ends (R4, R5).
+    update_ready(*node);
+  } else if (has_part) {
+    node->life = Node::Life::Dead;  // R4; its workers are gone after the grace
+    node->dead_at = now;
+    next_burial_ = std::min(next_burial_, now + limits::kDeathGrace);
+    update_ready(*node);
+    if (phase_ == Phase::Running && !done_.contains(incarnation)) {
+      request_stop(StopCause::NodeLost, "the agent on " + node->id.name + " died", effects);
+    }
+  } else {
+    node_is_gone(incarnation, StopCause::NodeLost, "the agent on " + node->id.name + " went away",
+                 effects);
+  }
+  settle(now, effects);
+}
+
+// Its workers are certainly gone. `why` is told to the others if the round can't go on without it.
+void Membership::node_is_gone(Incarnation incarnation, StopCause cause, const std::string& why,
+                              Effects& effects) {
+  auto it = nodes_.find(incarnation);
+  CPPRUN_CHECK(it != nodes_.end());
+  if (cause == StopCause::NodeLost && is_member(incarnation) && !done_.contains(incarnation)) {
+    has_saved_ = false;
+  }
+  if (it->second.session) sessions_.erase(*it->second.session);
+  nodes_.erase(it);
+  ready_.erase(incarnation);
+  pending_.erase(incarnation);
+  bool ends_round = is_member(incarnation) && !done_.contains(incarnation);  // R3, R8
+  if (phase_ == Phase::Running && ends_round) request_stop(cause, why, effects);
+}
+
+void Membership::bury_the_dead(Instant now, Effects& effects) {
+  std::vector<Incarnation> gone;
+  next_burial_ = Instant::never();
+  for (const auto& [incarnation, node] : nodes_) {
+    if (node.life != Node::Life::Dead) continue;
+    Instant burial = node.dead_at + limits::kDeathGrace;
+    if (burial <= now) {
+      gone.push_back(incarnation);
+    } else {
+      next_burial_ = std::min(next_burial_, burial);
+    }
+  }
+  for (Incarnation incarnation : gone) {
+    node_is_gone(incarnation, StopCause::NodeLost, "an agent died", effects);
+  }
+}
+
+void Membership::end_leases(Instant now, Effects& effects) {
+  std::vector<Incarnation> lost;
+  next_lease_end_ = Instant::never();
+  for (const auto& [incarnation, node] : nodes_) {
+    if (node.is_embedded || node.life != Node::Life::Present) continue;
+    Instant end = node.heard_at + terms_.lease;
+    if (end <= now) {
+      lost.push_back(incarnation);
+    } else {
+      next_lease_end_ = std::min(next_lease_end_, end);
+    }
+  }
+  for (Incarnation incarnation : lost) {  // R5
+    const Node& node = nodes_.at(incarnation);
+    std::string why = "nothing was heard from " + node.id.name + " for " +
+                      std::to_string(static_cast<int64_t>(to_seconds(terms_.lease))) + " s";
+    effects.push_back(Note{Note::Level::Warning, "node_lost", why});
+    if (node.session) effects.emplace_back(Close{*node.session, true});
+    node_is_gone(incarnation, StopCause::NodeLost, why, effects);
+  }
+}
+
+// ---------------------------------------------------------------- time
+
+// F (R6): 0.8 of the lease, lowered where inequality I1 demands it: KILL is done on the node before
+// the lease ends here, however the two clocks drift.
+Duration Membership::grant() const {
+  constexpr int kDrift = limits::kClockDriftPercent;
+  Duration most = (terms_.lease / 100 * (100 - kDrift) - limits::kKillTakes) / (100 + kDrift) * 100;
+  return std::min(terms_.lease / 5 * 4, most - std::chrono::milliseconds(1));
+}
+
+// A ping and its answer must fit twice into the time before a granted worker gets TERM.
+Duration Membership::heartbeat() const {
+  constexpr Duration kNotice = std::chrono::seconds(1);
+  Duration safe = grant() < 2 * kNotice ? grant() / 2 : grant() - kNotice;
+  return std::min(terms_.heartbeat, safe / 2);
+}
+
+void Membership::on_time(Instant now, Effects& effects) {
+  if (now >= next_burial_) bury_the_dead(now, effects);
+  if (now >= next_lease_end_) end_leases(now, effects);
+  if (now >= growth_deadline()) grow_if_due(now, effects);
+  if (now >= say_waiting_at_) say_waiting(now, effects);
+  settle(now, effects);
+}
+
+Instant Membership::next_deadline() const {
+  return std::min(
+      {next_burial_, next_lease_end_, last_call_deadline(), growth_deadline(), say_waiting_at_});
+}
+
+}  // namespace cpprun

@@ -1,0 +1,190 @@
+// Fetching a snapshot from another agent, and what a broken or lying one can't do.
+#include "tests/support/transfer_fixture.hpp"
+
+namespace cpprun::test {
+namespace {
+
+// ---------------------------------------------------------------- fetching
+
+TEST_F(SnapshotsBetweenAgents, AllFilesComeAndAreTheSame) {
+  const std::map<std::string, std::string> files{
+      {"model.pt", text_of(5'000'011)}, {"optim.pt", text_of(70'000)}, {"rank-0.pt", ""}};
+  has(files);
+  serves();
+  const Fetched fetched = fetches();
+  ASSERT_TRUE(fetched.status) << fetched.status.error().text;
+  EXPECT_EQ(announced, 5'070'011U);
+  expect_here(files);
+}
+
+TEST_F(SnapshotsBetweenAgents, WhatIsHereIsNotFetched) {
+  has({{"model.pt", "x"}});
+  fs::rename(there, here);
+  EXPECT_TRUE(fetches().status) << "nobody is asked, nobody is there";
+}
+
+TEST_F(SnapshotsBetweenAgents, AnotherSnapshotOfTheStepIsReplaced) {
+  has({{"model.pt", "new"}});
+  fs::create_directories(here / "step-20");
+  std::ofstream(here / "step-20" / "model.pt") << "old and incomplete";
+  serves();
+  ASSERT_TRUE(fetches().status);
+  expect_here({{"model.pt", "new"}});
+}
+
+TEST_F(SnapshotsBetweenAgents, TheSecretMayComeALittleLater) {
+  has({{"model.pt", text_of(1000)}});
+  serves("");
+  std::thread later([this] {
+    while (asks_for("manifest.json") != "secret") continue;
+    server->allow(kSecret);
+  });
+  const Fetched fetched = fetches();
+  later.join();
+  ASSERT_TRUE(fetched.status) << fetched.status.error().text;
+}
+
+TEST_F(SnapshotsBetweenAgents, WithoutTheSecretNothingComes) {
+  has({{"model.pt", text_of(1000)}});
+  serves("another");
+  expect_failed(fetches(300ms), "does not know this round");
+}
+
+TEST_F(SnapshotsBetweenAgents, ALineThatBreaksIsMadeAgain) {
+  const std::string model = text_of(3'000'000);
+  has({{"model.pt", model}});
+  int tries = 0;
+  FakeServer fake([&](PeerSocket& peer, const Request& request) {
+    if (request.file == "manifest.json") return give(peer, encode(manifest));
+    if (++tries < 3) return give(peer, model.substr(0, 2'000'000), model.size()) && false;
+    return give(peer, model);
+  });
+  const Fetched fetched = fetches_from(fake);
+  ASSERT_TRUE(fetched.status) << fetched.status.error().text;
+  EXPECT_EQ(fake.connections, 3);
+  expect_here({{"model.pt", model}});
+}
+
+TEST_F(SnapshotsBetweenAgents, NobodyIsThere) {
+  {
+    FakeServer gone([](PeerSocket&, const Request&) { return false; });
+    port = gone.port;
+  }
+  expect_failed(fetches(300ms), "Connection refused");
+}
+
+// ---------------------------------------------------------------- those who lie, stall, refuse
+
+TEST_F(SnapshotsBetweenAgents, WhoStallsIsGivenUp) {
+  has({{"model.pt", text_of(1000)}});
+  for (const char* where : {"manifest.json", "model.pt"}) {
+    FakeServer fake([&](PeerSocket& peer, const Request& request) {
+      if (request.file == where) return give(peer, "begins", 1000);
+      return give(peer, encode(manifest));
+    });
+    const Instant began = boot_now();
+    const Fetched fetched = fetches_from(fake);
+    EXPECT_LT(boot_now() - began, 5s);
+    ASSERT_FALSE(fetched.status) << where;
+    expect_no_traces();
+  }
+}
+
+TEST_F(SnapshotsBetweenAgents, WhoSaysNothingIsGivenUp) {
+  FakeServer fake([](PeerSocket&, const Request&) { return true; });
+  expect_failed(fetches_from(fake), "nothing came for");
+}
+
+TEST_F(SnapshotsBetweenAgents, OtherBytesThanTheManifestSays) {
+  const std::string model = text_of(2'000'000);
+  has({{"model.pt", model}});
+  std::string changed = model;
+  changed[1'500'000] = static_cast<char>(changed[1'500'000] ^ 1);
+  const std::vector<std::pair<std::string, std::string>> lies{
+      {changed, "another checksum"}, {model + "x", "larger"}, {model.substr(1), "shorter"}};
+  for (const auto& [lie, words] : lies) {
+    FakeServer fake([&](PeerSocket& peer, const Request& request) {
+      return give(peer, request.file == "model.pt" ? lie : encode(manifest));
+    });
+    expect_failed(fetches_from(fake), words, true);
+  }
+}
+
+TEST_F(SnapshotsBetweenAgents, ManifestsThatAreNone) {
+  Manifest other = manifest_of({{"model.pt", "x"}});
+  other.id = std::string(32, 'b');
+  Manifest later = manifest_of({{"model.pt", "x"}});
+  later.step = 21;
+  std::string upwards = encode(manifest_of({{"model.pt", "x"}}));
+  upwards.replace(upwards.find("model.pt"), 8, "../m.pt\\");
+  Manifest huge = manifest_of({{"model.pt", "x"}});
+  huge.files[0].bytes = limits::kSnapshotFileBytes + 1;
+  for (const std::string& lie :
+       {encode(other), encode(later), upwards, encode(huge), std::string("no JSON"), std::string(),
+        std::string(100'000, '[')}) {
+    FakeServer fake([&](PeerSocket& peer, const Request&) { return give(peer, lie); });
+    expect_failed(fetches_from(fake), "manifest.json", true);
+  }
+  FakeServer fake(
+      [](PeerSocket& peer, const Request&) { return give(peer, "", limits::kManifestBytes + 1); });
+  expect_failed(fetches_from(fake), "larger", true);
+}
+
+TEST_F(SnapshotsBetweenAgents, WordsThatAreNone) {
+  for (const std::string& words : {std::string("bytes -1\n"), std::string("bytes 1e3\n"),
+                                   std::string("HTTP/1.1 200 OK\n"), std::string("\n")}) {
+    FakeServer fake([&](PeerSocket& peer, const Request&) { return peer.send(words, 1s).ok(); });
+    expect_failed(fetches_from(fake), "no word about snapshots");
+  }
+  const std::string endless(snapshot_wire::kLineBytes * 4, 'x');
+  FakeServer fake([&](PeerSocket& peer, const Request&) { return peer.send(endless, 1s).ok(); });
+  expect_failed(fetches_from(fake), "no end");
+}
+
+TEST_F(SnapshotsBetweenAgents, ARefusalIsFinal) {
+  FakeServer fake([](PeerSocket& peer, const Request&) {
+    return peer.send(encode(Answer{Answer::Kind::No, 0, "it is not there any more"}), 1s).ok();
+  });
+  expect_failed(fetches_from(fake, 20s), "it is not there any more");
+  EXPECT_EQ(fake.connections, 1);
+}
+
+TEST_F(SnapshotsBetweenAgents, WhoHasManyToServeIsWaitedFor) {
+  has({{"model.pt", text_of(1000)}});
+  int asked = 0;
+  FakeServer fake([&](PeerSocket& peer, const Request& request) {
+    if (++asked < 8) return peer.send(encode(Answer{Answer::Kind::Busy}), 1s).ok() && false;
+    return give(peer, request.file == "model.pt" ? text_of(1000) : encode(manifest));
+  });
+  EXPECT_TRUE(fetches_from(fake, 300ms).status) << "longer than a stall";
+}
+
+TEST_F(SnapshotsBetweenAgents, ButNotForEver) {
+  FakeServer fake([&](PeerSocket& peer, const Request&) {
+    return peer.send(encode(Answer{Answer::Kind::Busy}), 1s).ok() && false;
+  });
+  expect_failed(fetches_from(fake, 300ms), "too many others");
+}
+
+TEST_F(SnapshotsBetweenAgents, AFetchThatIsDroppedEndsAtOnce) {
+  FakeServer fake([this](PeerSocket&, const Request&) {
+    stopper->stop();
+    return true;
+  });
+  const Instant began = boot_now();
+  EXPECT_FALSE(fetches_from(fake, 20s).status);
+  EXPECT_LT(boot_now() - began, 5s);
+  expect_no_traces();
+}
+
+TEST_F(SnapshotsBetweenAgents, AFolderThatCantBeWritten) {
+  has({{"model.pt", "x"}});
+  serves();
+  std::ofstream(here) << "a file where the folder should be";
+  const Fetched fetched = fetches(20s);
+  ASSERT_FALSE(fetched.status);
+  EXPECT_FALSE(fetched.is_damaged);
+}
+
+}  // namespace
+}  // namespace cpprun::test
