@@ -16,11 +16,9 @@ Result<PathKind> kind_of_path(const std::string& path) {
     if (!info) return info.error();
     return PathKind::File;
   }
-  const std::string name = path.substr(path.find_last_not_of('/') == std::string::npos
-                                           ? 0
-                                           : path.rfind('/', path.find_last_not_of('/')) + 1);
-  const std::string bare = name.substr(0, name.find('/'));
-  const bool is_snapshot = step_of_name(bare) || files.exists(path + "/" + kManifestName);
+  const std::string_view bare = std::string_view(path).substr(0, path.find_last_not_of('/') + 1);
+  const bool is_snapshot = step_of_name(bare.substr(bare.rfind('/') + 1)).has_value() ||
+                           files.exists(path + "/" + kManifestName);
   return is_snapshot ? PathKind::Snapshot : PathKind::Folder;
 }
 
