@@ -122,6 +122,8 @@ inline constexpr Duration kLeaveTakes =
     10s;  // and so long for other answers: a busy machine must not cost a snapshot
 
 // --- snapshots
+inline constexpr Duration kSnapshotPeers =
+    600s;  // a rank waits so long for what another one writes; then this snapshot is given up
 inline constexpr size_t kSnapshotsTold = 8;  // newest ones that a folder is asked for
 inline constexpr size_t kSnapshotFolderEntries =
     100'000;  // a folder with more is none that snapshots are kept in

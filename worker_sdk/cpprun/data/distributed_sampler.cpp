@@ -9,6 +9,7 @@
 
 #include "cpprun/data/deal.hpp"
 #include "cpprun/data/replica.hpp"
+#include "cpprun/dist/live_objects.hpp"
 
 namespace cpprun::data {
 
@@ -25,6 +26,8 @@ struct DistributedSampler::Shared {
   bool has_marks = false;
   bool is_exhausted = false;
   bool is_epoch_told = false;  // since the last pass began
+
+  dist::Counted<dist::LiveObjects::samplers> counted;
 
   bool is_dealt = false;
   std::vector<size_t> share;  // valid when is_dealt

@@ -4,6 +4,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "cpprun/dist/live_objects.hpp"
 #include "cpprun/optim/state_fields.hpp"
 
 namespace cpprun::optim {
@@ -46,9 +47,12 @@ std::vector<double> PerGroup::expand(const char* what, size_t groups) const {
 LRScheduler::LRScheduler(torch::optim::Optimizer& optimizer)
     : optimizer_(optimizer), initial_rates_(initial_rates_of(optimizer)) {
   base_lrs_ = initial_rates_->rates;
+  ++dist::LiveObjects::schedulers;
 }
 
-LRScheduler::~LRScheduler() = default;
+LRScheduler::~LRScheduler() {
+  --dist::LiveObjects::schedulers;
+}
 
 std::vector<double> LRScheduler::current_lr() const {
   std::vector<double> rates;

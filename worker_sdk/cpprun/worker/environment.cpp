@@ -82,6 +82,7 @@ void read_texts(const Reader& reader, Environment& to) {
   to.store = reader.text("CPPRUN_STORE");
   to.agent = reader.text("CPPRUN_AGENT");
   to.resume_from = reader.text("CPPRUN_RESUME_FROM");
+  to.snapshot_dir = reader.text("CPPRUN_SNAPSHOT_DIR");
   to.faults = reader.text("CPPRUN_FAULTS");
 }
 

@@ -32,6 +32,7 @@ struct Environment {
   std::string store;         // CPPRUN_STORE: host:port of the round's store; empty under torchrun
   std::string agent;         // CPPRUN_AGENT: name of the agent's socket; empty: no agent to talk to
   std::string resume_from;   // CPPRUN_RESUME_FROM
+  std::string snapshot_dir;  // CPPRUN_SNAPSHOT_DIR
   std::string faults;        // CPPRUN_FAULTS
   bool is_launched = false;  // a launcher set RANK and WORLD_SIZE
 };

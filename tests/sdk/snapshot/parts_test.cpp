@@ -1,0 +1,162 @@
+// What of snapshots is pure: names, shares, the choice of one, intervals, what ranks tell.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cpprun/archive/plan.hpp"
+#include "cpprun/snapshot/choose.hpp"
+#include "cpprun/snapshot/interval.hpp"
+#include "cpprun/snapshot/names.hpp"
+#include "cpprun/snapshot/report.hpp"
+#include "cpprun/snapshot/share.hpp"
+
+namespace cpprun::snapshot {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+// --- names
+
+TEST(SnapshotNames, OnlyTheFirstPrefixComesOffAndOnlyFromAll) {
+  EXPECT_THAT(
+      strip_prefix({"module.net.weight", "module.module_list.0.weight", "module.submodule.bias"},
+                   "module."),
+      ElementsAre("net.weight", "module_list.0.weight", "submodule.bias"));
+  EXPECT_THAT(strip_prefix({"module.a", "step"}, "module."), ElementsAre("module.a", "step"));
+}
+
+TEST(SnapshotNames, FindsNamesInsideWrappers) {
+  const std::set<std::string> wanted{"a", "b.c"};
+  for (const std::string prefix :
+       {"", "module.", "module.module.", "_orig_mod.", "module._orig_mod.", "_orig_mod.module."}) {
+    EXPECT_THAT(align({prefix + "a", prefix + "b.c"}, wanted),
+                ElementsAre(Pair("a", prefix + "a"), Pair("b.c", prefix + "b.c")))
+        << prefix;
+  }
+  EXPECT_THAT(align({"module.a", "module.b._orig_mod.c"}, wanted),
+              ElementsAre(Pair("a", "module.a"), Pair("b.c", "module.b._orig_mod.c")));
+}
+
+TEST(SnapshotNames, AModelMayHaveAPartCalledModule) {
+  EXPECT_THAT(align({"module.a"}, {"module.a"}), ElementsAre(Pair("module.a", "module.a")));
+  EXPECT_THAT(align({"module.module.a"}, {"module.a"}),
+              ElementsAre(Pair("module.a", "module.module.a")));
+  EXPECT_THAT(align({"submodule.a"}, {"a"}), IsEmpty());
+  EXPECT_THAT(align({"my_orig_mod.a"}, {"a", "mya"}), IsEmpty());
+}
+
+// --- shares
+
+uint64_t of_writer(const std::vector<Part>& parts, int writer) {
+  uint64_t bytes = 0;
+  for (const Part& part : parts) bytes += part.writer == writer ? part.bytes : 0;
+  return bytes;
+}
+
+TEST(SnapshotShares, AreEqualAndWhole) {
+  const std::vector<Shareable> storages{
+      {"a", 10 << 20}, {"b", 4}, {"c", 0}, {"d", 1'000'001}, {"e", 5'000}};
+  for (const int writers : {1, 2, 3, 7}) {
+    const auto parts = share_out(storages, writers);
+    std::map<std::string, uint64_t> seen;
+    for (const Part& part : parts) {
+      EXPECT_EQ(part.from, seen[part.storage]);  // one after the other
+      EXPECT_EQ(part.from % archive::kBlock, 0U);
+      seen[part.storage] += part.bytes;
+    }
+    for (const auto& each : storages) EXPECT_EQ(seen.at(each.name), each.bytes);
+    const uint64_t total = (10 << 20) + 4 + 1'000'001 + 5'000;
+    for (int i = 0; i < writers; ++i) {
+      EXPECT_NEAR(static_cast<double>(of_writer(parts, i)), static_cast<double>(total) / writers,
+                  70'000);
+    }
+  }
+}
+
+TEST(SnapshotShares, WhatRanksDifferInIsTheFirstOnes) {
+  const auto parts = share_out({{"w", 1 << 20}, {"mean", 1 << 20, true}}, 2);
+  EXPECT_THAT(parts, ElementsAre(Part{"w", 0, 1 << 19, 0}, Part{"w", 1 << 19, 1 << 19, 1},
+                                 Part{"mean", 0, 1 << 20, 0}));
+}
+
+// --- the choice
+
+Candidate disk(int64_t step, std::string why = "") {
+  const std::string name = "step-" + std::to_string(step);
+  return {Candidate::Where::Folder, step, why.empty() ? name : "", std::move(why), name};
+}
+Candidate memory(int64_t step, std::string id = "0/2") {
+  return {Candidate::Where::Memory, step, std::move(id), "", "memory"};
+}
+
+TEST(SnapshotChoice, TheNewestThatAllHave) {
+  const Common found = common({{disk(3), disk(2), disk(1)}, {disk(2), disk(1)}});
+  EXPECT_THAT(found.loadable, ElementsAre(disk(2), disk(1)));
+  EXPECT_THAT(found.damaged, IsEmpty());
+}
+
+TEST(SnapshotChoice, MemoryIfItIsAsNewAsTheDisk) {
+  EXPECT_EQ(common({{memory(3), disk(3)}, {memory(3), disk(3)}}).loadable[0], memory(3));
+  EXPECT_THAT(common({{memory(2), disk(3)}, {memory(2), disk(3)}}).loadable, ElementsAre(disk(3)));
+  // Another round's copy of the same step is no copy of this one.
+  EXPECT_THAT(common({{memory(4, "7/2"), disk(3)}, {memory(4, "8/2"), disk(3)}}).loadable,
+              ElementsAre(disk(3)));
+}
+
+TEST(SnapshotChoice, TheLaunchersBeforeTheFoldersNewest) {
+  Candidate chosen = disk(2);
+  chosen.where = Candidate::Where::Chosen;
+  const Common found = common({{chosen, disk(3), disk(2)}});
+  EXPECT_THAT(found.loadable, ElementsAre(chosen, disk(3), disk(2)));
+}
+
+TEST(SnapshotChoice, TellsWhoseIsDamaged) {
+  const Common found = common({{disk(3), disk(2)}, {disk(3, "cut short"), disk(2)}});
+  EXPECT_THAT(found.loadable, ElementsAre(disk(2)));
+  ASSERT_EQ(found.damaged.size(), 1U);
+  EXPECT_EQ(found.damaged[0].why, "rank 1: cut short");
+}
+
+TEST(SnapshotChoice, ListsTravel) {
+  const Candidates all{memory(5), disk(4), disk(3, "bad")};
+  EXPECT_EQ(decode(encode(all)).value(), all);
+  EXPECT_FALSE(decode("nonsense").ok());
+}
+
+// --- intervals
+
+TEST(SnapshotInterval, IsYoungsWithinReason) {
+  EXPECT_NEAR(best_interval(1, 7200), 120, 1e-9);    // sqrt(2 * 1 * 7200)
+  EXPECT_NEAR(best_interval(100, 200), 1000, 1e-9);  // no more than a tenth of the time
+  EXPECT_NEAR(best_interval(1e4, 1e9), 3600, 1e-9);
+  EXPECT_GT(time_between_failures(0, 0), time_between_failures(3600, 3));
+}
+
+TEST(SnapshotInterval, LooksAtTheClockOftenEnough) {
+  LookOut look_out;
+  EXPECT_TRUE(look_out.is_due(0));
+  look_out.set_next_look(look_out.next_look(0, 0, 60));
+  EXPECT_TRUE(look_out.is_due(1));
+  const int64_t next = look_out.next_look(1, 0.1, 60);  // 0.1 s a step: each second
+  EXPECT_EQ(next, 11);
+  EXPECT_EQ(look_out.next_look(11, 1.1, 0.5), 12);  // an interval of half a second
+}
+
+// --- what ranks tell
+
+TEST(SnapshotReport, OutcomesAndSharesTravel) {
+  EXPECT_EQ(decode_outcome(encode(Result<std::string>("x")), 3).value(), "x");
+  const auto bad = decode_outcome(encode(Status(Error{ErrorKind::System, "disk full"})), 3);
+  EXPECT_EQ(bad.error().text, "rank 3: disk full");
+  EXPECT_EQ(decode_outcome(encode(Status(bad.error())), 0).error().text, "rank 3: disk full");
+  const Done done{{{1, 0xFFFFFFFF}, {}}, 1ULL << 40, 7, 9};
+  const Done back = decode_done(encode(done)).value();
+  EXPECT_EQ(back.parts, done.parts);
+  EXPECT_EQ(back.own_bytes, done.own_bytes);
+  EXPECT_FALSE(decode_done("x").ok());
+}
+
+}  // namespace
+}  // namespace cpprun::snapshot

@@ -1,0 +1,138 @@
+// snapshot_train WORD=VALUE...: a training on several ranks that resumes and saves; prints where it
+// resumed from and what it ended with.
+#include <cstdio>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <sstream>
+
+#include "cpprun/data/distributed_sampler.hpp"
+#include "cpprun/nn/parallel/distributed_data_parallel.hpp"
+#include "cpprun/optim/lr_schedulers.hpp"
+#include "cpprun/snapshot/snapshot.hpp"
+#include "cpprun/worker/agent_link.hpp"
+#include "cpprun/worker/faults.hpp"
+#include "tests/sdk/snapshot/training_support.hpp"
+#include "tests/sdk/support/cases.hpp"
+
+namespace {
+
+using namespace cpprun;
+
+class Settings {
+ public:
+  explicit Settings(const test::Words& words) {
+    for (const std::string& word : words) {
+      const size_t equals = word.find('=');
+      values_[word.substr(0, equals)] = word.substr(equals + 1);
+    }
+  }
+  std::string text(const std::string& name, const std::string& other) const {
+    const auto found = values_.find(name);
+    return found == values_.end() ? other : found->second;
+  }
+  int64_t number(const std::string& name, int64_t other) const {
+    return std::stol(text(name, std::to_string(other)));
+  }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+void say(const std::string& text) {
+  std::cout << "rank " + std::to_string(dist::get_rank()) + " " + text + "\n" << std::flush;
+}
+
+SnapshotOptions place(const Settings& settings) {
+  SnapshotOptions options{.uses_memory = settings.number("memory", 1) != 0};
+  if (settings.text("file", "").empty()) options.dir = settings.text("dir", "snapshots");
+  options.file = settings.text("file", "");
+  return options;
+}
+
+class Training {
+ public:
+  explicit Training(const Settings& settings)
+      : settings_(settings),
+        model_(test::make_net(0.3, settings.number("more", 0) != 0),
+               {.find_unused_parameters = settings.number("fixed_buckets", 0) != 0}),
+        optimizer_(test::make_optimizer(settings.text("optimizer", "sgd"), model_.parameters())),
+        schedule_(*optimizer_, {.step_size = 5, .gamma = 0.9}),
+        sampler_(test::kSamples, {.seed = 3}),
+        snapshot_(place(settings)) {
+    torch::manual_seed(100 + static_cast<uint64_t>(dist::get_rank()));
+    snapshot_.track("model", model_, {.strict = settings.number("strict", 1) != 0});
+    snapshot_.track(*optimizer_, model_).track(schedule_).track(sampler_).track_rng();
+    snapshot_.track("epoch", epoch_);
+    snapshot_.track("seen", seen_, {.is_per_rank = true});
+  }
+
+  void run() {
+    const Resumed from = snapshot_.resume();
+    step_ = from.step;
+    say(std::string("from ") + name(from.source) + " step " + std::to_string(from.step));
+    worker::mark_ready();
+    const int64_t epochs = settings_.number("epochs", 4);
+    for (; epoch_ < epochs; ++epoch_) run_epoch();
+    snapshot_.wait();
+    say("hash " + test::fingerprint(model_.module(), /*has_buffers=*/false));
+    say("buffers " + test::fingerprint(model_.module()));
+    say("draws " + std::to_string(torch::rand({1}, torch::kDouble).item<double>()));
+    say("seen " + std::to_string(seen_) + " rate " +
+        std::to_string(optimizer_->param_groups()[0].options().get_lr()));
+  }
+
+ private:
+  void run_epoch() {
+    sampler_.set_epoch(epoch_);
+    const auto batch_size = static_cast<size_t>(24 / dist::get_world_size());
+    while (auto rows = sampler_.next(batch_size)) {
+      worker::fault_point(epoch_, step_);
+      const auto batch = torch::tensor(std::vector<int64_t>(rows->begin(), rows->end()));
+      model_.zero_grad();
+      torch::mse_loss(model_(data_.inputs.index_select(0, batch)),
+                      data_.targets.index_select(0, batch))
+          .backward();
+      optimizer_->step();
+      schedule_.step();
+      ++step_;
+      seen_ += static_cast<int64_t>(rows->size());
+      mend();
+      save();
+    }
+  }
+
+  void save() {
+    const int64_t every = settings_.number("every", 2);
+    if (settings_.number("async", 0) != 0) {
+      snapshot_.maybe_save(step_, {.every_steps = every});
+    } else if (step_ % every == 0) {
+      const bool is_saved = snapshot_.save(step_);
+      if (settings_.number("tells", 0) != 0) say("saved " + std::to_string(is_saved));
+    }
+  }
+
+  // The disk is well again from here on: what lay in the way is removed.
+  void mend() {
+    if (step_ != settings_.number("mend", -1) || dist::get_rank() != 0) return;
+    std::filesystem::remove(settings_.text("in_the_way", "blocked"));
+  }
+
+  const Settings& settings_;
+  const test::Data data_;
+  nn::parallel::DistributedDataParallel<test::Net> model_;
+  std::unique_ptr<torch::optim::Optimizer> optimizer_;
+  optim::StepLR schedule_;
+  data::DistributedSampler sampler_;
+  int64_t epoch_ = 0, step_ = 0, seen_ = 0;
+  Snapshot snapshot_;
+};
+
+}  // namespace
+
+SDK_CASE(snapshot_train) {
+  const auto group = dist::init_process_group_or_solo({.backend = "gloo"});
+  const Settings settings(args);
+  Training(settings).run();
+  return 0;
+}

@@ -1,0 +1,311 @@
+// Snapshots in a world of one: what is kept and comes back, what is refused, what is hinted at.
+#include "cpprun/snapshot/snapshot.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+
+#include "cpprun/archive/tensor_file.hpp"
+#include "cpprun/data/distributed_sampler.hpp"
+#include "cpprun/optim/lr_schedulers.hpp"
+#include "cpprun/snapshot/state_dict.hpp"
+#include "cpprun/snapshot_files/catalog.hpp"
+#include "tests/sdk/snapshot/training_support.hpp"
+
+namespace cpprun {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::internal::CaptureStderr;
+using ::testing::internal::GetCapturedStderr;
+
+class SnapshotAlone : public ::testing::Test {
+ protected:
+  SnapshotAlone() { fs::create_directories(folder_); }
+  ~SnapshotAlone() override { fs::remove_all(folder_); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  SnapshotOptions in_folder() const { return {.dir = path("snapshots"), .has_hints = false}; }
+  SnapshotOptions in_file() const { return {.file = path("snapshot.pt"), .has_hints = false}; }
+  pickle::Value tree(const std::string& name) const {
+    return snapshot_files::open_tensor_file(snapshot_files::real_files(), path(name))
+        .value()
+        .value();
+  }
+
+  const fs::path folder_ =
+      fs::temp_directory_path() / ("snapshot_test_" + std::to_string(::getpid()) + "_" +
+                                   ::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+struct Values {
+  bool flag = true;
+  int number = -7;
+  int64_t large = (int64_t{1} << 60) + 1;
+  double real = 0.1;
+  std::string text = "größer";
+  at::Tensor tensor = at::arange(6, at::kBFloat16).view({2, 3}).t();
+  nlohmann::json json = {{"best", 0.25}, {"names", {"a", "b"}}};
+  std::mt19937 engine{5};
+
+  void tracked_by(Snapshot& snapshot) {
+    snapshot.track("flag", flag).track("number", number).track("large", large);
+    snapshot.track("real", real).track("text", text).track("tensor", tensor);
+    snapshot.track("json", json);
+    snapshot.track_state(
+        "engine", [this] { return (std::ostringstream() << engine).str(); },
+        [this](const std::string& state) { std::istringstream(state) >> engine; },
+        {.is_per_rank = true});
+  }
+};
+
+TEST_F(SnapshotAlone, KeepsValuesOfAllKinds) {
+  for (const auto& options : {in_folder(), in_file()}) {
+    Values saved;
+    saved.engine.discard(3);
+    Snapshot snapshot(options);
+    saved.tracked_by(snapshot);
+    ASSERT_TRUE(snapshot.save(12));
+
+    Values found{false, 0, 0, 0, "", at::zeros({1}), {}, std::mt19937(9)};
+    Snapshot another(options);
+    found.tracked_by(another);
+    const Resumed from = another.resume();
+    EXPECT_EQ(from.source, SnapshotSource::Disk);
+    EXPECT_EQ(from.step, 12);
+    EXPECT_TRUE(fs::exists(from.path));
+    EXPECT_EQ(found.flag, saved.flag);
+    EXPECT_EQ(found.number, saved.number);
+    EXPECT_EQ(found.large, saved.large);
+    EXPECT_EQ(found.real, saved.real);
+    EXPECT_EQ(found.text, saved.text);
+    EXPECT_EQ(found.json, saved.json);
+    EXPECT_EQ(found.engine, saved.engine);
+    EXPECT_TRUE(at::equal(found.tensor, saved.tensor));
+    EXPECT_EQ(found.tensor.scalar_type(), at::kBFloat16);
+  }
+}
+
+TEST_F(SnapshotAlone, NothingThereIsNone) {
+  int value = 3;
+  Snapshot snapshot(in_folder());
+  snapshot.track("value", value);
+  EXPECT_FALSE(snapshot.resume());
+  EXPECT_EQ(value, 3);
+}
+
+TEST_F(SnapshotAlone, EachThingOnce) {
+  const auto net = test::make_net();
+  int value = 0, other = 0;
+  Snapshot snapshot(in_folder());
+  snapshot.track(net).track("value", value);
+  EXPECT_THROW(snapshot.track("again", net), std::invalid_argument);
+  EXPECT_THROW(snapshot.track("value", other), std::invalid_argument);
+  EXPECT_THROW(snapshot.track("step", other), std::invalid_argument);  // its own
+  EXPECT_THROW(Snapshot({.dir = "a", .file = "b"}), std::invalid_argument);
+}
+
+TEST_F(SnapshotAlone, RefusesWhatCannotBeSaved) {
+  const auto net = test::make_net();
+  const auto lbfgs = test::make_optimizer("lbfgs", net->parameters());
+  EXPECT_THROW(Snapshot(in_folder()).track(*lbfgs, net), std::invalid_argument);
+}
+
+TEST_F(SnapshotAlone, KeepsTheTutorialsKeys) {
+  const auto net = test::make_net();
+  const auto adam = test::make_optimizer("adamw", net->parameters());
+  int epochs_run = 4;
+  Snapshot snapshot(in_file());
+  snapshot.track(net).track(*adam, net).track("epochs_run", epochs_run).track_rng();
+  ASSERT_TRUE(snapshot.save(1));
+  const pickle::Value value = tree("snapshot.pt");
+  const auto* dict = value.get_if<pickle::Dict>();
+  EXPECT_NE(dict->find("MODEL_STATE")->get_if<pickle::Dict>()->find("first.weight"), nullptr);
+  EXPECT_EQ(*dict->find("EPOCHS_RUN")->get_if<int64_t>(), 4);
+  EXPECT_NE(dict->find("OPTIMIZER_STATE")->get_if<pickle::Dict>()->find("param_groups"), nullptr);
+  ASSERT_TRUE(snapshot.save(2));
+  EXPECT_TRUE(fs::exists(path("snapshot.pt.prev")));
+}
+
+void step(test::Net& net, torch::optim::Optimizer& optimizer) {
+  const test::Data data;
+  const auto closure = [&] {
+    optimizer.zero_grad();
+    auto loss = torch::mse_loss(net.forward(data.inputs), data.targets);
+    loss.backward();
+    return loss;
+  };
+  optimizer.step(closure);
+}
+
+class SnapshotOptimizers : public SnapshotAlone,
+                           public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(SnapshotOptimizers, GoOnExactly) {
+  const auto net = test::make_net(0);
+  const auto optimizer = test::make_optimizer(GetParam(), net->parameters());
+  for (int i = 0; i < 3; ++i) step(*net, *optimizer);
+  Snapshot snapshot(in_folder());
+  snapshot.track(net).track(*optimizer, net);
+  ASSERT_TRUE(snapshot.save(3));
+  const auto again = test::make_net(0);
+  const auto resumed = test::make_optimizer(GetParam(), again->parameters());
+  Snapshot another(in_folder());
+  another.track(again).track(*resumed, again);
+  ASSERT_TRUE(another.resume());
+  for (int i = 0; i < 3; ++i) {
+    step(*net, *optimizer);
+    step(*again, *resumed);
+  }
+  EXPECT_EQ(test::fingerprint(*net), test::fingerprint(*again));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SnapshotOptimizers,
+                         ::testing::Values("sgd", "adam", "adamw", "adagrad", "rmsprop"));
+
+TEST_F(SnapshotAlone, NamesKeepMomentumWithItsParameter) {
+  const auto net = test::make_net(0);
+  const auto sgd = test::make_optimizer("sgd", net->parameters());
+  step(*net, *sgd);
+  Snapshot(in_folder()).track(net).track(*sgd, net).save(1);
+
+  const auto more = test::make_net(0, true);
+  const auto larger = test::make_optimizer("sgd", more->parameters());
+  Snapshot another(in_folder());
+  another.track("model", more, {.strict = false}).track(*larger, more);
+  ASSERT_TRUE(another.resume());
+  const auto momentum = [](torch::optim::Optimizer& of, const at::Tensor& parameter) {
+    const auto found = of.state().find(parameter.unsafeGetTensorImpl());
+    if (found == of.state().end()) return at::Tensor();
+    return static_cast<torch::optim::SGDParamState&>(*found->second).momentum_buffer();
+  };
+  EXPECT_TRUE(at::equal(momentum(*larger, more->last->weight), momentum(*sgd, net->last->weight)));
+  EXPECT_FALSE(momentum(*larger, more->more->weight).defined());
+
+  Snapshot by_position(in_folder());
+  by_position.track(*larger);
+  EXPECT_THROW(by_position.resume(), std::runtime_error);  // it has more parameters
+}
+
+TEST_F(SnapshotAlone, SaysWhatDoesNotFitAndChangesNothing) {
+  const auto net = test::make_net();
+  Snapshot(in_folder()).track(net).save(1);
+  const auto more = test::make_net(0.3, true);
+  const std::string before = test::fingerprint(*more);
+  Snapshot another(in_folder());
+  another.track(more);
+  try {
+    another.resume();
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("missing: between.weight, between.bias"));
+  }
+  EXPECT_EQ(test::fingerprint(*more), before);
+}
+
+TEST_F(SnapshotAlone, FallsBackToTheFileBefore) {
+  int value = 1;
+  {
+    Snapshot snapshot(in_file());
+    snapshot.track("value", value);
+    snapshot.save(1);
+    value = 2;
+    snapshot.save(2);
+  }
+  fs::resize_file(path("snapshot.pt"), fs::file_size(path("snapshot.pt")) - 20);
+  Snapshot another(in_file());
+  another.track("value", value);
+  CaptureStderr();
+  EXPECT_EQ(another.resume().step, 1);
+  EXPECT_THAT(GetCapturedStderr(), HasSubstr("fell back one to " + path("snapshot.pt.prev")));
+  EXPECT_EQ(value, 1);
+}
+
+TEST_F(SnapshotAlone, HintsAtWhatIsForgottenOnce) {
+  const auto net = test::make_net();
+  const auto sgd = test::make_optimizer("sgd", net->parameters());
+  optim::StepLR schedule(*sgd, {.step_size = 1});
+  data::DistributedSampler sampler(4);
+  SnapshotOptions options = in_folder();
+  options.has_hints = true;
+  Snapshot forgetful(options);
+  forgetful.track(net);
+  CaptureStderr();
+  forgetful.save(1);
+  forgetful.save(2);
+  EXPECT_EQ(GetCapturedStderr(),
+            "cpprun: hint: the Snapshot does not track the optimizer, the scheduler, the sampler, "
+            "the random numbers that the model draws (track_rng); a resumed run will not go on "
+            "exactly (.has_hints = false silences this)\n");
+  Snapshot whole(options);
+  whole.track(net).track(*sgd, net).track(schedule).track(sampler).track_rng();
+  CaptureStderr();
+  whole.save(3);
+  EXPECT_EQ(GetCapturedStderr(), "");
+}
+
+TEST_F(SnapshotAlone, SharedAndStridedTensorsComeBack) {
+  at::Tensor whole = at::arange(24, at::kDouble).view({4, 6});
+  at::Tensor column = whole.select(1, 2), rows = whole.slice(0, 1, 3), scalar = at::tensor(5);
+  Snapshot snapshot(in_folder());
+  snapshot.track("whole", whole).track("column", column).track("rows", rows);
+  snapshot.track("scalar", scalar);
+  ASSERT_TRUE(snapshot.save(1));
+  at::Tensor a, b, c, d;
+  Snapshot another(in_folder());
+  another.track("whole", a).track("column", b).track("rows", c).track("scalar", d);
+  ASSERT_TRUE(another.resume());
+  EXPECT_TRUE(at::equal(a, whole) && at::equal(b, column) && at::equal(c, rows));
+  EXPECT_TRUE(at::equal(d, scalar));
+}
+
+// Into the memory that the model has, wherever that is: no second copy on any device.
+class SnapshotMapLocation : public SnapshotAlone {};
+TEST_F(SnapshotMapLocation, LoadsIntoTheModelsOwnMemory) {
+  const auto net = test::make_net();
+  Snapshot(in_folder()).track(net).save(1);
+  const auto other = std::make_shared<test::Net>();
+  std::vector<void*> before, after;
+  for (const auto& each : other->parameters()) before.push_back(each.data_ptr());
+  Snapshot another(in_folder());
+  another.track(other);
+  ASSERT_TRUE(another.resume());
+  for (const auto& each : other->parameters()) after.push_back(each.data_ptr());
+  EXPECT_EQ(before, after);
+  EXPECT_EQ(test::fingerprint(*other), test::fingerprint(*net));
+}
+
+TEST_F(SnapshotAlone, SavesByStepsAndByTime) {
+  int64_t value = 0;
+  Snapshot snapshot(in_folder());
+  snapshot.track("value", value);
+  int saves = 0;
+  for (int64_t step = 1; step <= 10; ++step) {
+    saves += snapshot.maybe_save(step, {.every_steps = 5});
+    snapshot.wait();
+  }
+  EXPECT_EQ(saves, 2);
+  EXPECT_FALSE(snapshot.maybe_save(11, {.every = std::chrono::hours(1)}));
+  EXPECT_TRUE(snapshot.maybe_save(12, {.every = std::chrono::milliseconds(1)}));
+}
+
+TEST_F(SnapshotAlone, StateDictsTakeWrappedNames) {
+  const auto net = test::make_net();
+  save_state_dict(*net, path("model.pt"));
+  torch::manual_seed(77);
+  test::Net other(0.3);
+  ASSERT_NE(test::fingerprint(other), test::fingerprint(*net));
+  load_state_dict(other, path("model.pt"));
+  EXPECT_EQ(test::fingerprint(other), test::fingerprint(*net));
+  EXPECT_THROW(load_state_dict(other, path("none.pt")), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace cpprun

@@ -1,0 +1,23 @@
+// The storages of a file on the disk. Private to snapshot.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "cpprun/archive/tensor_file.hpp"
+#include "cpprun/snapshot/tensors.hpp"
+
+namespace cpprun::snapshot {
+
+class FileStorages final : public Storages {
+ public:
+  explicit FileStorages(std::shared_ptr<const archive::TensorFile> file) : file_(std::move(file)) {}
+  Status read(const std::string& name, uint64_t from, std::span<std::byte> into) const override {
+    return file_->read_part(name, from, into);
+  }
+
+ private:
+  std::shared_ptr<const archive::TensorFile> file_;
+};
+
+}  // namespace cpprun::snapshot

@@ -1,0 +1,88 @@
+// The inside of a Snapshot: what it tracks, where it lies, who it makes snapshots with. Private.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cpprun/archive/tensor_file.hpp"
+#include "cpprun/snapshot/choose.hpp"
+#include "cpprun/snapshot/form.hpp"
+#include "cpprun/snapshot/interval.hpp"
+#include "cpprun/snapshot/memory.hpp"
+#include "cpprun/snapshot/ranks.hpp"
+#include "cpprun/snapshot/saver.hpp"
+#include "cpprun/snapshot/snapshot.hpp"
+#include "cpprun/snapshot/tracked.hpp"
+#include "cpprun/snapshot/writing.hpp"
+
+namespace cpprun {
+
+struct Snapshot::Impl {
+  explicit Impl(SnapshotOptions given);
+  void add(const std::string& name, snapshot::Tracked tracked);
+  std::vector<snapshot::NamedParameter> known_parameters() const;
+
+  // snapshot.cpp: saving
+  bool start_save(int64_t step);
+  bool is_due(int64_t step, const SaveWhen& when);
+  // The folder group of this rank; the first call is a collective.
+  const snapshot::Group& group();
+  snapshot::WriteContext write_context();
+  Status write(const snapshot::Staged& staged, snapshot::Talk& talk);
+  Status agree_staged(const Status& own, snapshot::Talk& talk);
+  Status fail(const Status& why, snapshot::Talk& talk);
+  void report(int64_t step, const Status& outcome);
+  void hint();
+  double seconds() const;  // of training, over all runs
+
+  // resume.cpp
+  Resumed resume();
+  snapshot::Candidates candidates();
+  std::vector<snapshot::Candidates> gather_candidates();
+  // False: every rank sees what rank 0 does.
+  bool share_single_files(const std::vector<snapshot::Candidates>& of_ranks);
+  Result<archive::TensorFile> open_single(const std::string& path) const;
+  Result<snapshot::Loaded> load(const snapshot::Candidate& candidate);
+  Result<snapshot::Loaded> load_memory(const snapshot::Candidate& candidate);
+  Result<snapshot::Loaded> load_folder(const std::string& path);
+  Result<snapshot::Loaded> load_single(const std::string& path);
+  std::string path_of(const snapshot::Candidate& candidate) const;
+  void tell_damaged(const snapshot::Candidates& damaged, const std::string& instead) const;
+  Resumed apply(const snapshot::Candidate& candidate, const snapshot::Loaded& loaded);
+
+  const SnapshotOptions options;
+  const bool is_single;
+  const std::string place;  // the folder, or the file
+  const snapshot::Ranks ranks = snapshot::Ranks::here();
+  const int instance;  // of this process: keys of several Snapshots differ
+  std::vector<snapshot::Tracked> tracked;
+  std::vector<const torch::nn::Module*> modules;
+
+  std::optional<snapshot::Group> known_group;
+  snapshot::Neighbours neighbours;
+  snapshot::Memory memory;
+  dist::Store store;                          // of the writing thread
+  std::unique_ptr<snapshot::Talk> last_talk;  // keys that may still be read
+  int64_t saves = 0;
+  int64_t saved_step = -1;  // started, at least
+  std::string last_path;    // written by the thread
+  std::string told;         // why the last save failed; empty: it did not
+  bool has_hinted = false, has_told_busy = false;
+
+  std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();
+  double seconds_before = 0;      // of training, in earlier runs
+  double saved_at = 0;            // in seconds(); when the last save began
+  double pause = 0, writing = 0;  // of the last save, in seconds
+  snapshot::LookOut look_out;
+
+  // Files that rank 0 has sent, for ranks that don't see them; by path.
+  std::map<std::string, std::string> sent;
+
+  snapshot::Saver saver;  // the last: its thread uses all of the above
+};
+
+}  // namespace cpprun

@@ -1,0 +1,29 @@
+// Saver: one save at a time in a thread of its own. Private to snapshot.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "common/result.hpp"
+
+namespace cpprun::snapshot {
+
+class Saver {
+ public:
+  using Job = std::function<Status(const std::atomic<bool>& gives_up)>;
+
+  ~Saver();
+  bool is_busy() const { return is_busy_.load(); }
+  // Requires that it is not busy.
+  void start(Job job);
+  // Until it is not busy; whether the last job went well (true before the first).
+  bool wait();
+
+ private:
+  std::atomic<bool> is_busy_{false}, gives_up_{false}, is_well_{true};
+  std::thread thread_;
+};
+
+}  // namespace cpprun::snapshot

@@ -1,0 +1,93 @@
+#include "cpprun/snapshot/stage.hpp"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <cstring>
+#include <utility>
+
+namespace cpprun::snapshot {
+namespace {
+
+constexpr uint64_t kSmall = 64;
+constexpr int64_t kGrain = 4 << 20;  // bytes that are worth a thread
+
+StagedFile plan_file(Content& content, int writers) {
+  StagedFile file;
+  file.name = std::move(content.name);
+  file.value = std::move(content.value);
+  std::vector<Shareable> shares;
+  for (const Storage& each : content.storages) {
+    const auto bytes = static_cast<uint64_t>(each.bytes.numel());
+    file.storages.push_back({each.name, bytes});
+    shares.push_back({each.name, bytes, each.is_leaders});
+  }
+  file.parts = share_out(shares, writers);
+  file.mine.resize(file.parts.size());
+  return file;
+}
+
+uint64_t aligned(uint64_t at, uint64_t bytes) {
+  const uint64_t to = bytes >= archive::kBigStorage ? archive::kBlock : kSmall;
+  return (at + to - 1) / to * to;
+}
+
+// Calls f(file, part number, where) for each part of the writer at `place`, own files last.
+template <class S, class F>
+uint64_t each_part(S& staged, int place, F f) {
+  uint64_t at = 0;
+  const auto of_file = [&](auto& file, size_t number, bool is_own) {
+    for (size_t i = 0; i < file.parts.size(); ++i) {
+      if (!is_own && file.parts[i].writer != place) continue;
+      at = aligned(at, file.parts[i].bytes);
+      f(file, number, i, at);
+      at += file.parts[i].bytes;
+    }
+  };
+  for (size_t i = 0; i < staged.shared.size(); ++i) of_file(staged.shared[i], i, false);
+  of_file(staged.own, staged.shared.size(), true);
+  return at;
+}
+
+void copy_bytes(const at::Tensor& from, std::byte* to) {
+  const int64_t bytes = from.numel();
+  if (bytes == 0) return;
+  if (!from.device().is_cpu()) {
+    at::from_blob(to, {bytes}, at::kByte).copy_(from);
+    return;
+  }
+  const auto* source = static_cast<const std::byte*>(from.const_data_ptr());
+  at::parallel_for(0, bytes, kGrain, [&](int64_t begin, int64_t end) {
+    std::memcpy(to + begin, source + begin, static_cast<size_t>(end - begin));
+  });
+}
+
+}  // namespace
+
+Staged plan(Contents& contents, int writers) {
+  Staged staged;
+  for (Content& each : contents.shared) staged.shared.push_back(plan_file(each, writers));
+  staged.own = plan_file(contents.own, 1);
+  return staged;
+}
+
+uint64_t bytes_of(const Staged& staged, int place) {
+  return each_part(staged, place, [](const auto&, size_t, size_t, uint64_t) {});
+}
+
+void copy(const Contents& contents, int place, std::span<std::byte> memory, Staged& staged) {
+  size_t of_file = 0, storage = 0;  // parts stand in the order of the storages
+  each_part(staged, place, [&](StagedFile& file, size_t number, size_t i, uint64_t at) {
+    const Content& content =
+        number < contents.shared.size() ? contents.shared[number] : contents.own;
+    const Part& part = file.parts[i];
+    if (std::exchange(of_file, number) != number) storage = 0;
+    while (content.storages[storage].name != part.storage) ++storage;
+    const auto bytes = content.storages[storage].bytes.narrow(0, static_cast<int64_t>(part.from),
+                                                              static_cast<int64_t>(part.bytes));
+    copy_bytes(bytes, memory.data() + at);
+    file.mine[i] = memory.subspan(at, part.bytes);
+  });
+}
+
+}  // namespace cpprun::snapshot

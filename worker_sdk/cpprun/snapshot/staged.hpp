@@ -1,0 +1,34 @@
+// Staged: the state of one step, copied; what the writing thread writes. Private to snapshot.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cpprun/archive/bytes.hpp"
+#include "cpprun/archive/plan.hpp"
+#include "cpprun/pickle/value.hpp"
+#include "cpprun/snapshot/share.hpp"
+
+namespace cpprun::snapshot {
+
+struct StagedFile {
+  std::string name;  // "model.pt"
+  pickle::Value value;
+  std::vector<archive::StorageSize> storages;
+  std::vector<Part> parts;
+  // Goes with `parts`: the bytes of this rank's, in a slot of the arena; empty for another's.
+  std::vector<archive::ConstBytes> mine;
+
+  // The bytes of a storage that this rank has alone.
+  archive::ConstBytes whole(std::string_view storage) const;
+};
+
+struct Staged {
+  int64_t step = 0;
+  int64_t training_epoch = 0;
+  std::vector<StagedFile> shared;  // the same on all ranks
+  StagedFile own;                  // of this rank
+};
+
+}  // namespace cpprun::snapshot

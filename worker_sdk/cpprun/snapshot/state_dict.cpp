@@ -1,0 +1,77 @@
+#include "cpprun/snapshot/state_dict.hpp"
+
+#include <torch/nn/module.h>
+
+#include <filesystem>
+#include <stdexcept>
+
+#include "cpprun/archive/plan.hpp"
+#include "cpprun/snapshot/file_storages.hpp"
+#include "cpprun/snapshot/names.hpp"
+#include "cpprun/snapshot/tracked.hpp"
+#include "cpprun/snapshot_files/catalog.hpp"
+#include "cpprun/snapshot_files/commit.hpp"
+
+namespace cpprun {
+namespace {
+
+using snapshot_files::real_files;
+
+void check(const Status& status) {
+  if (!status) throw std::runtime_error(status.error().text);
+}
+
+Status write(const std::string& draft, const pickle::Value& value,
+             const std::vector<snapshot::Storage>& storages) {
+  std::map<std::string, at::Tensor> by_name;
+  for (const auto& each : storages) by_name.emplace(each.name, each.bytes.cpu());
+  auto file = real_files().create(draft);
+  if (!file) return file.error();
+  const auto written = archive::write_file(**file, value, [&](const std::string& name) {
+    const at::Tensor& bytes = by_name.at(name);
+    return archive::ConstBytes(static_cast<const std::byte*>(bytes.const_data_ptr()),
+                               static_cast<size_t>(bytes.numel()));
+  });
+  if (!written) return written.error();
+  return (*file)->sync();
+}
+
+}  // namespace
+
+void save_state_dict(const torch::nn::Module& module, const std::string& path) {
+  const auto tracked = snapshot::track_module(const_cast<torch::nn::Module&>(module), true);
+  snapshot::Capture capture;
+  const pickle::Value value = tracked.save(capture);
+  const std::string draft = snapshot_files::draft_of(path, snapshot_files::make_nonce());
+  const Status written = write(draft, value, capture.take_storages());
+  Status placed = written ? real_files().rename(draft, path) : written;
+  if (placed) {
+    const std::string folder = std::filesystem::absolute(path).parent_path();
+    placed = real_files().sync_folder(folder);
+  }
+  if (!placed) static_cast<void>(real_files().remove_file(draft));
+  check(placed);
+}
+
+void load_state_dict(torch::nn::Module& module, const std::string& path, bool strict) {
+  auto file = snapshot_files::open_tensor_file(real_files(), path);
+  if (!file) throw std::runtime_error(file.error().text);
+  check(file->verify());
+  const auto* dict = file->value().get_if<pickle::Dict>();
+  const pickle::Value* inner = dict == nullptr ? nullptr : dict->find("MODEL_STATE");
+  const pickle::Value value = inner == nullptr ? file->value() : *inner;
+  const snapshot::FileStorages storages(
+      std::make_shared<const archive::TensorFile>(std::move(*file)));
+  try {
+    snapshot::track_module(module, strict).load(value, storages);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(path + ": " + error.what());
+  }
+}
+
+std::vector<std::string> strip_prefix(const std::vector<std::string>& names,
+                                      const std::string& prefix) {
+  return snapshot::strip_prefix(names, prefix);
+}
+
+}  // namespace cpprun

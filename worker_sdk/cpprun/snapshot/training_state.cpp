@@ -1,0 +1,222 @@
+// Schedulers, samplers, generators of random numbers.
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+
+#include <cmath>
+#include <mutex>
+#include <stdexcept>
+
+#include "cpprun/data/distributed_sampler.hpp"
+#include "cpprun/optim/lr_scheduler.hpp"
+#include "cpprun/snapshot/tracked.hpp"
+
+namespace cpprun::snapshot {
+namespace {
+
+using pickle::Dict;
+using pickle::List;
+using pickle::TensorRef;
+using pickle::Value;
+
+const Dict& as_dict(const Value& value, const char* what) {
+  const auto* dict = value.get_if<Dict>();
+  if (dict == nullptr) {
+    throw std::runtime_error(std::string("the file has a ") + kind_name(value) + " where the " +
+                             what + " belongs");
+  }
+  return *dict;
+}
+
+// Whole numbers as such: Python computes with them.
+Value number(double value) {
+  constexpr double kExact = 9007199254740992;
+  if (std::trunc(value) == value && std::abs(value) < kExact) return static_cast<int64_t>(value);
+  return value;
+}
+
+// "base_lrs.0", "base_lrs.1" are a list in Python.
+Value save_scheduler(const optim::LRScheduler& scheduler) {
+  Dict dict;
+  std::map<std::string, std::map<size_t, double>> lists;
+  for (const auto& [name, value] : scheduler.state_dict()) {
+    const size_t dot = name.rfind('.');
+    const bool is_item = dot != std::string::npos && dot + 1 < name.size() &&
+                         name.find_first_not_of("0123456789", dot + 1) == std::string::npos;
+    if (is_item)
+      lists[name.substr(0, dot)][std::stoul(name.substr(dot + 1))] = value;
+    else
+      dict.pairs.emplace_back(name, number(value));
+  }
+  for (const auto& [name, items] : lists) {
+    List list;
+    for (const auto& [i, value] : items) list.items.push_back(number(value));
+    dict.pairs.emplace_back(name, std::move(list));
+  }
+  return dict;
+}
+
+optim::SchedulerState flat(const Dict& dict, const Storages& storages) {
+  optim::SchedulerState state;
+  for (const auto& [key, value] : dict.pairs) {
+    const auto* name = key.get_if<std::string>();
+    if (name == nullptr) continue;
+    if (const auto* list = value.get_if<List>()) {
+      for (size_t i = 0; i < list->items.size(); ++i) {
+        state[*name + '.' + std::to_string(i)] = number_of(list->items[i], storages);
+      }
+    } else if (!value.get_if<pickle::None>() && !value.get_if<Dict>() &&
+               !value.get_if<std::string>()) {
+      state[*name] = number_of(value, storages);
+    }
+  }
+  return state;
+}
+
+// Python adds what is its own, and carries along what it does not know: then the rates are those
+// that it set last, and what it has not is as it is here.
+optim::SchedulerState from_python(const optim::LRScheduler& scheduler,
+                                  const optim::SchedulerState& state) {
+  auto own = scheduler.state_dict();
+  for (auto& [name, value] : own) {
+    const bool is_rate = name.starts_with("lr.");
+    const auto found = state.find(is_rate ? "_last_" + name : name);
+    if (found != state.end()) value = found->second;
+  }
+  return own;
+}
+
+void load_scheduler(optim::LRScheduler& scheduler, const Dict& dict, const Storages& storages) {
+  const auto state = flat(dict, storages);
+  const auto kind = state.lower_bound("kind:");
+  const bool is_ours = kind != state.end() && kind->first.starts_with("kind:") &&
+                       !state.contains("_get_lr_called_within_step");
+  scheduler.load_state_dict(is_ours ? state : from_python(scheduler, state));
+}
+
+Value save_sampler(const data::DistributedSampler& sampler) {
+  const data::SamplerState state = sampler.state();
+  Dict dict;
+  dict.pairs.emplace_back("seed", static_cast<int64_t>(state.seed));
+  dict.pairs.emplace_back("training_epoch", state.training_epoch);
+  dict.pairs.emplace_back("consumed", state.consumed);
+  dict.pairs.emplace_back("size", state.size);
+  dict.pairs.emplace_back("shuffle", state.shuffle);
+  return dict;
+}
+
+void load_sampler(data::DistributedSampler& sampler, const Dict& dict) {
+  const auto whole = [&](const char* name) {
+    const Value* found = dict.find(name);
+    const auto* value = found == nullptr ? nullptr : found->get_if<int64_t>();
+    if (value == nullptr) {
+      throw std::runtime_error(std::string("the sampler's state has no '") + name + "'");
+    }
+    return *value;
+  };
+  const Value* shuffle = dict.find("shuffle");
+  const auto* is_shuffled = shuffle == nullptr ? nullptr : shuffle->get_if<bool>();
+  sampler.load_state({.seed = static_cast<uint64_t>(whole("seed")),
+                      .training_epoch = whole("training_epoch"),
+                      .consumed = whole("consumed"),
+                      .size = whole("size"),
+                      .shuffle = is_shuffled == nullptr || *is_shuffled});
+}
+
+// As get_rng_state of Python gives it, and set_rng_state takes it.
+at::Tensor generator_state(const at::Device& device) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_generator_state(const at::Device& device, const at::Tensor& state) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
+
+// A stream of numbers for a rank that had none.
+void seed_generators(uint64_t step, int rank, int cuda_device) {
+  uint64_t seed = step * 0x9E3779B97F4A7C15 + static_cast<uint64_t>(rank) + 1;  // splitmix64
+  seed = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9;
+  seed ^= seed >> 27;
+  at::Generator own = at::globalContext().defaultGenerator(at::kCPU);
+  own.set_current_seed(seed);
+  if (cuda_device < 0) return;
+  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(cuda_device));
+  at::Generator of_device = at::globalContext().defaultGenerator(device);
+  of_device.set_current_seed(seed);
+}
+
+void load_generator(const Dict& dict, const char* name, const at::Device& device,
+                    const Storages& storages) {
+  const Value* found = dict.find(name);
+  const auto* ref = found == nullptr ? nullptr : found->get_if<TensorRef>();
+  if (ref != nullptr) set_generator_state(device, make_tensor(*ref, storages));
+}
+
+}  // namespace
+
+double number_of(const Value& value, const Storages& storages) {
+  if (const auto* whole = value.get_if<int64_t>()) return static_cast<double>(*whole);
+  if (const auto* real = value.get_if<double>()) return *real;
+  if (const auto* truth = value.get_if<bool>()) return *truth ? 1 : 0;
+  if (const auto* ref = value.get_if<TensorRef>()) {
+    const at::Tensor tensor = make_tensor(*ref, storages);
+    if (tensor.numel() == 1) return tensor.item<double>();
+  }
+  throw std::runtime_error(std::string("the file has a ") + kind_name(value) +
+                           " where a number belongs");
+}
+
+Tracked track_scheduler(optim::LRScheduler& scheduler) {
+  return {.name = {},
+          .kind = Kind::Scheduler,
+          .object = &scheduler,
+          .save = [&scheduler](Capture&) { return save_scheduler(scheduler); },
+          .load =
+              [&scheduler](const Value& value, const Storages& storages) {
+                load_scheduler(scheduler, as_dict(value, "scheduler's state"), storages);
+              }};
+}
+
+Tracked track_sampler(data::DistributedSampler& given) {
+  // Copies are one sampler; ours keeps it alive.
+  const auto sampler = std::make_shared<data::DistributedSampler>(given);
+  return {.name = {},
+          .kind = Kind::Sampler,
+          .object = &given,
+          .save = [sampler](Capture&) { return save_sampler(*sampler); },
+          .load =
+              [sampler](const Value& value, const Storages&) {
+                load_sampler(*sampler, as_dict(value, "sampler's state"));
+              }};
+}
+
+Tracked track_generators(int cuda_device) {
+  return {.name = {},
+          .kind = Kind::Random,
+          .is_per_rank = true,
+          .save =
+              [cuda_device](Capture& capture) {
+                Dict dict;
+                dict.pairs.emplace_back("cpu", capture.add(generator_state(at::kCPU)));
+                if (cuda_device >= 0) {
+                  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(cuda_device));
+                  dict.pairs.emplace_back("cuda", capture.add(generator_state(device)));
+                }
+                return Value(std::move(dict));
+              },
+          .load =
+              [cuda_device](const Value& value, const Storages& storages) {
+                const Dict& dict = as_dict(value, "generators' state");
+                load_generator(dict, "cpu", at::kCPU, storages);
+                if (cuda_device < 0) return;
+                const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(cuda_device));
+                load_generator(dict, "cuda", device, storages);
+              },
+          .derive = [cuda_device](uint64_t step,
+                                  int rank) { seed_generators(step, rank, cuda_device); }};
+}
+
+}  // namespace cpprun::snapshot
