@@ -21,9 +21,9 @@
 #include "cpprun/data/eval_sampler.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/process_group.hpp"
+#include "cpprun/snapshot/state_dict.hpp"
 #include "examples/cpp/support/options.hpp"
 #include "examples/cpp/support/print.hpp"
-#include "examples/cpp/support/state_file.hpp"
 
 namespace dist = cpprun::dist;
 
@@ -39,6 +39,14 @@ struct Settings {
 void pause(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
+
+// What is saved and loaded here: a number, and many that equal it.
+struct Generation : torch::nn::Module {
+  explicit Generation(int64_t round)
+      : number(register_buffer("number", torch::full({1}, round, torch::kLong))),
+        weights(register_buffer("weights", torch::full({1000}, static_cast<double>(round)))) {}
+  at::Tensor number, weights;
+};
 
 class Checkpoints {
  public:
@@ -62,18 +70,16 @@ class Checkpoints {
  private:
   void save(int64_t round) {
     pause(settings_.slow_save);
-    auto state = examples::new_state();
-    state.insert("generation", round);
-    state.insert("weights", torch::full({1000}, round));
-    examples::save_state(path(settings_, round), state);
+    cpprun::save_state_dict(Generation(round), path(settings_, round));
   }
 
   void load(int64_t round) {
-    const auto state = examples::load_state(path(settings_, round));
-    const auto found = state.at("generation").toInt();
-    examples::say("rank ", dist::get_rank(), " loaded generation ", found);
-    const bool is_whole = state.at("weights").toTensor().eq(found).all().item<bool>();
-    if (found != round || !is_whole)
+    Generation found(0);
+    cpprun::load_state_dict(found, path(settings_, round));
+    const auto number = found.number.item<int64_t>();
+    examples::say("rank ", dist::get_rank(), " loaded generation ", number);
+    const bool is_whole = found.weights.eq(number).all().item<bool>();
+    if (number != round || !is_whole)
       throw std::runtime_error("wanted generation " + std::to_string(round));
   }
 

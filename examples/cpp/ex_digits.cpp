@@ -3,7 +3,7 @@
 //   cpprun --standalone --nproc_per_node=2 --max_restarts=3 ./ex_digits
 //   ./ex_digits          # alone
 //
-// After each training epoch rank 0 writes a snapshot. Started again, by the launcher after a
+// After each training epoch there is a snapshot. Started again, by the launcher after a
 // worker's death or by hand, training goes on from there, and ends with exactly the parameters of a
 // run that nothing disturbed. The twin of examples/python/digits_ddp.py, with a conv net.
 #include <unistd.h>
@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -22,9 +21,9 @@
 #include "cpprun/torch.hpp"
 #include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/faults.hpp"
+#include "examples/cpp/support/hash.hpp"
 #include "examples/cpp/support/options.hpp"
 #include "examples/cpp/support/print.hpp"
-#include "examples/cpp/support/state_file.hpp"
 
 namespace dist = cpprun::dist;
 using cpprun::data::DistributedSampler;
@@ -97,23 +96,25 @@ struct Net : torch::nn::Module {
 class Training {
  public:
   Training(const Settings& settings, const Digits& train)
-      : settings_(settings), train_(train), sampler_(static_cast<size_t>(train.labels.numel())) {}
+      : settings_(settings), train_(train), sampler_(static_cast<size_t>(train.labels.numel())) {
+    snapshot_.track(model_).track(optimizer_, model_).track(sampler_).track_rng();
+    snapshot_.track("epochs_done", epochs_done_);
+  }
 
   // From the snapshot, if there is one, to the last training epoch.
   void run() {
-    const int64_t done = load_snapshot();
-    if (done > 0 && dist::is_master())
-      say("resuming from snapshot ", settings_.snapshot, ": ", done, " of ", settings_.epochs,
-          " training epochs are done");
-    for (int64_t epoch = done; epoch < settings_.epochs; ++epoch) {
-      const double loss = train_epoch(epoch);
+    const cpprun::Resumed from = snapshot_.resume();
+    step_ = from.step;
+    if (from && dist::is_master())
+      say("resuming from snapshot ", settings_.snapshot, ": ", epochs_done_, " of ",
+          settings_.epochs, " training epochs are done");
+    while (epochs_done_ < settings_.epochs) {
+      const double loss = train_epoch(epochs_done_++);
       std::this_thread::sleep_for(std::chrono::duration<double>(settings_.sleep));
-      if (dist::is_master()) {
-        save_snapshot(epoch + 1);
-        say("training epoch ", epoch + 1, " of ", settings_.epochs, " done, loss ", loss,
-            ", snapshot saved");
-      }
-      dist::barrier();  // nobody begins what can't be taken up again
+      const bool is_saved = snapshot_.save(step_);
+      if (dist::is_master())
+        say("training epoch ", epochs_done_, " of ", settings_.epochs, " done, loss ", loss,
+            is_saved ? ", snapshot saved" : ", snapshot not saved");
     }
   }
 
@@ -148,29 +149,13 @@ class Training {
     return loss_sum.item<double>() / static_cast<double>(steps) / dist::get_world_size();
   }
 
-  void save_snapshot(int64_t epochs_done) {
-    auto snapshot = examples::new_state();
-    snapshot.insert("model", examples::tensors_of(net()));
-    snapshot.insert("optimizer", examples::bytes_of(optimizer_));
-    snapshot.insert("epochs_done", epochs_done);
-    examples::save_state(settings_.snapshot, snapshot);
-  }
-
-  // Number of finished training epochs; 0 if there is no snapshot.
-  int64_t load_snapshot() {
-    if (!std::filesystem::exists(settings_.snapshot)) return 0;
-    const auto snapshot = examples::load_state(settings_.snapshot);
-    examples::load_tensors(net(), snapshot.at("model").toGenericDict());
-    examples::load_bytes(optimizer_, snapshot.at("optimizer").toTensor());
-    return snapshot.at("epochs_done").toInt();
-  }
-
   const Settings& settings_;
   const Digits& train_;
   DistributedSampler sampler_;
   DistributedDataParallel<Net> model_{make_net()};
   torch::optim::Adam optimizer_{model_.parameters(), torch::optim::AdamOptions(3e-3)};
-  int64_t step_ = 0;
+  int64_t step_ = 0, epochs_done_ = 0;
+  cpprun::Snapshot snapshot_{{.file = settings_.snapshot}};
 };
 
 // Each rank reads every world-size-th image; the counts are added up.

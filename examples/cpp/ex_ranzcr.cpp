@@ -19,9 +19,9 @@
 #include "examples/cpp/ranzcr/auc.hpp"
 #include "examples/cpp/ranzcr/residual_net.hpp"
 #include "examples/cpp/ranzcr/studies.hpp"
+#include "examples/cpp/support/hash.hpp"
 #include "examples/cpp/support/options.hpp"
 #include "examples/cpp/support/print.hpp"
-#include "examples/cpp/support/state_file.hpp"
 
 namespace dist = cpprun::dist;
 using cpprun::nn::parallel::DistributedDataParallel;
@@ -31,10 +31,12 @@ namespace {
 
 struct Settings {
   std::string data, fine_tune, backend = "auto", write_data, predictions;
+  std::string snapshot = "ranzcr.pt";
   int64_t synthetic = 0, batch_size = 64, epochs = 1, image_size = 224, seed = 1;
   int64_t log_interval = 5, loader_threads = 0;
   double lr = 0.003, weight_decay = 0, train_size = 0.8, sample_fraction = 1;
   bool only_evaluates = false, is_solo = false, saves_model = true;
+  bool prints_hash = false;
 };
 
 Settings parse(cpprun::Args args) {
@@ -56,6 +58,8 @@ Settings parse(cpprun::Args args) {
       .add("--backend", s.backend, "gloo, nccl, or auto: nccl where there is a GPU")
       .add("--loader-threads", s.loader_threads, "threads that read images ahead")
       .add("--eval-only", s.only_evaluates, "do not train")
+      .add("--snapshot", s.snapshot, "what an interrupted training goes on from")
+      .add("--hash", s.prints_hash, "print a hash of the parameters at the end")
       .add("--predictions", s.predictions, "write the validation set's scores to this CSV file")
       .add("--solo", s.is_solo, "one process, whatever the launcher says")
       .add("--write-data", s.write_data, "write the --synthetic images to this folder, and end")
@@ -133,24 +137,33 @@ class Pipeline {
         net_(make_net(settings)),
         model_(net_.ptr(), ddp_options()),
         optimizer_(net_->parameters(),
-                   torch::optim::AdamOptions(settings.lr).weight_decay(settings.weight_decay)) {}
+                   torch::optim::AdamOptions(settings.lr).weight_decay(settings.weight_decay)) {
+    snapshot_.track(model_).track(optimizer_, model_).track(sampler_).track_rng();
+    snapshot_.track("epochs_run", epochs_run_);
+  }
 
   void run() {
     if (settings_.only_evaluates) return evaluate();
-    for (int64_t epoch = 0; epoch < settings_.epochs; ++epoch) {
-      train(epoch);
+    const cpprun::Resumed from = snapshot_.resume();
+    step_ = from.step;
+    if (from && dist::is_master())
+      examples::say("Resuming from ", settings_.snapshot, " at Epoch ", epochs_run_);
+    while (epochs_run_ < settings_.epochs) {
+      train(epochs_run_);
       evaluate();
-      checkpoint(epoch);
+      checkpoint(epochs_run_++);
+      snapshot_.save(step_);
     }
-    if (dist::is_master() && settings_.saves_model) save("model.pt");
+    if (!dist::is_master()) return;
+    if (settings_.saves_model) save("model.pt");
+    if (settings_.prints_hash) examples::say("hash=", examples::hash_of(*net_));
   }
 
  private:
   static ResidualNet make_net(const Settings& settings) {
     torch::manual_seed(settings.seed);
     ResidualNet net(ranzcr::kLabels);
-    if (!settings.fine_tune.empty())
-      examples::load_tensors(*net, examples::load_state(settings.fine_tune));
+    if (!settings.fine_tune.empty()) cpprun::load_state_dict(*net, settings.fine_tune);
     net->to(dist::local_device());
     return net;
   }
@@ -221,11 +234,11 @@ class Pipeline {
     const auto path = "model.checkpoint_" + std::to_string(epoch) + ".pt";
     if (dist::is_master()) save(path);
     dist::barrier();
-    examples::load_tensors(*net_, examples::load_state(path));  // onto this rank's device
+    cpprun::load_state_dict(*net_, path);  // onto this rank's device
     dist::barrier();
   }
 
-  void save(const std::string& path) { examples::save_state(path, examples::tensors_of(*net_)); }
+  void save(const std::string& path) { cpprun::save_state_dict(*net_, path); }
 
   void write_predictions(const at::Tensor& logits, const at::Tensor& labels);
 
@@ -235,7 +248,8 @@ class Pipeline {
   ResidualNet net_;
   DistributedDataParallel<ranzcr::ResidualNetImpl> model_;
   torch::optim::Adam optimizer_;
-  int64_t step_ = 0;
+  int64_t step_ = 0, epochs_run_ = 0;
+  cpprun::Snapshot snapshot_{{.file = settings_.snapshot}};
 };
 
 // One line per sample: 11 scores, then the 11 labels.

@@ -5,19 +5,19 @@
 //   cpprun --standalone --nproc_per_node=2 ./ex_toy_trainer 50 10
 //   ./ex_toy_trainer --solo
 //
-// Typed again, it goes on from snapshot.pt in the current folder. EPOCHS_RUN counts finished
-// training epochs. Python opens the file with torch.load.
+// Typed again, it goes on from snapshot.pt in the current folder (or from the folder that cpprun's
+// --snapshot-dir names). EPOCHS_RUN counts finished training epochs. Python opens the file with
+// torch.load. On SIGTERM it saves and ends with 75.
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
 
 #include "cpprun/torch.hpp"
 #include "cpprun/trainer/trainer.hpp"
+#include "examples/cpp/support/hash.hpp"
 #include "examples/cpp/support/options.hpp"
 #include "examples/cpp/support/print.hpp"
-#include "examples/cpp/support/state_file.hpp"
 
 namespace dist = cpprun::dist;
 
@@ -26,7 +26,7 @@ namespace {
 struct Settings {
   int total_epochs = 50, save_every = 10;
   int64_t batch_size = 32;
-  std::string task = "tutorial";
+  std::string task = "tutorial", snapshot_path = "snapshot.pt";
   bool is_solo = false, prints_params = false, prints_hash = false, prints_hashes = false;
 };
 
@@ -36,6 +36,7 @@ Settings parse(cpprun::Args args) {
       .add("--total-epochs,epochs", s.total_epochs, "training epochs")
       .add("--save-every,every", s.save_every, "training epochs between snapshots")
       .add("--batch_size,--batch-size", s.batch_size, "samples per worker and step")
+      .add("--snapshot-path", s.snapshot_path, "where the snapshot is")
       .add("--task", s.task, "tutorial, or regression: one that can be learned")
       .add("--solo", s.is_solo, "one process, whatever the launcher says")
       .add("--print-params", s.prints_params, "print the parameters at the end")
@@ -68,21 +69,16 @@ Pairs make_data(const std::string& task) {
 using Dataset = decltype(make_data("").map(torch::data::transforms::Stack<>()));
 using Base = cpprun::Trainer<torch::nn::LinearImpl, Dataset>;
 
-// What the SDK's Trainer leaves to the program: the loss, and what is in a snapshot.
+// What the SDK's Trainer leaves to the program: the loss, and what to print.
 class Trainer : public Base {
  public:
   Trainer(torch::nn::Linear net, Dataset data, torch::optim::Optimizer& optimizer,
           const Settings& settings)
       : Base(net.ptr(), std::move(data), optimizer,
              {.batch_size = static_cast<size_t>(settings.batch_size),
-              .save_every = settings.save_every}),
+              .save_every = settings.save_every,
+              .snapshot_path = settings.snapshot_path}),
         settings_(settings) {}
-
-  void run() {
-    train(settings_.total_epochs);
-    // Not every number of training epochs ends with a snapshot; a run that is over does.
-    if (dist::is_master() && saved_epoch_ < epochs_run() - 1) save_snapshot(epochs_run() - 1);
-  }
 
  protected:
   at::Tensor loss(const at::Tensor& output, const at::Tensor& targets) override {
@@ -96,31 +92,8 @@ class Trainer : public Base {
                     " hash=", examples::hash_of(model().module()));
   }
 
-  void save_snapshot(int epoch) override {
-    auto snapshot = examples::new_state();
-    snapshot.insert("MODEL_STATE", examples::tensors_of(model().module()));
-    snapshot.insert("EPOCHS_RUN", static_cast<int64_t>(epoch + 1));
-    examples::save_state(options().snapshot_path, snapshot);
-    saved_epoch_ = epoch;
-    examples::say("Epoch ", epoch, " | Training snapshot saved at ", options().snapshot_path);
-  }
-
-  // The optimizer of this job keeps nothing; ex_digits.cpp shows one that does.
-  void load_snapshot() override {
-    if (!std::filesystem::exists(options().snapshot_path)) return;
-    examples::say("loading snapshot");
-    const auto snapshot = examples::load_state(options().snapshot_path);
-    examples::load_tensors(model().module(), snapshot.at("MODEL_STATE").toGenericDict());
-    epochs_run_ = static_cast<int>(snapshot.at("EPOCHS_RUN").toInt());
-    saved_epoch_ = epochs_run_ - 1;
-    examples::say("Resuming training from snapshot at Epoch ", epochs_run_);
-    if (epochs_run_ >= settings_.total_epochs)
-      examples::say("Nothing to do: all ", settings_.total_epochs, " training epochs are done");
-  }
-
  private:
   const Settings& settings_;
-  int saved_epoch_ = -1;
 };
 
 std::string parameters(const torch::nn::Module& net) {
@@ -144,7 +117,7 @@ dist::ProcessGroupGuard join(bool is_solo) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return cpprun::main(argc, argv, [](cpprun::Args args) {
+  const auto run = [](cpprun::Args args) {
     const Settings settings = parse(args);
     auto group = join(settings.is_solo);
 
@@ -153,10 +126,14 @@ int main(int argc, char** argv) {
     const torch::nn::Linear net(data.inputs.size(1), 1);
     torch::optim::SGD optimizer(net->parameters(), 1e-3);
     Trainer trainer(net, Pairs(data).map(torch::data::transforms::Stack<>()), optimizer, settings);
-    trainer.run();
+    trainer.train(settings.total_epochs);
 
-    if (!dist::is_master()) return;
-    if (settings.prints_params) examples::say("parameters: ", parameters(*net));
-    if (settings.prints_hash) examples::say("hash=", examples::hash_of(*net));
-  });
+    if (dist::is_master()) {
+      if (settings.prints_params) examples::say("parameters: ", parameters(*net));
+      if (settings.prints_hash) examples::say("hash=", examples::hash_of(*net));
+    }
+    return trainer.exit_code();
+  };
+  // Without an agent that asks by itself, SIGTERM is the request to stop.
+  return cpprun::main(argc, argv, run, {.handles_sigterm = !cpprun::worker::has_agent()});
 }

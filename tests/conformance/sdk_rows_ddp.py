@@ -65,6 +65,12 @@ ROWS = [
     ),
     Row('A17', ctest('DdpAccess'), says('0')),
     Row(
+        'A18',
+        'cd $T; ex_prefix --save-wrapped $T/w.pt >o && cpprunctl snapshot ls $T/w.pt >l; '
+        "grep -c weight l; grep -c 'module\\.' l",
+        says('1', '0'),
+    ),
+    Row(
         'A19-cpp',
         'ex_prefix',
         has(r'^stripped: net\.weight module_list\.0\.weight submodule\.bias$', 1),

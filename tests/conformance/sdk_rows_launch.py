@@ -193,7 +193,7 @@ ROWS = [
         f'cd $T; {TOY} --total-epochs 2 --save-every 1 --solo >o; python3 -c \'import torch; '
         's=torch.load("snapshot.pt"); print(sorted(s), s["EPOCHS_RUN"]); '
         'torch.nn.Linear(20,1).load_state_dict(s["MODEL_STATE"])\'',
-        says("['EPOCHS_RUN', 'MODEL_STATE'] 2"),
+        has(r"'EPOCHS_RUN', 'MODEL_STATE', .* 2$", 1),
     ),
     Row(
         'C22',
@@ -211,5 +211,31 @@ ROWS = [
         f'cd $T; cpprun --nproc_per_node=4 {TOY} --total-epochs 2 --hash-each-epoch >$T/o; '
         "grep -c 'epoch=1 hash=' $T/o; sort -u <(grep -o 'epoch=1 hash=.*' $T/o)",
         both(has('^4$', 1), has('^epoch=1 hash=', 1)),
+    ),
+    Row(
+        'C3-literal',
+        f'cd $T; {TOY} --solo --total-epochs 6 --hash >a; '
+        "CPPRUN_FAULTS='kill:rank=0,epoch=3,attempt=0' cpprun --standalone --max_restarts=1 "
+        f'--nproc_per_node=1 {TOY} --total-epochs 6 --save-every 1 --hash >b; '
+        'diff <(tail -1 a) <(tail -1 b) && grep -c Nothing b',
+        says('1'),
+    ),
+    Row('C7', ctest('ExampleSkeleton'), says('0')),
+    Row('C12', ctest('TrainerApi'), says('0')),
+    Row(
+        'C16',
+        f'cd $T; cpprun --nproc_per_node=2 {TOY} --total-epochs 1 >o; '
+        "cpprunctl snapshot ls snapshot.pt >l; grep -o 'MODEL_STATE/[a-z]*' l | sort -u; "
+        "grep -c 'module\\.' l",
+        says('MODEL_STATE/bias', 'MODEL_STATE/weight', '0'),
+    ),
+    Row('C18', ctest('SnapshotMapLocation'), says('0')),
+    Row(
+        'C28',
+        f'cd $T; mkdir s; cpprun --snapshot-dir s --nproc_per_node=2 {TOY} --total-epochs 3 '
+        '--save-every 1 >o; truncate -s -200 "$(cpprunctl snapshot latest s)"; '
+        f'cpprun --snapshot-dir s --nproc_per_node=2 {TOY} --total-epochs 5 2>e >o; echo $?; '
+        "grep -c 'fell back' e",
+        says('0', '1'),
     ),
 ]

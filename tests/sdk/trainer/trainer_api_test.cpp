@@ -56,8 +56,10 @@ TEST_F(TrainerApi, StepsInTheTutorialsOrder) {
   EXPECT_THAT(trainer.calls, ElementsAre("load", "epoch 0", "end 0", "save 0", "epoch 1", "end 1",
                                          "epoch 2", "end 2", "save 2"));
   EXPECT_EQ(trainer.epochs_run(), 3);
-  trainer.train(4);  // goes on, loads nothing again
+  EXPECT_EQ(trainer.exit_code(), 0);
+  trainer.train(4);  // goes on, loads nothing again; what was not saved is at the end
   EXPECT_EQ(trainer.calls[9], "epoch 3");
+  EXPECT_EQ(trainer.calls.back(), "save 3");
 }
 
 TEST_F(TrainerApi, ResumesWhereTheSnapshotSays) {

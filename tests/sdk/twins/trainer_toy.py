@@ -39,7 +39,7 @@ class Trainer:
     def train(self, max_epochs):
         for epoch in range(max_epochs):
             self._run_epoch(epoch)
-            if self.gpu_id == 0 and epoch % 2 == 0:
+            if self.gpu_id == 0 and (epoch % 2 == 0 or epoch == max_epochs - 1):
                 print(f'saved {epoch}')
 
 

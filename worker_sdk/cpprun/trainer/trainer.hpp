@@ -4,11 +4,13 @@
 //   torch::optim::SGD optimizer(net->parameters(), 1e-3);
 //   cpprun::Trainer trainer(net, data, optimizer, {.batch_size = 32, .save_every = 10});
 //   trainer.train(50);
+//   return trainer.exit_code();
 //
 // Construct it on all ranks, inside an initialised process group; destroy it before the group. It
 // moves the module to this rank's device, wraps it, deals the data, prints the tutorial's lines,
-// tells the agent of each batch, and carries out CPPRUN_FAULTS. It writes no snapshots: override
-// save_snapshot and load_snapshot. One thread.
+// tells the agent of each batch, and carries out CPPRUN_FAULTS. It saves snapshots (of model,
+// optimizer, scheduler, sampler, random numbers and its place), and resumes from the newest: the
+// same command typed again goes on. On a request to stop it saves and ends. One thread.
 #pragma once
 
 #include <concepts>
@@ -21,6 +23,7 @@
 #include "cpprun/data/loader.hpp"
 #include "cpprun/nn/parallel/distributed_data_parallel.hpp"
 #include "cpprun/trainer/trainer_core.hpp"
+#include "cpprun/worker/main.hpp"
 
 namespace cpprun {
 
@@ -45,7 +48,11 @@ class Trainer {
         train_data_(data::make_data_loader(
             std::move(train_data), sampler_,
             torch::data::DataLoaderOptions(options_.batch_size).workers(options_.workers))),
-        optimizer_(optimizer) {}
+        optimizer_(optimizer) {
+    data::DistributedSampler* known = nullptr;
+    if constexpr (std::same_as<S, data::DistributedSampler>) known = sampler_.get();
+    core_.track(model_.module(), optimizer_, known, epochs_run_);
+  }
   virtual ~Trainer() = default;
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -55,18 +62,31 @@ class Trainer {
   void train(int max_epochs) {
     if (!std::exchange(has_loaded_, true)) load_snapshot();
     core_.announce();
+    if (epochs_run_ >= max_epochs) return core_.say_done(max_epochs);
+    bool is_saved = true;
     for (int epoch = epochs_run_; epoch < max_epochs && !is_stopped_; ++epoch) {
       run_epoch(epoch);
       if (is_stopped_) return on_stop(epoch, false);
       epochs_run_ = epoch + 1;
       if (options_.scheduler && !options_.schedules_batches) options_.scheduler->step();
       end_epoch(epoch);
-      const bool is_saved = options_.save_every > 0 && epoch % options_.save_every == 0;
-      if (is_saved && core_.is_master()) save_snapshot(epoch);
-      is_stopped_ = core_.is_stop_agreed();
+      is_saved = options_.save_every > 0 && epoch % options_.save_every == 0;
+      if (is_saved) save_snapshot(epoch);
+      is_stopped_ = epochs_run_ < max_epochs && core_.is_stop_agreed();
       if (is_stopped_ && !is_saved) on_stop(epoch, true);
     }
+    if (!is_saved && !is_stopped_ && options_.save_every > 0) save_snapshot(epochs_run_ - 1);
+    core_.snapshot().wait();
   }
+
+  // What the program returns: 0; after a request to stop kStoppedResumable (75) if everything is
+  // saved, so that the launcher knows that this job goes on another time, else 1.
+  int exit_code() const {
+    if (!is_stopped_) return 0;
+    return core_.is_saved() ? kStoppedResumable : 1;
+  }
+  // For track()ing more than the Trainer does, before train().
+  Snapshot& snapshot() { return core_.snapshot(); }
 
   int gpu_id() const { return core_.gpu_id(); }    // LOCAL_RANK
   int epochs_run() const { return epochs_run_; }   // whole ones
@@ -114,15 +134,13 @@ class Trainer {
 
   // After each training epoch, on all ranks: validation and the like.
   virtual void end_epoch(int) {}
-  // Global rank 0, after each save_every-th training epoch, the first included.
-  virtual void save_snapshot(int) {}
+  // All ranks, after each save_every-th training epoch, the first included, and after the last.
+  virtual void save_snapshot(int epoch) { core_.save(epoch); }
   // All ranks, before the first training epoch; sets epochs_run_ if there is a snapshot.
-  virtual void load_snapshot() {}
-  // All ranks, when train() ends by request. A whole training epoch that has not been saved is;
-  // within one, somebody who keeps the sampler's state may override it.
-  virtual void on_stop(int epoch, bool is_epoch_over) {
-    if (is_epoch_over && core_.is_master()) save_snapshot(epoch);
-  }
+  virtual void load_snapshot() { core_.resume(epochs_run_); }
+  // All ranks, when train() ends by request: within a training epoch, or after one that was not
+  // saved.
+  virtual void on_stop(int epoch, bool) { save_snapshot(epoch); }
 
   int epochs_run_ = 0;
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <stdexcept>
 
@@ -11,6 +12,7 @@
 #include "cpprun/optim/clip_grad.hpp"
 #include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/faults.hpp"
+#include "cpprun/worker/snapshot_notice.hpp"
 
 namespace cpprun::detail {
 namespace {
@@ -21,8 +23,15 @@ void print_line(std::FILE* out, const std::string& line) {
   std::fflush(out);
 }
 
+constexpr double kLookEvery = 10;  // seconds; LookOut looks ten times as often, each second
+
 int64_t batches_of(size_t samples, size_t batch_size) {
   return static_cast<int64_t>((samples + batch_size - 1) / batch_size);
+}
+
+SnapshotOptions snapshot_options(const TrainerOptions& options) {
+  if (options.snapshot_dir.empty()) return {.file = options.snapshot_path};
+  return {.dir = options.snapshot_dir, .keep = options.keep_snapshots};
 }
 
 }  // namespace
@@ -31,7 +40,8 @@ TrainerCore::TrainerCore(const TrainerOptions& options)
     : options_(options),
       gpu_id_(dist::get_local_rank()),
       device_(dist::local_device()),
-      is_master_(dist::is_master()) {
+      is_master_(dist::is_master()),
+      snapshot_(snapshot_options(options)) {
   if (options.batch_size == 0) throw std::invalid_argument("the Trainer's batch_size is 0");
   if (options.accumulate < 1) {
     throw std::invalid_argument("the Trainer's accumulate is " +
@@ -63,16 +73,62 @@ void TrainerCore::begin_epoch(int epoch, size_t samples, size_t remaining) {
                          " | Steps: " + std::to_string(batches_));
 }
 
+void TrainerCore::track(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+                        data::DistributedSampler* sampler, int& epochs_run) {
+  snapshot_.track(model).track(optimizer, model).track_rng().track("epochs_run", epochs_run);
+  if (sampler != nullptr) snapshot_.track(*sampler);
+  if (options_.scheduler != nullptr) snapshot_.track(*options_.scheduler);
+  worker::can_save();
+}
+
+bool TrainerCore::resume(const int& epochs_run) {
+  const Resumed from = snapshot_.resume();
+  if (!from) return false;
+  step_ = from.step;
+  if (options_.is_quiet) return true;
+  print_line(stdout, "loading snapshot");
+  print_line(stdout, "Resuming training from snapshot at Epoch " + std::to_string(epochs_run));
+  return true;
+}
+
+void TrainerCore::save(int epoch) {
+  is_saved_ = snapshot_.save(step_);
+  if (!is_saved_ || !is_master_ || options_.is_quiet) return;
+  print_line(stdout, "Epoch " + std::to_string(epoch) + " | Training snapshot saved at " +
+                         snapshot_.last_path());
+}
+
+void TrainerCore::say_done(int max_epochs) const {
+  if (options_.is_quiet) return;
+  print_line(stdout,
+             "Nothing to do: all " + std::to_string(max_epochs) + " training epochs are done");
+}
+
 void TrainerCore::begin_batch() {
   worker::fault_point(epoch_, epoch_ * batches_ + at_batch_);
 }
 
 bool TrainerCore::end_batch() {
+  const bool is_step = window().is_last;
   ++at_batch_;
   worker::heartbeat(epoch_ * batches_ + at_batch_);
-  const bool is_time =
-      options_.stop_check_batches > 0 && at_batch_ % options_.stop_check_batches == 0;
-  return is_time && is_stop_agreed();
+  if (!is_step) return false;  // gradients that are only begun are in no snapshot
+  ++step_;
+  snapshot_.maybe_save(step_, options_.save_when);
+  return look_for_stop();
+}
+
+// All ranks look at the same steps: they agree on the next one when they look.
+bool TrainerCore::look_for_stop() {
+  if (options_.stop_check_batches < 0 || !look_out_.is_due(step_)) return false;
+  const double now =
+      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  const int64_t ahead = std::max<int64_t>(options_.stop_check_batches / options_.accumulate, 1);
+  const int64_t next =
+      options_.stop_check_batches > 0 ? step_ + ahead : look_out_.next_look(step_, now, kLookEvery);
+  const Agreed agreed = agree(next);
+  look_out_.set_next_look(agreed.number);
+  return agreed.is_stop;
 }
 
 Window TrainerCore::window() const {
@@ -81,13 +137,13 @@ Window TrainerCore::window() const {
   return {at_batch_ == first, at_batch_ + 1 == behind, behind - first};
 }
 
-bool TrainerCore::is_stop_agreed() const {
-  at::Tensor stop = at::full({1}, worker::should_stop() ? 1 : 0, at::TensorOptions(at::kInt));
-  if (dist::get_world_size() > 1) {
-    stop = stop.to(device_);
-    dist::all_reduce(stop, dist::ReduceOp::MAX);
-  }
-  return stop.item<int>() != 0;
+TrainerCore::Agreed TrainerCore::agree(int64_t number) const {
+  const int64_t stops = worker::should_stop() ? 1 : 0;
+  if (dist::get_world_size() == 1) return {stops != 0, number};
+  at::Tensor both = at::tensor({stops, number}, at::TensorOptions(at::kLong)).to(device_);
+  dist::all_reduce(both, dist::ReduceOp::MAX);
+  both = both.cpu();
+  return {both[0].item<int64_t>() != 0, both[1].item<int64_t>()};
 }
 
 at::Tensor cross_entropy(const at::Tensor& output, const at::Tensor& targets) {

@@ -1,5 +1,5 @@
 // TrainerCore: what of a Trainer does not depend on its module and data. Lines, steps, windows of
-// accumulated gradients, heartbeat, faults on demand, requests to stop.
+// accumulated gradients, heartbeat, faults on demand, requests to stop, snapshots.
 //
 // One thread. Users meet it only as TrainerOptions and through Trainer.
 #pragma once
@@ -14,20 +14,28 @@
 #include "cpprun/data/distributed_sampler.hpp"
 #include "cpprun/nn/parallel/ddp_options.hpp"
 #include "cpprun/optim/lr_scheduler.hpp"
+#include "cpprun/snapshot/interval.hpp"
+#include "cpprun/snapshot/snapshot.hpp"
 
 namespace cpprun {
 
 struct TrainerOptions {
   size_t batch_size = 32;  // of each rank
-  int save_every = 10;     // training epochs; 0: never
+  // A snapshot after each so many training epochs, the first and the last included; 0: only on a
+  // request to stop.
+  int save_every = 10;
+  SaveWhen save_when = {};  // and within training epochs, without waiting for the disk
+  // One file, as in the tutorial; or a folder, if it is given here or by cpprun's --snapshot-dir.
   std::string snapshot_path = "snapshot.pt";
+  std::string snapshot_dir = {};
+  int keep_snapshots = 3;  // of a folder
   size_t workers = 0;      // threads that load data; 0: the training thread does
   int64_t accumulate = 1;  // batches per optimizer step; gradients are their mean
   std::optional<double> max_grad_norm = {};
   optim::LRScheduler* scheduler = nullptr;  // not owned; steps after each training epoch
   bool schedules_batches = false;           // ... or after each optimizer step
-  // A request to stop is looked at after each training epoch; this also after so many batches,
-  // for the price of a small all-reduce each time. 0: not.
+  // Batches between two looks whether any rank was asked to stop, each a small all-reduce. 0: as
+  // many as make about a second; negative: only after each training epoch.
   int64_t stop_check_batches = 0;
   bool is_quiet = false;  // no lines
   data::DistributedSamplerOptions sampler = {};
@@ -57,21 +65,43 @@ class TrainerCore {
   // "[GPU0] Epoch 0 | Batchsize: 32 | Steps: 32"; `samples` of this rank per training epoch, of
   // which `remaining` are still to come.
   void begin_epoch(int epoch, size_t samples, size_t remaining);
+
+  // What is kept. `sampler` may be null. All that follows is for all ranks, at the same place.
+  void track(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+             data::DistributedSampler* sampler, int& epochs_run);
+  Snapshot& snapshot() { return snapshot_; }
+  // "loading snapshot", "Resuming training from snapshot at Epoch 2". False: there is none.
+  bool resume(const int& epochs_run);
+  // "Epoch 1 | Training snapshot saved at snapshot.pt", by global rank 0.
+  void save(int epoch);
+  bool is_saved() const { return is_saved_; }  // the last one
+  void say_done(int max_epochs) const;
+
   // Before a batch: the fault that CPPRUN_FAULTS asks for. After it: heartbeat; true if all ranks
   // are to stop now.
   void begin_batch();
   bool end_batch();
   Window window() const;
   // True if any rank was asked to stop. All ranks must call it at the same place.
-  bool is_stop_agreed() const;
+  bool is_stop_agreed() const { return agree(0).is_stop; }
 
  private:
+  struct Agreed {
+    bool is_stop;
+    int64_t number;  // the greatest of all ranks'
+  };
+  Agreed agree(int64_t number) const;
+  bool look_for_stop();
+
   const TrainerOptions& options_;
   int gpu_id_;
   c10::Device device_;
-  bool is_master_, is_announced_ = false;
+  bool is_master_, is_announced_ = false, is_saved_ = false;
+  Snapshot snapshot_;
+  int64_t step_ = 0;  // of the optimizer, over all runs
   int epoch_ = 0;
   int64_t batches_ = 0, at_batch_ = 0;  // of this training epoch: in all, done
+  snapshot::LookOut look_out_;          // for requests to stop
   int64_t first_batch_ = 0;             // of a training epoch that goes on in the middle
 };
 

@@ -1,0 +1,50 @@
+// The shape of a training that survives: set up, load what there is, train and save, clean up.
+//
+//   cpprun --standalone --nproc_per_node=2 --max_restarts=3 ./ex_skeleton
+//   ./ex_skeleton          # typed again, it goes on; finished, it says so
+#include "cpprun/torch.hpp"
+#include "examples/cpp/support/print.hpp"
+
+namespace dist = cpprun::dist;
+
+int train(cpprun::Args) {
+  // 1. Set up.
+  auto group = dist::init_process_group_or_solo({.backend = "gloo"});
+  torch::manual_seed(0);
+  const auto x = torch::randn({64, 1});
+  const auto y = 3 * x + 2 + 0.1 * torch::randn({64, 1});
+  cpprun::data::DistributedSampler sampler(64);
+  cpprun::nn::parallel::DistributedDataParallel model(torch::nn::Linear(1, 1));
+  torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.05).momentum(0.9));
+
+  // 2. Say what belongs to the training's state, and load it if there is a snapshot.
+  int epochs_run = 0;
+  cpprun::Snapshot snapshot({.dir = "skeleton-snapshots", .keep = 2});
+  snapshot.track(model).track(optimizer, model).track(sampler).track_rng();
+  snapshot.track("epochs_run", epochs_run);
+  const auto from = snapshot.resume();
+  int64_t step = from.step;  // of the optimizer, over all runs
+  if (from && dist::is_master()) examples::say("resumed from step ", step);
+
+  // 3. Train. All ranks save together, without waiting for the disk.
+  for (; epochs_run < 20; ++epochs_run) {
+    sampler.set_epoch(epochs_run);
+    while (auto rows = sampler.next(8)) {
+      const auto batch = torch::tensor(std::vector<int64_t>(rows->begin(), rows->end()));
+      optimizer.zero_grad();
+      torch::mse_loss(model(x.index_select(0, batch)), y.index_select(0, batch)).backward();
+      optimizer.step();
+      snapshot.maybe_save(++step, {.every_steps = 20, .every = std::chrono::minutes(2)});
+    }
+  }
+  snapshot.save(step);  // waits
+
+  // 4. Clean up: the snapshot, then the group, at the end of their scopes.
+  if (dist::is_master())
+    examples::say("line ", model->weight.item<double>(), " x + ", model->bias.item<double>());
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  return cpprun::main(argc, argv, train);
+}
