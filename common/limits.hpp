@@ -81,10 +81,10 @@ inline constexpr Duration kSnapshotQueue = 600s;  // behind others who fetch fro
 inline constexpr uint64_t kSnapshotBytesPerSecond =
     64 * 1024;  // a fetch that is slower on the whole has failed
 inline constexpr uint64_t kSnapshotFileBytes = uint64_t{1} << 44;  // of one fetched file
-inline constexpr Duration kSnapshotSlow = 2s;     // a fetch that takes longer is worth a line
-inline constexpr size_t kSnapshotPeers = 8;       // fetching from one node at a time
+inline constexpr Duration kSnapshotSlow = 2s;       // a fetch that takes longer is worth a line
+inline constexpr size_t kSnapshotPeers = 8;         // fetching from one node at a time
 inline constexpr size_t kSnapshotConnections = 64;  // with those that must wait, and strangers
-inline constexpr Duration kSnapshotWords = 2s;    // who fetches says what within this time
+inline constexpr Duration kSnapshotWords = 2s;      // who fetches says what within this time
 
 // --- agent
 inline constexpr Duration kStopGrace = 30s;  // TERM to KILL; a job saves its snapshot in this time
@@ -122,7 +122,7 @@ inline constexpr Duration kLeaveTakes =
     10s;  // and so long for other answers: a busy machine must not cost a snapshot
 
 // --- snapshots
-inline constexpr Duration kSnapshotPeers =
+inline constexpr Duration kSnapshotOthersWrite =
     600s;  // a rank waits so long for what another one writes; then this snapshot is given up
 inline constexpr size_t kSnapshotsTold = 8;  // newest ones that a folder is asked for
 inline constexpr size_t kSnapshotFolderEntries =

@@ -86,7 +86,7 @@ Result<std::string> Talk::hear(const std::string& key) {
     if (found == told_.end()) return peer_error(key, "nobody told it");
     return found->second;
   }
-  const auto end = steady_clock::now() + limits::kSnapshotPeers;
+  const auto end = steady_clock::now() + limits::kSnapshotOthersWrite;
   for (;;) {
     try {
       store_.wait({prefix_ + key}, kSlice);
