@@ -57,6 +57,21 @@ def test_a_killed_launcher_takes_its_workers_along_and_the_same_command_goes_on(
     assert accuracy(output) >= 95
 
 
+def test_asked_to_stop_it_saves_and_the_same_command_goes_on(cpprun):
+    running = cpprun.start(*job('--sleep', 0.3))
+    running.wait_for(rf'training epoch 3 of {EPOCHS} done')
+    running.send(signal.SIGTERM)
+    assert running.done(30) == 75, running.output
+    assert 'FAILED' not in running.output
+    saved = running.output.count('snapshot saved')
+    assert cpprun.wait_until_gone() == []
+
+    code, output = cpprun.run(*job())
+    assert code == 0, output
+    assert f'resuming from snapshot digits.pt: {saved} of' in output
+    assert accuracy(output) >= 95
+
+
 def test_ctrl_c_ends_everything(cpprun):
     running = cpprun.start(*job('--sleep', 0.3))
     running.wait_for(rf'training epoch 2 of {EPOCHS} done')
