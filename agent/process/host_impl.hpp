@@ -34,8 +34,6 @@ class ProcessHost::Impl {
 
   Status start(const std::vector<WorkerSpec>& specs);
   void stop(int signal, Duration grace);
-  void ask_to_stop();
-  bool can_save(int local_rank) const;
   void stop_saving(int signal, Duration grace);
   void end_saving(int signal);
   void hurry();
@@ -64,6 +62,8 @@ class ProcessHost::Impl {
   void open_channel();
   void on_ready();
   std::string why_not_commit() const;
+  void ask_to_stop();
+  bool can_save(int local_rank) const;
   void take_last_words(WorkerEnd& end);
   void stop_all(int signal, Duration grace);
   void on_grace_over();

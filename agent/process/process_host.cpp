@@ -24,12 +24,6 @@ Status ProcessHost::start(const std::vector<WorkerSpec>& workers) {
 void ProcessHost::stop(int signal, Duration grace) {
   impl_->stop(signal, grace);
 }
-void ProcessHost::ask_to_stop() {
-  impl_->ask_to_stop();
-}
-bool ProcessHost::can_save(LocalRank local_rank) const {
-  return impl_->can_save(static_cast<int>(local_rank.value));
-}
 void ProcessHost::stop_saving(int signal, Duration grace) {
   impl_->stop_saving(signal, grace);
 }

@@ -86,12 +86,6 @@ class ProcessHost {
   // What workers need to reach us: the channel's name, empty if there is no channel.
   const std::string& channel_name() const;
 
-  // Sets the stop wish in the workers' pages and does no more: those that can_save() save, commit
-  // and end.
-  void ask_to_stop();
-  // This live worker has said that it saves and ends when it is asked to stop.
-  bool can_save(LocalRank local_rank) const;
-
   // Sets the stop wish, refuses workers leave to commit from now on, then
   // sends `signal` (and CONT, so that stopped ones see it) to every live worker's group, and KILL
   // to all after `grace`. A later call with a shorter grace shortens it. Ends are marked
@@ -99,7 +93,7 @@ class ProcessHost {
   void stop(int signal, Duration grace);
 
   // The same, but workers that have said that they save when asked (worker_page.hpp) are only
-  // asked, and get no signal before the grace is over.
+  // asked, and get no signal before the grace is over; until end_saving() they may commit.
   void stop_saving(int signal, Duration grace);
   // Those get the signal after all: what they wanted to save can't be saved.
   void end_saving(int signal);

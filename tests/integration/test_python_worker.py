@@ -76,6 +76,21 @@ say(f'{w.may_commit(8)}')
     assert 'the snapshot of step 8 is not committed: this round is being stopped' in job.err
 
 
+def test_asked_to_stop_it_may_commit_and_ends_resumable(jobs):
+    code = """
+w.can_save()
+mark('up-' + rank)
+until(w.should_stop)
+say(w.may_commit(7))
+sys.exit(w.STOPPED_RESUMABLE)
+"""
+    job = workers(jobs, code)
+    jobs.numbers(['up-0', 'up-1'])
+    job.send(signal.SIGTERM)
+    assert job.done() == 75
+    assert sorted(job.out.splitlines()) == ['rank 0: True', 'rank 1: True']
+
+
 def test_under_an_agent_sigterm_still_ends_it(jobs):
     code = """
 w.can_save()
