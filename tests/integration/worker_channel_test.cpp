@@ -103,10 +103,8 @@ class WorkerChannelTest : public testing::Test {
   }
 
   const std::string name_ = "cpprun/test/" + std::to_string(::getpid());
-  std::atomic<bool> is_strange_{false};
-  std::atomic<bool> is_stopping_{false};
-  std::atomic<int> asked_{0};
-  std::atomic<int> rank_{kRank};
+  std::atomic<bool> is_strange_{false}, is_stopping_{false};
+  std::atomic<int> asked_{0}, rank_{kRank};
   std::mutex told_mutex_;
   std::vector<std::string> told_;
   std::atomic<int> ready_{0};
