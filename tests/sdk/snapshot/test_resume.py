@@ -51,6 +51,7 @@ def test_a_killed_rank_costs_nothing(ranks, world, optimizer):
         fault=f'kill:rank={world - 1},step=9,attempt=0',
     )
     assert starts(killed).count('none step 0') == world
+    assert starts(killed).count('memory step 8') == world
     assert len(starts(killed)) == 2 * world
     assert ends(killed) == ends(undisturbed)
     assert len({line.split()[3] for line in ends(killed) if ' hash ' in line}) == 1
@@ -175,3 +176,17 @@ def test_a_layer_more_does_not_shift_the_momentum(ranks):
     assert 'missing: between.weight, between.bias' in refused.err
     job = train(ranks, 1, 'epochs=3', 'more=1', 'strict=0')
     assert starts(job.well()) == ['disk step 8']
+
+
+def test_without_memory_the_disk_does(ranks):
+    words = ('memory=0', 'epochs=3')
+    fault = 'kill:rank=1,step=9,attempt=0'
+    killed = train(ranks, 2, *words, flags=('--max-restarts=1',), fault=fault)
+    assert starts(killed.well()).count('disk step 8') == 2
+
+
+def test_training_pauses_for_one_copy(ranks):
+    """Memory that is new at each save would cost ten times as much."""
+    tries = [ranks.lone_case('snapshot', 'snapshot_cost', 256).well().out.split() for _ in range(3)]
+    pauses = [(float(words[3]), float(words[5])) for words in tries]
+    assert any(pause < 3 * copy + 20 for pause, copy in pauses), pauses

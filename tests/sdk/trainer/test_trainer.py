@@ -1,5 +1,8 @@
 """The Trainer on several ranks: the tutorial's lines and losses, faults, requests to stop."""
 
+import signal
+import subprocess
+
 import pytest
 from launches import BIN
 
@@ -53,3 +56,22 @@ def test_a_fault_happens_at_its_training_epoch(ranks):
     assert epochs.count('[GPU1] Epoch 0') == 2
     assert epochs.count('[GPU1] Epoch 2') == 2
     assert epochs.count('[GPU1] Epoch 3') == 1
+
+
+def test_sigterm_saves_and_the_same_command_goes_on(ranks, tmp_path):
+    toy = [BIN / 'ex_toy_trainer', '--solo', '--task', 'regression', '--hash']
+    command = [*toy, '--total-epochs', '200', '--save-every', '1000']
+    whole = ranks.run(*command, '--snapshot-path', 'whole.pt').well()
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as stopped:
+        while 'Epoch 20' not in stopped.stdout.readline():
+            pass
+        stopped.send_signal(signal.SIGTERM)
+        rest = stopped.communicate(timeout=60)[0]
+        assert stopped.returncode == 75
+    assert 'Training snapshot saved at snapshot.pt' in rest
+    again = ranks.run(*command).well()
+    assert 'Resuming training from snapshot at Epoch' in again.out
+    assert again.out.splitlines()[-1] == whole.out.splitlines()[-1]
+    assert 'Nothing to do: all 200' in ranks.run(*command).well().out

@@ -1,5 +1,6 @@
 // The single-file form: rank 0 writes it, with what the others have of their own.
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "cpprun/archive/tensor_file.hpp"
@@ -112,6 +113,8 @@ Status write_all(const Staged& staged, const WriteContext& context, Talk& talk,
   };
   const Status status = attempt();
   if (!status) static_cast<void>(files.remove_file(draft));
+  const std::filesystem::path folder = std::filesystem::path(context.place).parent_path();
+  static_cast<void>(snapshot_files::sweep_drafts(files, folder.empty() ? "." : folder.string()));
   return status;
 }
 
