@@ -3,11 +3,17 @@
 //   cpprun --standalone --nproc_per_node=2 --max_restarts=3 ./ex_skeleton
 //   ./ex_skeleton          # typed again, it goes on; finished, it says so
 #include "cpprun/torch.hpp"
+#include "examples/cpp/support/options.hpp"
 #include "examples/cpp/support/print.hpp"
 
 namespace dist = cpprun::dist;
 
-int train(cpprun::Args) {
+int train(cpprun::Args args) {
+  int epochs = 20;
+  examples::Options("The shape of a training that survives.")
+      .add("--epochs", epochs, "training epochs")
+      .parse(args);
+
   // 1. Set up.
   auto group = dist::init_process_group_or_solo({.backend = "gloo"});
   torch::manual_seed(0);
@@ -27,7 +33,7 @@ int train(cpprun::Args) {
   if (from && dist::is_master()) examples::say("resumed from step ", step);
 
   // 3. Train. All ranks save together, without waiting for the disk.
-  for (; epochs_run < 20; ++epochs_run) {
+  for (; epochs_run < epochs; ++epochs_run) {
     sampler.set_epoch(epochs_run);
     while (auto rows = sampler.next(8)) {
       const auto batch = torch::tensor(std::vector<int64_t>(rows->begin(), rows->end()));
