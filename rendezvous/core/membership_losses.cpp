@@ -18,7 +18,9 @@ void Membership::on_closed(Instant now, SessionId session, Ending how, Effects& 
   node->session.reset();
   Incarnation incarnation = node->id.incarnation;
   bool has_part = phase_ != Phase::Ended && (node->has_workers() || node->work == Node::Work::Done);
-  if (how == Ending::Reset && phase_ != Phase::Ended) {
+  // The agent in our own process has no lease that could end; one that was asked to stop is going.
+  const bool is_going = node->is_embedded && node->is_draining();
+  if (how == Ending::Reset && phase_ != Phase::Ended && !is_going) {
     // No evidence, only the start of a silence: it may connect again, else its lease ends (R4, R5).
     update_ready(*node);
   } else if (has_part) {

@@ -35,6 +35,7 @@ void Membership::request_stop(StopCause cause, const std::string& why, Effects& 
     auto it = nodes_.find(incarnation);
     if (it == nodes_.end() || it->second.work == Node::Work::Stopped) continue;
     pending_.insert(incarnation);
+    if (it->second.is_draining()) continue;  // it is stopping already
     send(it->second, control::Stop{round_, cause, why}, effects);
   }
 }

@@ -120,6 +120,20 @@ TEST_F(Membership, Drain_OfTheHostAfterAnotherNode) {
   EXPECT_TRUE(heard<control::Decided>("c")->is_resumable);
 }
 
+TEST_F(Membership, Drain_OfTheHostWhoseFarewellIsLost) {
+  nodes(1, 2);
+  player("a").hello.node.incarnation = kEmbedded;
+  a_and_b_run();
+  drains("a");
+  EXPECT_EQ(heard<control::Stop>("a"), nullptr)
+      << "mail that nobody reads makes its farewell a reset";
+  is_cut_off("a");
+  says_saved("b");
+  EXPECT_EQ(round_of("b"), RoundNumber(1));
+  passes(limits::kDeathGrace);
+  EXPECT_EQ(round_of("b"), RoundNumber(2)) << "it has no lease that could end";
+}
+
 TEST_F(Membership, Drain_FailuresThatFollowCostNothing) {
   terms.max_restarts = 0;
   nodes(1, 2);
