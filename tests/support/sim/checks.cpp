@@ -72,6 +72,22 @@ void Checks::on_finish(Epoch epoch, bool has_workers, const agent::Finish& finis
   require(!job.is_success_told || !job.is_failure_told, "S5: two nodes end with opposite outcomes");
 }
 
+void Checks::on_heard(Epoch epoch, Incarnation from, const control::AgentMessage& message) {
+  if (std::holds_alternative<control::Ack>(message)) acked_.insert(from);
+  if (const auto* failed = std::get_if<control::Failed>(&message)) {
+    unreported_.erase({from, RoundName{epoch, failed->round}});
+  }
+  const auto* stopped = std::get_if<control::Stopped>(&message);
+  if (stopped == nullptr || !unreported_.contains({from, RoundName{epoch, stopped->round}})) return;
+  // Nobody need tell what he was told.
+  auto job = jobs_.find(epoch);
+  bool is_known = job != jobs_.end() && job->second.rounds.contains(stopped->round) &&
+                  job->second.rounds.at(stopped->round).was_stopped_by_failure;
+  require(is_known, "S3: " + name_of(from) + " has stopped " +
+                        name_of(RoundName{epoch, stopped->round}) +
+                        " and keeps the failure of its worker to itself");
+}
+
 // ---------------------------------------------------------------- coordinators
 
 void Checks::on_sent(const Membership* membership, Incarnation to,

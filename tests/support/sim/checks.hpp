@@ -38,6 +38,10 @@ class Checks {
   void on_workers_gone(const RoundName& round, int64_t count);
   // A worker failed of itself: nobody had asked it to stop.
   void on_true_failure(const RoundName& round) { failing_rounds_[round.epoch].insert(round.round); }
+  // The agent has learned of such an end while its round ran, and must tell.
+  void on_known_failure(Incarnation node, const RoundName& round) {
+    unreported_.emplace(node, round);
+  }
   int64_t live_workers(const RoundName& round) const;
   int64_t live_workers() const { return live_in_all_; }
 
@@ -48,7 +52,8 @@ class Checks {
   // ---- a coordinator; all that one call of it sent
   void on_sent(const Membership* job, Incarnation to, const control::CoordinatorMessage& message);
   void after_call(const Membership* job);
-  void on_ack(Incarnation node) { acked_.insert(node); }
+  // What an agent says, when the coordinator hears it.
+  void on_heard(Epoch epoch, Incarnation from, const control::AgentMessage& message);
 
   int64_t rounds_formed() const { return rounds_formed_; }
 
@@ -84,7 +89,8 @@ class Checks {
   std::map<Epoch, std::set<RoundNumber>> failing_rounds_;
   std::map<Incarnation, RoundName> started_;  // the newest round of each node
   std::set<Incarnation> acked_;
-  std::set<RoundName> formed_now_;  // in the call under way
+  std::set<std::pair<Incarnation, RoundName>> unreported_;  // failures that agents know of
+  std::set<RoundName> formed_now_;                          // in the call under way
   int64_t rounds_formed_ = 0;
   std::vector<std::string> broken_;
 };

@@ -116,9 +116,9 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
   const Session& session = sessions_.at(connection);
   if (session.hello) {
     around_.trace.message(around_.agenda.now(), session.hello->node.name, message);
-    if (std::holds_alternative<control::Ack>(message)) {
-      around_.checks.on_ack(session.hello->node.incarnation);
-    }
+    const Membership* of = job(session.hello->run_id);
+    const Epoch epoch = of == nullptr ? Epoch() : of->epoch();
+    around_.checks.on_heard(epoch, session.hello->node.incarnation, message);
   }
   tell_core(
       [&](Instant now, Effects& e) { core_.on_message(now, SessionId(connection), message, e); });

@@ -197,6 +197,11 @@ void Network::pump(ConnectionId id, int to_side) {
     if (to.on_the_way.empty() || to.on_the_way.front().at > agenda_.now()) return;
     HostId here = host_of(it->second.ends[1 - to_side].program);
     if (!passes(here, host_of(to.program)) && !it->second.is_black_hole) {
+      if (to.on_the_way.front().kind == Parcel::Kind::Reset) {  // is not sent again
+        to.on_the_way.pop_front();
+        forget_if_over(id);
+        continue;
+      }
       held_.emplace(id, to_side);
       return;
     }
@@ -222,7 +227,8 @@ void Network::arrive(ConnectionId id, int to_side, Parcel parcel) {
     return;
   }
   const Running& running = programs_[at(to.program)];
-  if (parcel.kind == Parcel::Kind::Reset && !to.unread.empty() &&
+  const bool is_near = running.host == host_of(connection.ends[1 - to_side].program);
+  if (parcel.kind == Parcel::Kind::Reset && !is_near && !to.unread.empty() &&
       dice_.chance(options_.lost_unread)) {
     for (const Parcel& lost : to.unread) to.waiting -= lost.bytes.size();
     to.unread.clear();
@@ -284,7 +290,8 @@ void Network::shut(ConnectionId id, int side, Ending how) {
     forget_if_over(id);
     return;
   }
-  if (how == Ending::Reset) {  // what is not there yet may never come
+  const bool is_near = host_of(own.program) == host_of(peer.program);
+  if (how == Ending::Reset && !is_near) {  // what is not there yet may never come
     while (!peer.on_the_way.empty() && dice_.chance(0.5)) {
       peer.waiting -= peer.on_the_way.back().bytes.size();
       peer.on_the_way.pop_back();

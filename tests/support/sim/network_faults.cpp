@@ -69,6 +69,9 @@ void Network::clog(HostId from, HostId to, Instant until) {
 void Network::break_connection(ConnectionId connection) {
   auto it = connections_.find(connection);
   if (it == connections_.end() || it->second.ends[0].state != State::Open) return;
+  const HostId here = host_of(it->second.ends[0].program);
+  const HostId there = host_of(it->second.ends[1].program);
+  if (!passes(here, there) || !passes(there, here)) return;  // nobody would hear of it
   for (int side : {0, 1}) {
     End& end = it->second.ends[side];
     for (const Parcel& lost : end.on_the_way) end.waiting -= lost.bytes.size();
