@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 stages=(deps style check count asan conformance integration e2e sdk contract fuzz tidy)
-long_stages=(sdk_asan tsan newest)  # only with --all, or by name
+long_stages=(sim sdk_asan tsan newest)  # only with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -137,6 +137,13 @@ sdk_all() {  # sdk_all PRESET: the SDK's tests alone, with a build of their own
       run_ctest sdk-ctest-$preset $preset -L sdk" \
     "$(declare -f run_pytest sdk_pytest); slots=$slots python=$python results=$results
       sdk_pytest $preset --ignore tests/sdk/package"
+}
+
+# New seeds of the simulator, and whether it finds each bug of tests/sim/mutants. What every gate
+# runs of it is in stage check.
+stage_sim() {
+  cmake --build --preset check -j "$slots" --target sim_run
+  run_all "tools/run_seeds.py --minutes 5" "tools/mutants.py"
 }
 
 # LibTorch itself is not instrumented: a vector that it grew looks wrong to our side. What it leaves

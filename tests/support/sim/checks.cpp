@@ -178,7 +178,8 @@ void Checks::on_decided(Job& job, const Membership& membership, Incarnation to,
 }
 
 void Checks::on_bye(Job& job, const Membership& membership, Incarnation to) {
-  require(job.told.contains(to), "R9: bye to " + name_of(to) + " before it knows the outcome");
+  require(job.told.contains(to) && acked_.contains(to),
+          "R9: bye to " + name_of(to) + " before it has acknowledged the outcome");
   // Who comes after the end goes on its own.
   for (Incarnation owed : std::exchange(job.must_acknowledge, {})) {
     auto node = membership.nodes().find(owed);

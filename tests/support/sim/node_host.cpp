@@ -169,10 +169,12 @@ void Node::reap() {
       around_.checks.on_true_failure(name_of(*world_));
     }
     trace("its worker " + std::to_string(worker.end.rank.value) + " " + describe_end(worker.end));
-    when_awake([this, end = worker.end, is_excused = worker.is_excused] {
+    when_awake([this, end = worker.end] {
+      // Once the guardian has killed, an agent takes no end for a failure (R11).
+      const bool is_excused = std::any_of(workers_.begin(), workers_.end(),
+                                          [](const Worker& w) { return w.is_excused; });
       const bool is_to_be_told = !end.is_success() && !end.is_stopped_by_us && !is_excused &&
-                                 core_.state() == agent::Agent::State::Running &&
-                                 fence_ > local_now();
+                                 core_.state() == agent::Agent::State::Running;
       if (is_to_be_told) around_.checks.on_known_failure(id().incarnation, name_of(*world_));
       tell_core([&](Instant now, agent::Effects& e) { core_.on_worker_end(now, end, e); });
     });
