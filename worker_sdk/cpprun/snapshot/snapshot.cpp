@@ -185,6 +185,12 @@ Snapshot& Snapshot::track(const std::string& name, at::Tensor& value, TrackValue
   return *this;
 }
 
+void Snapshot::track_buckets(const std::string& model, std::function<std::string()> save,
+                             std::function<void(const std::string&)> load) {
+  track_state(model + "_buckets", std::move(save), std::move(load));
+  impl_->tracked.back().is_optional = true;
+}
+
 Snapshot& Snapshot::track_state(const std::string& name, std::function<std::string()> save,
                                 std::function<void(const std::string&)> load, TrackValue options) {
   impl_->add(name, {.is_per_rank = options.is_per_rank,

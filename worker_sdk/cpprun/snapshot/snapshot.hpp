@@ -148,7 +148,13 @@ class Snapshot {
   template <class Model>
   requires detail::ModuleLike<std::remove_cvref_t<Model>> Snapshot& track(
       const std::string& name, Model&& model, TrackModule options = {}) {
-    return track(name, detail::module_of(model), options);
+    track(name, detail::module_of(model), options);
+    if constexpr (requires { model.core().buckets(); }) {
+      track_buckets(
+          name, [&model] { return model.core().buckets(); },
+          [&model](const std::string& text) { model.core().set_buckets(text); });
+    }
+    return *this;
   }
   template <class Model>
   requires detail::ModuleLike<std::remove_cvref_t<Model>> Snapshot& track(
@@ -181,6 +187,9 @@ class Snapshot {
   std::string last_path() const;
 
  private:
+  // In which order DistributedDataParallel adds up; a snapshot may have none.
+  void track_buckets(const std::string& model, std::function<std::string()> save,
+                     std::function<void(const std::string&)> load);
   static std::string default_name(const torch::nn::Module&) { return "model"; }
   static std::string default_name(const torch::optim::Optimizer&) { return "optimizer"; }
   static std::string default_name(const optim::LRScheduler&) { return "scheduler"; }

@@ -31,6 +31,7 @@ struct Tracked {
   std::string name = {};
   Kind kind = Kind::Value;
   bool is_per_rank = false;  // else the same on all ranks
+  bool is_optional = false;  // nothing is said when a snapshot has none
   const void* object = nullptr;
   std::function<pickle::Value(Capture&)> save = {};
   // Throws std::runtime_error, which names what does not fit.

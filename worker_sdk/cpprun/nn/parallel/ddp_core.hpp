@@ -49,6 +49,13 @@ class DdpCore {
   // Names of the parameters that are averaged, in the Reducer's order.
   const std::vector<std::string>& parameter_names() const;
 
+  // Which parameters, by their places in parameter_names(), are summed together: "2 1;0". The
+  // Reducer settles that after the first step. With more than two ranks the last bits of a sum
+  // depend on it, so whoever continues a run exactly sets it as it was. Collective, between steps.
+  std::string buckets();
+  // Before the first forward, on all ranks; later, and for another model, it has no effect.
+  void set_buckets(const std::string& text);
+
  private:
   std::shared_ptr<DdpState> state_;  // shared with guards and with graphs that outlive us
 };

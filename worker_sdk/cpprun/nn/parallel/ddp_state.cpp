@@ -185,6 +185,7 @@ void DdpState::make_logger() {
 void DdpState::before_forward() {
   if (broken) std::rethrow_exception(std::exchange(broken, nullptr));
   const bool has_gradients = c10::GradMode::is_enabled();
+  has_run |= has_gradients;
   try {
     if (has_gradients && requires_backward_sync) {
       logger->set_runtime_stats_and_log();

@@ -56,6 +56,7 @@ struct DdpState : std::enable_shared_from_this<DdpState> {
   CommHookAdapter* hook = nullptr;  // owned by the Reducer; null: none, or one of LibTorch's
   std::string hook_name;            // empty: none
 
+  bool has_run = false;  // a forward that is followed by a backward
   bool is_static = false;
   bool static_first_backward_seen = false;
   bool requires_backward_sync = true;

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""What snapshots cost the training, and what going on from them takes: 2 ranks, 1 GiB of state.
+
+    bench/snapshot/run.py                    # prints Markdown for bench/README.md
+    bench/snapshot/run.py --mib 64 --quick   # whether it works
+    bench/snapshot/run.py --dir /mnt/fast    # another disk
+
+Each cost stands beside what the machine itself needs for the same bytes in the same run: one plain
+copy of memory, one plain write with fsync. Build first:
+cmake --build build/check --target cpprun snapshot_bench
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin'))
+MIB = 1 << 20
+
+
+def launch(*words, restarts=0, seconds=600):
+    """The JSON lines of all ranks of one job of two."""
+    command = [BIN / 'cpprun', '--standalone', '--nproc_per_node=2', f'--max_restarts={restarts}']
+    command += ['--no-python', BIN / 'snapshot_bench', *words]
+    done = subprocess.run(  # noqa: S603
+        [str(word) for word in command],
+        env={**os.environ, 'OMP_NUM_THREADS': '1'},
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f'{command}: exit {done.returncode}\n{done.stdout}{done.stderr}')
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{')]
+
+
+def disk_seconds(folder, mib):
+    """One plain write of so much, with fsync: what the disk itself gives."""
+    block = os.urandom(MIB)
+    path = folder / 'plain'
+    start = time.monotonic()
+    with path.open('wb') as file:
+        for _ in range(mib):
+            file.write(block)
+        os.fsync(file.fileno())
+    taken = time.monotonic() - start
+    path.unlink()
+    return taken
+
+
+def drop_page_cache(folder):
+    """Of the files below `folder`, without being root."""
+    for path in folder.rglob('*'):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+
+
+def median(lines, key):
+    return statistics.median(line[key] for line in lines)
+
+
+def verdict(value, goal):
+    return f'{value:.2f} (goal {goal})'
+
+
+def bench_pause(folder, mib, times):
+    lines = launch('pause', folder, mib, times)
+    paused, copied = median(lines, 'pause_s'), median(lines, 'copy_s')
+    per_gib = paused * 1000 * 2 / (mib / 1024)  # each rank stages half
+    print('| pause per GiB staged, ms | to one plain copy | whole save, s | plain write, s |')
+    print('| ---: | ---: | ---: | ---: |')
+    print(
+        f'| {per_gib:.0f} (goal 120) | {verdict(paused / copied, 1.3)} '
+        f'| {median(lines, "whole_s"):.2f} | {disk_seconds(folder, mib):.2f} |\n'
+    )
+
+
+def bench_train(folder, mib, seconds):
+    lines = launch('train', folder, mib, seconds)
+    rates = {
+        saves: statistics.median(line['steps_per_s'] for line in lines if line['saves'] == saves)
+        for saves in (False, True)
+    }
+    print('| steps per second without saves | with one every 2 s | ratio | saves |')
+    print('| ---: | ---: | ---: | ---: |')
+    print(
+        f'| {rates[False]:.1f} | {rates[True]:.1f} | {verdict(rates[True] / rates[False], 0.95)} '
+        f'| {sum(line["saved"] for line in lines)} |\n'
+    )
+
+
+def bench_resume(folder, mib, rounds):
+    seconds = {'memory': [], 'disk': []}
+    for number in range(rounds):
+        place = folder / f'round-{number}'
+        lines = launch('resume', place, mib, restarts=1)
+        seconds['memory'] += [max(x['resume_s'] for x in lines if x['from'] == 'memory')]
+        drop_page_cache(place)
+        seconds['disk'] += [max(x['resume_s'] for x in launch('resume', place, mib))]
+        shutil.rmtree(place)
+    memory, disk = (statistics.median(seconds[kind]) for kind in ('memory', 'disk'))
+    print('| resume from memory, s | from disk, page cache dropped, s | ratio |')
+    print('| ---: | ---: | ---: |')
+    print(f'| {memory:.3f} | {disk:.3f} | {verdict(disk / memory, 5)} |')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
+    parser.add_argument('--mib', type=int, default=1024)
+    parser.add_argument('--dir', type=pathlib.Path, help='default: a temporary folder')
+    parser.add_argument('--quick', action='store_true')
+    parser.add_argument('--only', nargs='*', choices=['pause', 'train', 'resume'])
+    options = parser.parse_args()
+    wanted = options.only or ['pause', 'train', 'resume']
+    with tempfile.TemporaryDirectory(dir=options.dir) as name:
+        folder = pathlib.Path(name)
+        if 'pause' in wanted:
+            bench_pause(folder, options.mib, 2 if options.quick else 7)
+        if 'train' in wanted:
+            bench_train(folder, options.mib, 3 if options.quick else 15)
+        if 'resume' in wanted:
+            bench_resume(folder, options.mib, 1 if options.quick else 3)
+
+
+if __name__ == '__main__':
+    main()

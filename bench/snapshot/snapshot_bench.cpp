@@ -1,0 +1,157 @@
+// One rank of a job whose state is as large as one wishes. Prints a line of JSON for each figure.
+//
+//   snapshot_bench pause DIR MIB TIMES        # what save_async costs, and a plain copy beside it
+//   snapshot_bench train DIR MIB SECONDS      # steps per second without saves, with, without ...
+//   snapshot_bench resume DIR MIB             # saves, dies; started anew: how long resume takes
+//
+// The state is a model of so many MiB, the same on all ranks, whose parameters take no part in the
+// steps of `train`: those are small, and saves cost them time alone.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "cpprun/torch.hpp"
+#include "cpprun/worker/environment.hpp"
+
+namespace cpprun::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kPieces = 64;  // parameters that the state consists of
+constexpr auto kSaveEvery = std::chrono::seconds(2);
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void print(const nlohmann::json& line) {
+  std::printf("%s\n", line.dump().c_str());
+  std::fflush(stdout);
+}
+
+struct State : torch::nn::Module {
+  explicit State(int64_t mib) {
+    const int64_t each = mib * kMiB / kPieces / static_cast<int64_t>(sizeof(float));
+    for (int64_t i = 0; i < kPieces; ++i) {
+      register_parameter("piece" + std::to_string(i), torch::rand({each}), false);
+    }
+  }
+};
+
+// Copies so many bytes into memory that was touched before, as staging does.
+class PlainCopy {
+ public:
+  explicit PlainCopy(int64_t bytes)
+      : from_(static_cast<size_t>(bytes), 1), to_(static_cast<size_t>(bytes), 2) {}
+  double seconds() {
+    const auto start = Clock::now();
+    std::memcpy(to_.data(), from_.data(), from_.size());
+    from_[0] = to_[to_.size() / 2];  // so that the copy is not left out
+    return seconds_since(start);
+  }
+
+ private:
+  std::vector<char> from_, to_;
+};
+
+void pause(Snapshot& snapshot, int64_t mib, int times) {
+  PlainCopy copy(mib * kMiB / dist::get_world_size());  // a rank stages its share alone
+  snapshot.save(0);                                     // touches the arena
+  for (int i = 1; i <= times; ++i) {
+    dist::barrier();
+    const double copied = copy.seconds();
+    dist::barrier();
+    const auto start = Clock::now();
+    const bool is_begun = snapshot.save_async(i);
+    const double paused = seconds_since(start);
+    const bool is_saved = snapshot.wait();
+    print({{"pause_s", paused},
+           {"copy_s", copied},
+           {"whole_s", seconds_since(start)},
+           {"is_saved", is_begun && is_saved}});
+  }
+}
+
+// Steps of some milliseconds, on all ranks at the same pace.
+class Steps {
+ public:
+  void run() {
+    auto loss = torch::matmul(weights_, weights_).mean().view({1});
+    dist::all_reduce(loss);
+  }
+
+ private:
+  at::Tensor weights_ = torch::rand({384, 384});
+};
+
+// All ranks take the same number of steps: rank 0's clock decides.
+bool is_over(Clock::time_point start, double seconds) {
+  auto over = torch::tensor({seconds_since(start) >= seconds ? 1.0F : 0.0F});
+  dist::broadcast(over, 0);
+  return over.item<float>() > 0;
+}
+
+void train(Snapshot& snapshot, double seconds) {
+  Steps steps;
+  int64_t step = 0;
+  snapshot.save(++step);
+  for (const bool saves : {false, true, false, true, false}) {
+    const auto start = Clock::now();
+    int64_t taken = 0, saved = 0;
+    do {
+      for (int i = 0; i < 10; ++i, ++taken) {
+        steps.run();
+        if (saves && snapshot.maybe_save(++step, {.every = kSaveEvery})) ++saved;
+      }
+    } while (!is_over(start, seconds));
+    const double rate = static_cast<double>(taken) / seconds_since(start);
+    snapshot.wait();
+    if (dist::is_master()) print({{"saves", saves}, {"steps_per_s", rate}, {"saved", saved}});
+  }
+}
+
+void resume(Snapshot& snapshot) {
+  const auto start = Clock::now();
+  const Resumed from = snapshot.resume();
+  print({{"from", name(from.source)}, {"resume_s", seconds_since(start)}});
+  if (worker::environment()->restart_count > 0 || from.source == SnapshotSource::Disk) return;
+  snapshot.save(1);
+  dist::barrier();
+  if (dist::is_master()) std::raise(SIGKILL);
+}
+
+int run(Args args) {
+  if (args.argc < 4) {
+    std::fprintf(stderr, "usage: snapshot_bench pause|train|resume DIR MIB [TIMES|SECONDS]\n");
+    return 2;
+  }
+  const std::string what = args.argv[1];
+  const int64_t mib = std::atoll(args.argv[3]);
+  auto group = dist::init_process_group({.backend = "gloo"});
+  torch::manual_seed(0);
+  auto state = std::make_shared<State>(mib);
+  Snapshot snapshot({.dir = args.argv[2], .keep = 1, .has_hints = false});
+  snapshot.track("model", *state);
+  if (what == "pause") {
+    pause(snapshot, mib, std::atoi(args.argv[4]));
+  } else if (what == "train") {
+    train(snapshot, std::atof(args.argv[4]));
+  } else {
+    resume(snapshot);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace cpprun::bench
+
+int main(int argc, char** argv) {
+  return cpprun::main(argc, argv, cpprun::bench::run);
+}

@@ -1,0 +1,167 @@
+"""Runs a training job again and again, kills its workers at random, compares how it ends.
+
+    tests/sdk/proof/kills.py --seeds 100          # a table; exit 1 if any run ended otherwise
+
+A seed decides how many workers there are, when which is killed, and how often. Half of the kills
+wait for the moment in which a snapshot is being written.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import random
+import re
+import sys
+import tempfile
+import threading
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TESTS / 'support'))
+from launches import BIN, Launches, kill
+
+Program = collections.namedtuple('Program', 'name words result')
+HASH = r'hash=(\w+)'
+
+PROGRAMS = {
+    'sgd': Program('sdk_proof_training', ['sgd', 'snapshots', 120, 5, 4], HASH),
+    'adamw': Program('sdk_proof_training', ['adamw', 'snapshots', 120, 5, 4], HASH),
+    'toy': Program(
+        'ex_toy_trainer',
+        ['--task', 'regression', '--total-epochs', 40, '--save-every', 1, '--hash'],
+        HASH,
+    ),
+    'digits': Program(
+        'ex_digits', ['--epochs', 6, '--snapshot', 'digits.pt'], r'\] parameters (\w+)'
+    ),
+    'ranzcr': Program('ex_ranzcr', ['--synthetic', 48, '--epochs', 3, '--hash'], HASH),
+}
+MAX_RESTARTS = 50
+
+
+def command(program, world, *words):
+    return [
+        *('cpprun', '--standalone', f'--nproc_per_node={world}', f'--max_restarts={MAX_RESTARTS}'),
+        *words,
+        *('--no-python', BIN / program.name, *program.words),
+    ]
+
+
+def workers(job, program):
+    """Process ids of the workers that have begun to be the program."""
+    path = str(BIN / program.name)
+    return [pid for pid in job.alive() if os.path.realpath(f'/proc/{pid}/exe') == path]
+
+
+def is_saving(folder):
+    """Somebody is writing a snapshot just now."""
+    return any(path.name.startswith('.') for path in folder.glob('**/.*.tmp'))
+
+
+class Killer(threading.Thread):
+    """Kills `count` workers, one at a time."""
+
+    def __init__(self, job, program, chance, count, span):
+        super().__init__(daemon=True)
+        self.job, self.program, self.chance = job, program, chance
+        self.count, self.span = count, span
+        self.killed = self.in_saves = 0
+        self.is_over = threading.Event()
+
+    def run(self):
+        while self.killed < self.count and not self.is_over.is_set():
+            self.is_over.wait(self.chance.uniform(0, self.span))
+            waits_for_save = self.chance.random() < 0.5
+            end = time.monotonic() + self.span
+            while waits_for_save and time.monotonic() < end and not self.is_over.is_set():
+                if is_saving(self.job.folder):
+                    self.in_saves += 1
+                    break
+                time.sleep(0.0005)
+            victims = workers(self.job, self.program)
+            if victims and not self.is_over.is_set():
+                kill(self.chance.choice(victims))
+                self.killed += 1
+
+
+def finish(job, program, world, chance=None, kills=0, span=1.0, words=()):
+    """What the run ended with, its seconds, and the Killer's count; AssertionError otherwise."""
+    start = time.monotonic()
+    running = job.start(*command(program, world, *words), env={'OMP_NUM_THREADS': '1'})
+    killer = Killer(job, program, chance, kills, span)
+    if kills:
+        killer.start()
+    code = running.done(150)
+    killer.is_over.set()
+    if kills:
+        killer.join()
+    results = re.findall(program.result, running.output)
+    assert code == 0 and results, running.output
+    return results[-1], time.monotonic() - start, killer
+
+
+Outcome = collections.namedtuple('Outcome', 'is_equal world killed in_saves')
+
+
+class Proof:
+    """Undisturbed runs are made once for each program and world size."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.undisturbed = {}
+
+    def job(self, name):
+        folder = self.folder / name
+        folder.mkdir()
+        return Launches(folder)
+
+    def expected(self, name, world):
+        if (name, world) not in self.undisturbed:
+            job = self.job(f'{name}-{world}')
+            self.undisturbed[name, world] = finish(job, PROGRAMS[name], world)[:2]
+            job.close()
+        return self.undisturbed[name, world]
+
+    def check(self, name, seed):
+        """One run with kills. AssertionError with its output if it did not end well."""
+        chance = random.Random(f'{name} {seed}')
+        world = (1, 2, 4)[seed % 3]
+        result, seconds = self.expected(name, world)
+        job = self.job(f'{name}-seed-{seed}')
+        try:
+            kills = chance.randint(1, 3)
+            got, _, killer = finish(job, PROGRAMS[name], world, chance, kills, seconds * 0.8)
+        finally:
+            job.close()
+        return Outcome(got == result, world, killer.killed, killer.in_saves)
+
+
+def table(names, seeds):
+    wrong = 0
+    print('| program | seeds | workers | kills | in a save | runs that ended otherwise |')
+    print('| --- | ---: | --- | ---: | ---: | ---: |')
+    with tempfile.TemporaryDirectory() as folder:
+        proof = Proof(folder)
+        for name in names:
+            outcomes = [proof.check(name, seed) for seed in range(seeds)]
+            bad = [seed for seed, outcome in enumerate(outcomes) if not outcome.is_equal]
+            wrong += len(bad)
+            kills = sum(outcome.killed for outcome in outcomes)
+            in_saves = sum(outcome.in_saves for outcome in outcomes)
+            worlds = ', '.join(str(world) for world in sorted({o.world for o in outcomes}))
+            row = (name, seeds, worlds, kills, in_saves, bad or 0)
+            print('| ' + ' | '.join(str(cell) for cell in row) + ' |', flush=True)
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
+    parser.add_argument('--seeds', type=int, default=5)
+    parser.add_argument('--only', nargs='+', choices=PROGRAMS, default=list(PROGRAMS))
+    options = parser.parse_args()
+    sys.exit(1 if table(options.only, options.seeds) else 0)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,51 @@
+"""Runs whose workers are killed at random end with the very parameters of an undisturbed run.
+
+CPPRUN_PROOF_SEEDS: how many runs of each program (default 5); kills.py alone prints a table.
+"""
+
+import os
+import random
+import re
+
+import pytest
+from kills import PROGRAMS, Killer, Proof, command, finish
+from launches import BIN, Launches
+
+SEEDS = int(os.environ.get('CPPRUN_PROOF_SEEDS', '5'))
+
+
+@pytest.fixture(scope='module')
+def proof(tmp_path_factory):
+    return Proof(tmp_path_factory.mktemp('proof'))
+
+
+@pytest.mark.parametrize('name', PROGRAMS)
+@pytest.mark.parametrize('seed', range(SEEDS))
+def test_killed_runs_end_alike(proof, name, seed):
+    if not (BIN / PROGRAMS[name].name).exists():
+        pytest.skip(f'{PROGRAMS[name].name} is not built')
+    assert proof.check(name, seed).is_equal
+
+
+def newest_step(folder):
+    return max([int(path.name.removeprefix('step-')) for path in folder.glob('step-*')], default=0)
+
+
+def test_twenty_kills_in_a_minute_lose_no_committed_step(tmp_path):
+    """The restart loop: no restart goes back behind a snapshot that was there."""
+    program = PROGRAMS['sgd']._replace(words=['sgd', 'snapshots', 1200, 5, 10])
+    quick = program._replace(words=['sgd', 'undisturbed', 1200, 1000, 0])
+    job = Launches(tmp_path)
+    expected, _, _ = finish(job, quick, 2)
+    running = job.start(*command(program, 2), env={'OMP_NUM_THREADS': '1'})
+    chance = random.Random(20)
+    committed = []
+    while len(committed) < 20 and running.process.poll() is None and running.seconds < 60:
+        Killer(job, program, chance, 1, 2.0).run()
+        committed.append(newest_step(tmp_path / 'snapshots'))
+    assert running.done(120) == 0, running.output
+    job.close()
+    resumed = [int(step) for step in re.findall(r'resumed from \w+ at step (\d+)', running.output)]
+    assert len(committed) >= 15 and len(resumed) > len(committed) / 2, running.output
+    assert resumed == sorted(resumed) and resumed[-1] >= committed[-2]
+    assert f'hash={expected}' in running.output
