@@ -1,6 +1,6 @@
 """Runs whose workers are killed at random end with the very parameters of an undisturbed run.
 
-CPPRUN_PROOF_SEEDS: how many runs of each program (default 5); kills.py alone prints a table.
+Five runs of each program, with CPPRUN_ALL a hundred; kills.py alone prints a table.
 """
 
 import os
@@ -11,7 +11,7 @@ import pytest
 from kills import PROGRAMS, Killer, Proof, command, finish
 from launches import BIN, Launches
 
-SEEDS = int(os.environ.get('CPPRUN_PROOF_SEEDS', '5'))
+SEEDS = 100 if os.environ.get('CPPRUN_ALL') else 5
 
 
 @pytest.fixture(scope='module')
