@@ -86,12 +86,12 @@ void train(const std::string& name, int warmup, int steps) {
   }
   const Usage after = usage();
   if (!dist::is_master()) return;
-  nlohmann::json out{{"cpu_ms", (after.cpu_s - before.cpu_s) * 1000 / steps},
-                     {"training_cpu_ms",
-                      (after.training_cpu_s - before.training_cpu_s) * 1000 / steps},
-                     {"wall_ms", (after.wall_s - before.wall_s) * 1000 / steps},
-                     {"faults", static_cast<double>(after.faults - before.faults) / steps},
-                     {"rss_mib", static_cast<double>(peak_kib()) / 1024}};
+  nlohmann::json out{
+      {"cpu_ms", (after.cpu_s - before.cpu_s) * 1000 / steps},
+      {"training_cpu_ms", (after.training_cpu_s - before.training_cpu_s) * 1000 / steps},
+      {"wall_ms", (after.wall_s - before.wall_s) * 1000 / steps},
+      {"faults", static_cast<double>(after.faults - before.faults) / steps},
+      {"rss_mib", static_cast<double>(peak_kib()) / 1024}};
   for (const auto& loss : losses) {
     char text[32];
     std::snprintf(text, sizeof text, "%.17g", loss.item<double>());
