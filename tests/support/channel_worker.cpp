@@ -24,6 +24,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "cpprun/worker/agent_link.hpp"
@@ -88,8 +89,9 @@ void keep(const std::string& text) {
 
 void say_kept(const cpprun::Result<worker::Arena>& arena) {
   if (!arena) return say(arena.error().text);
-  const auto* text = reinterpret_cast<const char*>(arena->bytes().data());
-  say("kept '" + std::string(text, ::strnlen(text, arena->bytes().size())) + "'" +
+  const std::string_view bytes(reinterpret_cast<const char*>(arena->bytes().data()),
+                               arena->bytes().size());
+  say("kept '" + std::string(bytes.substr(0, bytes.find('\0'))) + "'" +
       (arena->outlives_process() ? "" : ", our own"));
 }
 
