@@ -53,7 +53,7 @@ def test_block(cpprun, tmp_path, line, mark, body):
     else:
         (tmp_path / 'build' / 'release').mkdir(parents=True)
         (tmp_path / 'build' / 'release' / 'bin').symlink_to(BIN)
-        for name in ('examples', 'tools', '.venv'):
+        for name in ('examples', 'tools', 'worker_sdk', '.venv'):
             (tmp_path / name).symlink_to(ROOT / name)
     code, output = cpprun.run('bash', '-euo', 'pipefail', '-c', script, seconds=LIMIT)
     assert code == 0, output
