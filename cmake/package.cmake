@@ -14,6 +14,7 @@ function(cpprun_install_component component)
   foreach(target ${ARGN})
     string(REGEX REPLACE "^cpprun_" "" name ${target})
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+    target_compile_features(${target} INTERFACE cxx_std_20)
     target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
                                $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/cpprun-internal>)
   endforeach()

@@ -12,8 +12,8 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'support'))
 from launches import BIN, ROOT
+from torch_python import PYTHON
 
-PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
 TWINS = ROOT / 'tests' / 'sdk' / 'twins'
 # Words of a shell that start a twin: f'{TWIN}/NAME.py'.
 TWIN = f'{PYTHON} -u {TWINS}/run.py {TWINS}'

@@ -1,11 +1,9 @@
 """DistributedDataParallel against Python's, in all modes: losses and results, bit for bit."""
 
-import os
-
 import pytest
 from launches import BIN, ROOT
+from torch_python import PYTHON
 
-PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
 TWINS = ROOT / 'tests' / 'sdk' / 'twins'
 EXACT = [
     'plain',

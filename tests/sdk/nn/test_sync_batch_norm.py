@@ -1,11 +1,9 @@
 """SyncBatchNorm on parts of a batch against plain batch normalisation on the whole of it."""
 
-import os
-
 import pytest
 from launches import ROOT
+from torch_python import PYTHON
 
-PYTHON = os.environ.get('TORCH_PYTHON', str(ROOT / '.venv' / 'bin' / 'python'))
 TWINS = ROOT / 'tests' / 'sdk' / 'twins'
 
 

@@ -1,7 +1,7 @@
 """Python goes on where C++ stopped, and the other way round."""
 
 import pytest
-from conftest import PYTHON
+from torch_python import PYTHON
 
 LOOK = """
 import sys, torch

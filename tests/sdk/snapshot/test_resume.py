@@ -4,6 +4,8 @@ import json
 import pathlib
 
 import pytest
+from launches import BIN
+from torch_python import PYTHON
 
 
 def train(ranks, world, *words, flags=(), fault=None, folder='snapshots', **options):
@@ -142,8 +144,6 @@ def test_the_launchers_choice_comes_first(ranks):
 
 
 def test_under_torchrun(ranks):
-    from conftest import BIN, PYTHON
-
     whole = train(ranks, 2, folder='a')
     torchrun = (PYTHON, '-m', 'torch.distributed.run', '--standalone', '--nproc_per_node=2')
     case = (BIN / 'sdk_snapshot_cases', 'snapshot_train', 'dir=b')

@@ -63,6 +63,7 @@ struct Snapshot::Impl {
   std::vector<const torch::nn::Module*> modules;
 
   std::optional<snapshot::Group> known_group;
+  bool is_group_certain = false;  // else each save asks anew
   snapshot::Neighbours neighbours;
   snapshot::Memory memory;
   dist::Store store;                          // of the writing thread

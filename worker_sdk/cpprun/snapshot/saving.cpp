@@ -26,6 +26,7 @@ using std::chrono::duration;
 using std::chrono::steady_clock;
 
 constexpr const char* kDefaultFolder = "snapshots";
+constexpr const char* kNoSign = "none";
 
 const worker::Environment& own_environment() {
   static const worker::Environment kNone;
@@ -107,6 +108,7 @@ const Group& Snapshot::Impl::group() {
   if (is_single || ranks.world() == 1) {
     for (int rank = 0; rank < ranks.world(); ++rank) all.members.push_back(rank);
     all.leaders = {0};
+    is_group_certain = true;
     return known_group.emplace(std::move(all));
   }
   auto& files = real_files();
@@ -115,17 +117,23 @@ const Group& Snapshot::Impl::group() {
     std::error_code ignored;  // the first save says why
     fs::create_directories(place, ignored);
     sign = "." + snapshot_files::make_nonce() + ".sign";
-    static_cast<void>(files.create(place + "/" + sign));
+    if (!files.create(place + "/" + sign)) sign = kNoSign;
   }
   const auto signs = ranks.gather(sign);
-  int leader = ranks.rank();
+  // Where the node's folder takes no sign, its ranks are taken for one group until it does.
+  const bool is_blind = signs[static_cast<size_t>(neighbours.first_rank)] == kNoSign;
+  int leader = is_blind ? neighbours.first_rank : ranks.rank();
+  is_group_certain = std::find(signs.begin(), signs.end(), kNoSign) == signs.end();
   for (size_t rank = 0; rank < signs.size() && leader == ranks.rank(); ++rank) {
-    if (!signs[rank].empty() && files.exists(place + "/" + signs[rank])) {
+    const bool is_sign = !signs[rank].empty() && signs[rank] != kNoSign;
+    if (is_sign && files.exists(place + "/" + signs[rank])) {
       leader = std::min(leader, static_cast<int>(rank));
     }
   }
   const auto leaders = ranks.gather(std::to_string(leader));
-  if (!sign.empty()) static_cast<void>(files.remove_file(place + "/" + sign));
+  if (!sign.empty() && sign != kNoSign) {
+    static_cast<void>(files.remove_file(place + "/" + sign));
+  }
   for (int rank = 0; rank < ranks.world(); ++rank) {
     const int of_rank = std::stoi(leaders[static_cast<size_t>(rank)]);
     if (of_rank == leader) all.members.push_back(rank);
@@ -149,6 +157,7 @@ bool Snapshot::Impl::start_save(int64_t step) {
   hint();
   const auto start = steady_clock::now();
   saved_at = seconds();
+  if (!is_group_certain) known_group.reset();
   const Group& own = group();
   Contents contents = capture(tracked, is_single, ranks.rank(), {step, saved_at});
   const int writers = is_single ? 1 : static_cast<int>(own.members.size());
