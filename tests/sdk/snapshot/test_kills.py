@@ -8,7 +8,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import BIN
+from launches import BIN
 
 KILLS = 5
 
