@@ -27,6 +27,9 @@ class OwnAgent {
     channel_ = std::make_unique<WorkerChannel>(loop_, name, std::move(events), [] { return 0; });
     thread_ = std::thread([this] { loop_.run(); });
     ::setenv("CPPRUN_AGENT", name.c_str(), 1);
+    // A worker leads its session. One whose leader is outside this PID namespace has no number, and
+    // the agent would take nobody for its worker; fails harmlessly where a shell leads already.
+    ::setsid();
     CPPRUN_CHECK(worker::has_agent());
   }
   ~OwnAgent() {
