@@ -100,7 +100,9 @@ inline constexpr Duration kLastLinesTake =
     200ms;                                    // a blocked output holds up a worker's end no longer
 inline constexpr Duration kEndingTakes = 1s;  // a host that goes waits this long for what it killed
 inline constexpr Duration kGuardianTakes = 1s;  // how long it looks for processes of a dead agent
-inline constexpr size_t kErrorFileBytes = 1 << 20;      // a larger error file is cut in the summary
+inline constexpr size_t kErrorFileBytes = 1 << 20;  // a larger error file is cut in the summary
+inline constexpr uint64_t kEventsBytes =
+    256 << 20;  // of events.jsonl; a worker that commits without end must not fill the disk
 inline constexpr size_t kSummaryTextBytes = 16 * 1024;  // per worker on the wire and in the summary
 
 // --- the channel between an agent and its workers

@@ -31,6 +31,7 @@ struct WorkerEnd {
   bool has_core = false;     // the kernel dumped core
   bool is_oom_kill = false;  // SIGKILL, and the kernel's counters say that the OOM killer did it
   bool is_stopped_by_us = false;  // the agent had already asked it to stop
+  Instant started_at;             // monotonic, when it was spawned
   Instant ended_at;               // monotonic, when the kernel told us
   WallTime ended_at_wall;
   std::optional<ErrorReport> error;

@@ -58,7 +58,9 @@ AgentDaemon::Impl::~Impl() {
 
 Status AgentDaemon::Impl::prepare() {
   if (Status ok = agent::check_virtual_devices(config_); !ok) return ok;
-  std::signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error of write, not our end
+  for (int number : {SIGPIPE, SIGXFSZ}) {  // a closed stdout, a file at its limit: errors of write
+    std::signal(number, SIG_IGN);
+  }
   if (config_.rendezvous.master_port && config_.rendezvous.worker_store == WorkerStore::Rank0) {
     Result<PortReservation> fixed = PortReservation::make(config_.rendezvous.master_port);
     if (!fixed) return fixed.error();
@@ -73,23 +75,30 @@ Status AgentDaemon::Impl::prepare() {
   if (!guardian) return guardian.error();
   guardian_ = std::move(*guardian);
   start_host();
-  report_.emplace(config_, host_name_, folder_.run_folder());
+  report_.emplace(config_, host_name_);
+  recorder_.emplace(config_, host_name_, folder_.run_folder());
   return {};
 }
 
 void AgentDaemon::Impl::start_host() {
   ProcessHost::Events events;
+  events.on_start = [this](LocalRank local_rank, Rank rank, int pid) {
+    recorder_->worker_started(local_rank, rank, pid);
+  };
+  events.on_ready = [this](LocalRank local_rank) { recorder_->worker_ready(local_rank); };
   events.on_end = [this](const WorkerEnd& end) {
-    report_->worker_ended(end);
+    recorder_->worker_ended(end);
     tell_core([&](agent::Effects& e) { core_->on_worker_end(boot_now(), end, e); });
   };
   events.on_quiet = [this] {
+    recorder_->quiet();
     tell_core([&](agent::Effects& e) { core_->on_quiet(boot_now(), e); });
   };
   events.on_stdout_closed = [] { log::info("stdout was closed by its reader"); };
   events.on_note = [](const std::string& text) { log::info(text); };
   events.holds_grant = [this] { return boot_now() < fence_; };
-  events.on_snapshot = [this](int, int64_t, const std::string&) {
+  events.on_snapshot = [this](int local_rank, int64_t step, const std::string& path) {
+    recorder_->snapshot_complete(LocalRank(local_rank), step, path);
     if (snapshots_) snapshots_->look();
   };
   ProcessHost::Options options;
@@ -103,6 +112,7 @@ void AgentDaemon::Impl::start_host() {
 int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   coordinator_ = coordinator;
   if (config_.workers.set_omp_num_threads) report_->omp_banner();
+  recorder_->run_started();
   core_.emplace(join_options(config_, host_name_, incarnation_));
   catch_signals();
   watch_guardian();
@@ -112,7 +122,8 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   tell_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
-  int code = report_->finish(*finish_);
+  const int code = report_->finish(*finish_);
+  recorder_->finished(*finish_, code);
   using How = agent::Finish::How;
   leave_folder(finish_->how == How::Success || finish_->how == How::Stopped);
   return code;
@@ -162,6 +173,7 @@ void AgentDaemon::Impl::connect() {
     tell_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, e); });
   };
   events.on_message = [this](const control::CoordinatorMessage& message) {
+    recorder_->on_message(message);
     tell_core([&](agent::Effects& e) { core_->on_message(boot_now(), message, e); });
   };
   events.on_disconnected = [this] {
@@ -183,6 +195,7 @@ void AgentDaemon::Impl::wait_for_signal() {
     if (error) return;
     wait_for_signal();
     host_->hurry();
+    recorder_->on_signal(number);
     tell_core([&](agent::Effects& e) { core_->on_signal(boot_now(), number, e); });
   });
 }

@@ -23,10 +23,11 @@ void AgentDaemon::Impl::close(bool is_reset) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
-  report_->round_started(effect.world);
   if (Status ok = start_workers(effect.world); !ok) {
     tell_core([&](agent::Effects& e) { core_->on_start_failed(boot_now(), ok.error(), e); });
+    return;
   }
+  recorder_->round_started();
 }
 
 Status AgentDaemon::Impl::start_workers(const control::World& world) {
@@ -43,6 +44,7 @@ Status AgentDaemon::Impl::start_workers(const control::World& world) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
+  recorder_->stopping();
   if (effect.lets_save) {
     host_->stop_saving(effect.signal, effect.grace);
   } else {
@@ -75,6 +77,7 @@ void AgentDaemon::Impl::carry_out(const agent::Note& effect) {
       return;
     case agent::Note::Level::Warning:
       log::warning(effect.text);
+      recorder_->warning(effect.text);
       return;
   }
 }

@@ -13,6 +13,7 @@
 
 #include "agent/core/agent.hpp"
 #include "agent/daemon/daemon.hpp"
+#include "agent/daemon/recorder.hpp"
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/snapshot_room.hpp"
 #include "agent/process/clock.hpp"
@@ -64,7 +65,9 @@ class AgentDaemon::Impl {
     guardian_->set_deadline(effect.deadline);
     fence_ = effect.deadline;
   }
-  void carry_out(const agent::FirstFailure& effect) { report_->first_failure(effect); }
+  void carry_out(const agent::FirstFailure& effect) {
+    recorder_->first_failure(report_->first_failure(effect));
+  }
   void carry_out(const agent::Note& effect);
   void carry_out(const agent::Finish& effect);
   void carry_out(const agent::WantSnapshots&) { snapshots_->look(); }
@@ -102,6 +105,7 @@ class AgentDaemon::Impl {
   std::unique_ptr<Guardian> guardian_;
   LogFolder folder_;
   std::optional<Report> report_;
+  std::optional<Recorder> recorder_;
   std::optional<PortReservation> port_;
   std::unique_ptr<ProcessHost> host_;
   bool is_own_ = false;                        // the coordinator is in this process

@@ -4,7 +4,9 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "agent/core/config.hpp"
 #include "common/log/log.hpp"
+#include "common/signals.hpp"
 
 namespace cpprun::json_lines {
 namespace {
@@ -15,8 +17,11 @@ std::string line(const ordered_json& object) {
   return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-ordered_json begin(WallTime at, const char* event) {
-  return {{"time_us", at.microseconds}, {"event", event}};
+ordered_json begin(const Stamp& stamp, const char* event) {
+  return {{"time_us", stamp.wall.microseconds},
+          {"mono_ns", stamp.at.nanoseconds()},
+          {"node", stamp.node},
+          {"event", event}};
 }
 
 const char* name_of(agent::Finish::How how) {
@@ -53,36 +58,165 @@ ordered_json parse_if_shallow(const std::string& bytes) {
 
 }  // namespace
 
-std::string round_started(WallTime at, const control::World& world) {
-  ordered_json object = begin(at, "round_started");
-  object["round"] = world.round.value;
-  object["restart_count"] = world.restart_count;
-  object["group_rank"] = world.group_rank;
-  object["group_size"] = world.group_size;
-  object["world_size"] = world.world_size;
-  object["master"] = world.master_addr + ":" + std::to_string(world.master_port);
+std::string run_started(const Stamp& stamp, const AgentConfig& config, int pid) {
+  ordered_json object = begin(stamp, "run_started");
+  object["version"] = CPPRUN_VERSION;
+  object["run_id"] = config.rendezvous.run_id;
+  object["pid"] = pid;
+  object["nproc"] = config.workers.nproc;
+  object["min_nodes"] = config.rendezvous.min_nodes;
+  object["max_nodes"] = config.rendezvous.max_nodes;
+  object["max_restarts"] = config.max_restarts;
+  object["program"] = config.workers.title;
   return line(object);
 }
 
-std::string worker_ended(const WorkerEnd& end) {
-  ordered_json object = begin(end.ended_at_wall, "worker_ended");
+std::string waiting(const Stamp& stamp, const control::Wait& message) {
+  ordered_json object = begin(stamp, "waiting");
+  object["why"] = message.why;
+  object["is_spare"] = message.is_spare;
+  return line(object);
+}
+
+std::string round_formed(const Stamp& stamp, const control::World& world) {
+  ordered_json object = begin(stamp, "round_formed");
+  object["round"] = world.round.value;
+  object["restart_count"] = world.restart_count;
+  object["max_restarts"] = world.max_restarts;
+  object["group_rank"] = world.group_rank;
+  object["group_size"] = world.group_size;
+  object["base_rank"] = world.base_rank;
+  object["world_size"] = world.world_size;
+  object["master_addr"] = world.master_addr;
+  object["master_port"] = world.master_port;
+  return line(object);
+}
+
+std::string snapshot_chosen(const Stamp& stamp, const control::World& world) {
+  ordered_json object = begin(stamp, "snapshot_chosen");
+  object["round"] = world.round.value;
+  object["step"] = world.resume->snapshot.step;
+  object["id"] = world.resume->snapshot.id;
+  object["fetched_from"] = world.resume->source_address;
+  return line(object);
+}
+
+std::string worker_started(const Stamp& stamp, RoundNumber round, const Started& worker) {
+  ordered_json object = begin(stamp, "worker_started");
+  object["round"] = round.value;
+  object["rank"] = worker.rank.value;
+  object["local_rank"] = worker.local_rank.value;
+  object["pid"] = worker.pid;
+  return line(object);
+}
+
+std::string round_started(const Stamp& stamp, RoundNumber round, size_t workers) {
+  ordered_json object = begin(stamp, "round_started");
+  object["round"] = round.value;
+  object["workers"] = workers;
+  return line(object);
+}
+
+std::string worker_ready(const Stamp& stamp, RoundNumber round, LocalRank local_rank) {
+  ordered_json object = begin(stamp, "worker_ready");
+  object["round"] = round.value;
+  object["local_rank"] = local_rank.value;
+  return line(object);
+}
+
+std::string snapshot_complete(const Stamp& stamp, LocalRank local_rank, int64_t step,
+                              const std::string& path) {
+  ordered_json object = begin(stamp, "snapshot_complete");
+  object["local_rank"] = local_rank.value;
+  object["step"] = step;
+  object["path"] = path;
+  return line(object);
+}
+
+std::string worker_ended(const std::string& node, RoundNumber round, const WorkerEnd& end) {
+  ordered_json object = begin({end.ended_at_wall, end.ended_at, node}, "worker_ended");
+  object["round"] = round.value;
   object["rank"] = end.rank.value;
   object["local_rank"] = end.local_rank.value;
   object["pid"] = end.pid;
   object["exit_code"] = end.exit_code;
+  if (end.signal() != 0) object["signal"] = signal_name(end.signal());
   object["has_core"] = end.has_core;
   object["is_oom_kill"] = end.is_oom_kill;
   object["is_stopped_by_us"] = end.is_stopped_by_us;
-  if (end.error) object["error"] = end.error->message;
+  object["lived_ms"] = (end.ended_at - end.started_at) / std::chrono::milliseconds(1);
+  if (end.error) {
+    object["error"] = end.error->message;
+    object["is_consequence"] = end.error->is_consequence;
+  }
   return line(object);
 }
 
-std::string finished(WallTime at, const agent::Finish& finish) {
-  ordered_json object = begin(at, "finished");
+std::string round_stopping(const Stamp& stamp, RoundNumber round, const std::string& cause,
+                           const std::string& why) {
+  ordered_json object = begin(stamp, "round_stopping");
+  object["round"] = round.value;
+  object["cause"] = cause;
+  object["why"] = why;
+  return line(object);
+}
+
+std::string node_event(const Stamp& stamp, const control::Stop& stop) {
+  const bool is_growth = stop.cause == control::StopCause::Growth;
+  ordered_json object = begin(stamp, is_growth ? "node_joined" : "node_lost");
+  object["round"] = stop.round.value;
+  object["how"] = name_of(stop.cause);
+  object["why"] = stop.why;
+  return line(object);
+}
+
+std::string round_stopped(const Stamp& stamp, RoundNumber round) {
+  ordered_json object = begin(stamp, "round_stopped");
+  object["round"] = round.value;
+  return line(object);
+}
+
+std::string warning(const Stamp& stamp, const std::string& text) {
+  ordered_json object = begin(stamp, "warning");
+  object["text"] = text;
+  return line(object);
+}
+
+std::string decided(const Stamp& stamp, const control::Decided& message) {
+  ordered_json object = begin(stamp, "decided");
+  object["is_success"] = message.is_success;
+  object["is_resumable"] = message.is_resumable;
+  object["verdict"] = message.verdict;
+  return line(object);
+}
+
+std::string finished(const Stamp& stamp, const agent::Finish& finish, int exit_code) {
+  ordered_json object = begin(stamp, "finished");
   object["outcome"] = name_of(finish.how);
+  object["exit_code"] = exit_code;
   object["restarts_used"] = finish.restarts_used;
   if (!finish.text.empty()) object["text"] = finish.text;
   return line(object);
+}
+
+const char* name_of(control::StopCause cause) {
+  switch (cause) {
+    case control::StopCause::Failure:
+      return "failure";
+    case control::StopCause::NodeLost:
+      return "node_lost";
+    case control::StopCause::NodeLeft:
+      return "node_left";
+    case control::StopCause::Growth:
+      return "growth";
+    case control::StopCause::Operator:
+      return "operator";
+    case control::StopCause::Drain:
+      return "drain";
+    case control::StopCause::Snapshot:
+      return "snapshot";
+  }
+  return "unknown";
 }
 
 void copy_error_file(const WorkerEnd& root, const std::string& to) {

@@ -1,5 +1,5 @@
-// The JSON that a run writes: lines of events.jsonl, and the error file it hands up.
-// docs/supervision.md, "Events".
+// The JSON that a run writes: lines of events.jsonl, and the error file it hands up. Names, types
+// and units of every field: docs/events.md. Each function gives one whole line.
 #pragma once
 
 #include <string>
@@ -8,11 +8,48 @@
 #include "common/worker_end.hpp"
 #include "rendezvous/protocol/control.hpp"
 
+namespace cpprun {
+struct AgentConfig;
+}
+
 namespace cpprun::json_lines {
 
-std::string round_started(WallTime at, const control::World& world);
-std::string worker_ended(const WorkerEnd& end);
-std::string finished(WallTime at, const agent::Finish& finish);
+// When and where something happened.
+struct Stamp {
+  WallTime wall;
+  Instant at;  // of this machine's clock; differences between two of one node are exact
+  std::string node;
+};
+
+// A worker that was spawned.
+struct Started {
+  Rank rank;
+  LocalRank local_rank;
+  int pid = 0;
+};
+
+std::string run_started(const Stamp& stamp, const AgentConfig& config, int pid);
+std::string waiting(const Stamp& stamp, const control::Wait& message);
+std::string round_formed(const Stamp& stamp, const control::World& world);
+std::string snapshot_chosen(const Stamp& stamp, const control::World& world);
+std::string worker_started(const Stamp& stamp, RoundNumber round, const Started& worker);
+std::string round_started(const Stamp& stamp, RoundNumber round, size_t workers);
+std::string worker_ready(const Stamp& stamp, RoundNumber round, LocalRank local_rank);
+std::string snapshot_complete(const Stamp& stamp, LocalRank local_rank, int64_t step,
+                              const std::string& path);
+// `node`: its time stamps are the end's own.
+std::string worker_ended(const std::string& node, RoundNumber round, const WorkerEnd& end);
+std::string round_stopping(const Stamp& stamp, RoundNumber round, const std::string& cause,
+                           const std::string& why);
+// Whether another node was lost, left or joined: the cause is that of a stop.
+std::string node_event(const Stamp& stamp, const control::Stop& stop);
+std::string round_stopped(const Stamp& stamp, RoundNumber round);
+std::string warning(const Stamp& stamp, const std::string& text);
+std::string decided(const Stamp& stamp, const control::Decided& message);
+std::string finished(const Stamp& stamp, const agent::Finish& finish, int exit_code);
+
+// "failure", "node_lost", ... : how events name a cause.
+const char* name_of(control::StopCause cause);
 
 // Copies the root cause's error file to the launcher's own (torchelastic nests this way), adding
 // the worker's exit code in the nested form. A failure is said as a warning.

@@ -4,7 +4,6 @@
 
 #include "agent/daemon/json_lines.hpp"
 #include "agent/daemon/local_time.hpp"
-#include "agent/process/clock.hpp"
 #include "common/exit_code.hpp"
 #include "common/log/log.hpp"
 #include "common/signals.hpp"
@@ -32,45 +31,24 @@ std::string restarts_text(const control::World& world) {
 
 }  // namespace
 
-Report::Report(const AgentConfig& config, std::string host_name, const std::string& run_folder)
-    : config_(config), host_name_(std::move(host_name)) {
-  if (!run_folder.empty()) events_ = std::fopen((run_folder + "/events.jsonl").c_str(), "ae");
-}
-
-Report::~Report() {
-  if (events_ != nullptr) std::fclose(events_);
-}
-
-void Report::event(const std::string& line) const {
-  if (events_ != nullptr) {
-    std::fputs(line.c_str(), events_);
-    std::fflush(events_);
-  }
-  if (config_.event_log_handler == "console") log::plain(line);
-}
+Report::Report(const AgentConfig& config, std::string host_name)
+    : config_(config), host_name_(std::move(host_name)) {}
 
 void Report::omp_banner() const {
   log::plain(std::string("\n") + kStars + kBanner + kStars);
 }
 
-void Report::round_started(const control::World& world) const {
-  event(json_lines::round_started(wall_now(), world));
-}
-
-void Report::worker_ended(const WorkerEnd& end) const {
-  event(json_lines::worker_ended(end));
-}
-
-void Report::first_failure(const agent::FirstFailure& failure) const {
+std::string Report::first_failure(const agent::FirstFailure& failure) const {
   std::string text =
       cpprun::first_failure(failure.end, host_name_, local_clock(failure.end.ended_at_wall));
   size_t others = static_cast<size_t>(config_.workers.nproc) - 1;
   if (others > 0) text += "; stopping " + text::count(others, "other worker");
-  log::warning(text + "; " + restarts_text(failure.world));
+  text += "; " + restarts_text(failure.world);
+  log::warning(text);
+  return text;
 }
 
 int Report::finish(const agent::Finish& finish) const {
-  event(json_lines::finished(wall_now(), finish));
   switch (finish.how) {
     case agent::Finish::How::Success:
       return 0;

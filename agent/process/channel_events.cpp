@@ -33,7 +33,7 @@ void ProcessHost::Impl::open_channel() {
     if (worker == workers_.end()) return std::nullopt;
     return static_cast<int>(worker->second.local_rank().value);
   };
-  events.on_ready = [this](int) { on_ready(); };
+  events.on_ready = [this](int rank) { on_ready(rank); };
   events.why_not_commit = [this] { return why_not_commit(); };
   events.on_snapshot = events_.on_snapshot;
   const auto memory = [] { return usable_memory() / 100 * limits::kArenaMemoryPercent; };
@@ -43,7 +43,8 @@ void ProcessHost::Impl::open_channel() {
   options_.channel_name.clear();
 }
 
-void ProcessHost::Impl::on_ready() {
+void ProcessHost::Impl::on_ready(int local_rank) {
+  if (events_.on_ready) events_.on_ready(LocalRank(local_rank));
   if (++ready_ != started_ || !events_.on_note) return;
   const std::string who =
       started_ == 1 ? "the worker is" : "all " + std::to_string(started_) + " workers are";

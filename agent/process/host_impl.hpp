@@ -60,7 +60,7 @@ class ProcessHost::Impl {
   void watch_children();
   void on_dead(int pid);
   void open_channel();
-  void on_ready();
+  void on_ready(int local_rank);
   std::string why_not_commit() const;
   void ask_to_stop();
   bool can_save(int local_rank) const;

@@ -56,6 +56,10 @@ class ProcessHost {
     std::string channel_name{};
   };
   struct Events {
+    // A worker was spawned, within start(); another one may still fail to. Unset: nobody asks.
+    std::function<void(LocalRank, Rank, int pid)> on_start{};
+    // A worker has said that it has set itself up; once per worker and round. Unset: nobody asks.
+    std::function<void(LocalRank)> on_ready{};
     // A worker's end, once for each started worker, in the order in which the kernel told us.
     std::function<void(const WorkerEnd&)> on_end;
     // After the last worker's end: nothing it started lives, all its output is written. Once per

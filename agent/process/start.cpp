@@ -105,6 +105,7 @@ Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, Spawn
   const int pid = spawned->pid;
   workers_.try_emplace(pid, loop_, std::move(*spawned), spec);
   sweep_.on_worker_started(pid, spec.local_rank);
+  if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid);
   for (StreamEnds* ends : {&*out, &*err}) {
     if (ends->ours) streams.push_back(std::move(*ends->ours));
   }

@@ -6,6 +6,7 @@
 #include "common/limits.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
+#include "launcher/ctl/events.hpp"
 #include "launcher/ctl/serve.hpp"
 #include "launcher/ctl/snapshot.hpp"
 
@@ -62,6 +63,15 @@ void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotOptions& options, Snapsho
       ->check(CLI::PositiveNumber);
 }
 
+CLI::App* add_events_verb(CLI::App& app, cpprun::EventsOptions& options) {
+  CLI::App* verb = app.add_subcommand("events", "Show what happened to a job on this machine");
+  verb->add_option("path", options.path,
+                   "its run folder, or its --log-dir; else the newest job that runs here");
+  verb->add_flag("-f,--follow", options.follows, "go on until the run has finished");
+  verb->add_flag("--json", options.is_json, "print JSON, one event a line");
+  return verb;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -81,6 +91,8 @@ int main(int argc, char** argv) {
   cpprun::SnapshotOptions snapshot;
   SnapshotVerb snapshot_verb = nullptr;
   add_snapshot_verbs(app, snapshot, snapshot_verb);
+  cpprun::EventsOptions events;
+  const CLI::App* events_verb = add_events_verb(app, events);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -88,6 +100,10 @@ int main(int argc, char** argv) {
   }
   if (const char* level = std::getenv("LOGLEVEL")) {
     cpprun::log::set_level(cpprun::log::parse_level(level));
+  }
+  if (events_verb->parsed()) {
+    const cpprun::Status shown = cpprun::show_events(events);
+    return shown.ok() ? 0 : fail(shown.error());
   }
   cpprun::Status done = snapshot_verb != nullptr ? snapshot_verb(snapshot) : cpprun::serve(serve);
   return done.ok() ? 0 : fail(done.error());

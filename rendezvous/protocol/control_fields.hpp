@@ -85,6 +85,7 @@ void fields(V&& v, WorkerEnd& m) {
   v("has_core", m.has_core);
   v("is_oom_kill", m.is_oom_kill);
   v("is_stopped_by_us", m.is_stopped_by_us);
+  v("started_at_ns", m.started_at);
   v("ended_at_ns", m.ended_at);
   v("ended_at_wall_us", m.ended_at_wall);
   v("error", m.error);

@@ -1,0 +1,53 @@
+#include "agent/daemon/event_log.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "common/limits.hpp"
+#include "common/log/log.hpp"
+#include "common/result.hpp"
+
+namespace cpprun {
+
+EventLog::EventLog(const std::string& path, bool to_console)
+    : path_(path), to_console_(to_console) {
+  if (path_.empty()) return;
+  constexpr int kMode = 0600;  // as the other logs: what a job prints may be secret
+  file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kMode);
+  if (file_ < 0) give_up(system_error("it cannot be opened", errno).text);
+}
+
+EventLog::~EventLog() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void EventLog::write(const std::string& lines) {
+  if (file_ >= 0 && !lines.empty()) append(lines);
+  if (to_console_) log::plain(lines);
+}
+
+void EventLog::append(const std::string& lines) {
+  if (written_ + lines.size() > limits::kEventsBytes) {
+    give_up("it has reached its limit of " + std::to_string(limits::kEventsBytes) + " bytes");
+    return;
+  }
+  const std::string text = is_torn_ ? "\n" + lines : lines;
+  ssize_t done = 0;
+  do {
+    done = ::write(file_, text.data(), text.size());
+  } while (done < 0 && errno == EINTR);
+  if (done > 0) {
+    written_ += static_cast<uint64_t>(done);
+    is_torn_ = text[static_cast<size_t>(done) - 1] != '\n';
+  }
+  if (done == static_cast<ssize_t>(text.size())) return;
+  give_up(system_error("it cannot be written", done < 0 ? errno : ENOSPC).text);
+}
+
+void EventLog::give_up(const std::string& why) {
+  if (std::exchange(has_said_, true)) return;
+  log::warning("events are missing in " + path_ + ": " + why);
+}
+
+}  // namespace cpprun

@@ -1,0 +1,33 @@
+// EventLog: the file events.jsonl of a run. Appends whole lines and nothing else; what they say is
+// json_lines.hpp's. A disk that is full is said once and stops nothing: lines are lost then, and
+// the next one that fits begins on a line of its own. Thread: the loop's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cpprun {
+
+class EventLog {
+ public:
+  // `path` empty: no file. `to_console`: the lines go to stderr as well.
+  EventLog(const std::string& path, bool to_console);
+  ~EventLog();
+  EventLog(const EventLog&) = delete;
+
+  // One or several lines, each with its end. At most limits::kEventsBytes in all.
+  void write(const std::string& lines);
+
+ private:
+  void append(const std::string& lines);
+  void give_up(const std::string& why);
+
+  const std::string path_;
+  const bool to_console_;
+  int file_ = -1;
+  uint64_t written_ = 0;
+  bool is_torn_ = false;  // the last line in the file has no end
+  bool has_said_ = false;
+};
+
+}  // namespace cpprun

@@ -1,0 +1,13 @@
+// Where the events of a job lie on this machine.
+#pragma once
+
+#include <string>
+
+#include "common/result.hpp"
+
+namespace cpprun::ctl {
+
+// The path of an events.jsonl. `path` as in EventsOptions. An error names what was looked at.
+Result<std::string> find_events(const std::string& path);
+
+}  // namespace cpprun::ctl

@@ -1,0 +1,116 @@
+"""events.jsonl, and how `cpprunctl events` shows it."""
+
+import json
+import subprocess
+
+from conftest import BIN, kill, poll
+
+ORDER = ['run_started', 'round_formed', 'worker_started', 'worker_started', 'round_started']
+
+
+def events_of(jobs, folder='logs'):
+    """The events of the one run in a log folder, each checked for what all have."""
+    (path,) = (jobs.folder / folder).glob('*/events.jsonl')
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    for event in events:
+        assert event['time_us'] > 1_600_000_000_000_000
+        assert event['mono_ns'] > 0
+        assert event['node']
+    return events
+
+
+def names(events):
+    return [event['event'] for event in events]
+
+
+def only(events, name):
+    return [event for event in events if event['event'] == name]
+
+
+def ctl(jobs, *words, **options):
+    command = [BIN / 'cpprunctl', 'events', *words]
+    return subprocess.run(
+        command, env=jobs.env(), capture_output=True, text=True, timeout=60, check=False, **options
+    )
+
+
+def test_a_failure_and_its_restart(jobs):
+    worker = jobs.sh(
+        'if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then\n'
+        '  [ $RANK = 1 ] && exit 7; exec sleep 60\nfi'
+    )
+    log_dir = f'--log-dir={jobs.folder}/logs'
+    running = jobs.cpprun('--nproc-per-node=2', '--max-restarts=1', log_dir, worker)
+    assert running.done(60) == 0, running.output
+    events = events_of(jobs)
+    assert [name for name in names(events) if name != 'waiting'][:5] == ORDER
+    first = only(events, 'round_formed')[0]
+    assert (first['world_size'], first['group_size'], first['restart_count']) == (2, 1, 0)
+    assert first['master_port'] > 0
+    ends = only(events, 'worker_ended')
+    assert [(end['rank'], end['exit_code']) for end in ends[:2]] == [(1, 7), (0, -15)]
+    assert [end['is_stopped_by_us'] for end in ends[:2]] == [False, True]
+    assert ends[1]['signal'] == 'SIGTERM'
+    assert all(0 <= end['lived_ms'] < 60_000 for end in ends)
+    (stopping,) = only(events, 'round_stopping')
+    assert (stopping['round'], stopping['cause']) == (1, 'failure')
+    assert 'exited with code 7' in stopping['why']
+    assert [event['round'] for event in only(events, 'round_stopped')] == [1, 2]
+    assert [event['restart_count'] for event in only(events, 'round_formed')] == [0, 1]
+    assert names(events)[-2:] == ['decided', 'finished']
+    last = events[-1]
+    assert (last['outcome'], last['exit_code'], last['restarts_used']) == ('success', 0, 1)
+    times = [event['mono_ns'] for event in events if event['event'] != 'round_stopping']
+    assert times == sorted(times)
+
+
+def test_people_see_them_in_words_and_scripts_as_they_are(jobs):
+    error = '{"message":"bad \\\\u001b[31mred"}'
+    worker = jobs.sh(f"printf '{error}' >$TORCHELASTIC_ERROR_FILE; exit 1")
+    running = jobs.cpprun(f'--log-dir={jobs.folder}/logs', worker)
+    assert running.done(60) == 1, running.output
+    for path in ('logs', next((jobs.folder / 'logs').iterdir()).name):
+        where = jobs.folder / 'logs' if path == 'logs' else jobs.folder / 'logs' / path
+        shown = ctl(jobs, where)
+        assert shown.returncode == 0, shown.stderr
+        assert 'round 1: 1 workers on 1 nodes' in shown.stdout
+        assert 'exited with code 1: bad ?[31mred' in shown.stdout
+        assert '\x1b' not in shown.stdout
+    as_they_are = ctl(jobs, '--json', jobs.folder / 'logs').stdout.splitlines()
+    assert [json.loads(line) for line in as_they_are] == events_of(jobs)
+
+
+def test_a_running_job_is_found_and_followed_to_its_end(jobs):
+    worker = jobs.sh('echo $$ >"$MARKS/pid"; exec sleep 60')
+    running = jobs.cpprun(worker)
+    (pid,) = jobs.numbers(['pid'])
+    (path,) = jobs.tmp.glob('torchelastic_*/*/events.jsonl')
+    following = jobs.start(BIN / 'cpprunctl', 'events', '--follow', path.parent)
+    poll(lambda: 'all workers here are started' in following.output, 30, lambda: following.output)
+    assert 'all workers here are started' in ctl(jobs).stdout, 'without a name: what runs here'
+    kill(pid)
+    assert running.done(60) == 1
+    assert following.done(60) == 0
+    assert 'was killed by SIGKILL' in following.output
+    assert 'finished: failure, exit code 1' in following.output
+
+
+def test_a_file_that_can_grow_no_more_is_said_and_stops_nothing(jobs):
+    """Files may have 700 bytes: room for the first events, and for half of another."""
+    log_dir = f'--log-dir={jobs.folder}/logs'
+    limit = ('prlimit', '--fsize=700')
+    running = jobs.cpprun('--nproc-per-node=8', log_dir, jobs.sh('exit 0'), wrap=limit)
+    assert running.done(60) == 0, running.output
+    assert running.err.count('events are missing in') == 1
+    (path,) = (jobs.folder / 'logs').glob('*/events.jsonl')
+    assert path.stat().st_size == 700
+    shown = ctl(jobs, path)
+    assert shown.returncode == 0
+    assert 'begins' in shown.stdout
+
+
+def test_what_there_is_not_is_said(jobs):
+    for words, text in [(['nowhere'], 'nowhere does not exist'), ([jobs.tmp], 'no events.jsonl')]:
+        shown = ctl(jobs, *words)
+        assert shown.returncode == 1
+        assert text in shown.stderr
