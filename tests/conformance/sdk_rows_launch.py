@@ -220,6 +220,53 @@ ROWS = [
         'diff <(tail -1 a) <(tail -1 b) && grep -c Nothing b',
         says('1'),
     ),
+    Row(
+        'C4',
+        "grep -c 'World Size: 6' <(cpprun --nproc_per_node=6 $E/launch_args_test.py)",
+        says('6'),
+    ),
+    Row('C5', 'cpprun --nproc_per_node=2 --no_python /bin/true; echo $?', says('0')),
+    Row(
+        'C8',
+        'CPPRUN_TEST_GPUS=4 cpprun --standalone --nproc_per_node=gpu $E/argv.py',
+        says(*['[]'] * 4),
+    ),
+    Row(
+        'C8-gpu',
+        'diff <(wc -l < <(cpprun --standalone --nproc_per_node=gpu $E/argv.py)) '
+        '<(wc -l < <(nvidia-smi -L)) && echo same',
+        says('same'),
+        'gpu',
+    ),
+    Row(
+        'C10',
+        'CPPRUN_TEST_GPUS=8 CUDA_VISIBLE_DEVICES=2,3 cpprun --standalone --nproc_per_node=gpu '
+        '$E/envdump.py --names CUDA_VISIBLE_DEVICES',
+        says('2,3', '2,3'),
+    ),
+    Row(
+        'C11',
+        'cpprun --nproc_per_node=1 $E/multi_gpu_spawn.py --cpu --nprocs 2; echo exit $?; '
+        'python3 $E/multi_gpu_spawn.py --cpu --nprocs 2; echo exit $?',
+        both(has('^exit 0$', 2), has(r'^\[process [01] of 2\] trained$', 4)),
+    ),
+    Row(
+        'C21',
+        'grep -c ok <(timeout 60 cpprun --nproc_per_node=2 $E/override_master.py $PORT)',
+        says('2'),
+    ),
+    Row(
+        'C25',
+        'ldd "$(which cpprun)" >$T/l 2>&1; wc -l <$T/l; grep -c -e libtorch -e libpython $T/l',
+        has(r'\A[1-9]\d*\n0\n\Z'),
+    ),
+    Row(  # of the processes with that name, those of this run: others may run it at the same time
+        'C27',
+        'cpprun --standalone --nproc_per_node=2 $E/grandchild.py; echo exit $?; sleep 1; '
+        "for p in $(pgrep -f '^sleep 45[.]123'); do "
+        'grep -qsz "^T=$T\\$" /proc/$p/environ && echo left $p; done; true',
+        both(has('^exit 1$', 1), has('^left', 0)),
+    ),
     Row('C7', ctest('ExampleSkeleton'), says('0')),
     Row('C12', ctest('TrainerApi'), says('0')),
     Row(
