@@ -105,6 +105,10 @@ inline constexpr uint64_t kEventsBytes =
     256 << 20;  // of events.jsonl; a worker that commits without end must not fill the disk
 inline constexpr size_t kSummaryTextBytes = 16 * 1024;  // per worker on the wire and in the summary
 
+// --- the doctor
+inline constexpr Duration kProbeConnects = 2s;  // per address of an endpoint
+inline constexpr size_t kProbeAddresses = 8;
+
 // --- the channel between an agent and its workers
 inline constexpr size_t kWorkerReportBytes = 4096;     // a worker's own words on why it ends
 inline constexpr size_t kWorkerConnections = 4;        // of one worker: it, and children of its own

@@ -14,7 +14,7 @@
 #include "common/check.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
-#include "launcher/own_addresses.hpp"
+#include "launcher/network/own_addresses.hpp"
 #include "rendezvous/server/control_service.hpp"
 #include "rendezvous/server/loop.hpp"
 #include "rendezvous/server/server.hpp"

@@ -14,6 +14,16 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import cpp_source
 
+SDK_PARTS = {
+    'worker_sdk/cpprun/worker',
+    'worker_sdk/cpprun/dist',
+    'worker_sdk/cpprun/nn',
+    'worker_sdk/cpprun/data',
+    'worker_sdk/cpprun/optim',
+    'worker_sdk/cpprun/snapshot',
+    'worker_sdk/cpprun/trainer',
+}
+
 # Which modules each module may name. A file belongs to the longest folder that fits.
 ARROWS = {
     'common': set(),
@@ -52,26 +62,22 @@ ARROWS = {
         'rendezvous/server',
         'agent/core',  # its configuration
         'agent/daemon',
+        'launcher/network',
         'launcher/options',
     },
+    'launcher/network': {'common'},
+    'launcher/doctor': {'common', 'common/holder', 'launcher/network'},
     'launcher/options': {'common', 'agent/core'},  # fills the agent's configuration
     'launcher/ctl': {
         'common',
         'common/log',
+        'launcher/doctor',
         'rendezvous/server',
         'worker_sdk/cpprun/pickle',
         'worker_sdk/cpprun/archive',
         'worker_sdk/cpprun/snapshot_files',
     },
-    'worker_sdk': {  # the target that joins the parts
-        'worker_sdk/cpprun/worker',
-        'worker_sdk/cpprun/dist',
-        'worker_sdk/cpprun/nn',
-        'worker_sdk/cpprun/data',
-        'worker_sdk/cpprun/optim',
-        'worker_sdk/cpprun/snapshot',
-        'worker_sdk/cpprun/trainer',
-    },
+    'worker_sdk': SDK_PARTS,  # the target that joins the parts
     'worker_sdk/cpprun/worker': {'common', 'rendezvous/protocol'},
     'worker_sdk/cpprun/pickle': {'common'},
     'worker_sdk/cpprun/archive': {'common', 'worker_sdk/cpprun/pickle'},
@@ -103,25 +109,11 @@ ARROWS = {
         'worker_sdk/cpprun/optim',
         'worker_sdk/cpprun/snapshot',
     },
-    'worker_sdk/cpprun': {  # the umbrella headers
-        'worker_sdk/cpprun/worker',
-        'worker_sdk/cpprun/dist',
-        'worker_sdk/cpprun/nn',
-        'worker_sdk/cpprun/data',
-        'worker_sdk/cpprun/optim',
-        'worker_sdk/cpprun/snapshot',
-        'worker_sdk/cpprun/trainer',
-    },
+    'worker_sdk/cpprun': SDK_PARTS,  # the umbrella headers
     'examples': {
         'worker_sdk',
         'worker_sdk/cpprun',
-        'worker_sdk/cpprun/worker',
-        'worker_sdk/cpprun/dist',
-        'worker_sdk/cpprun/nn',
-        'worker_sdk/cpprun/data',
-        'worker_sdk/cpprun/optim',
-        'worker_sdk/cpprun/snapshot',
-        'worker_sdk/cpprun/trainer',
+        *SDK_PARTS,
     },
     'tests/support/sim': {
         'common',

@@ -6,6 +6,7 @@
 #include "common/limits.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
+#include "launcher/ctl/doctor.hpp"
 #include "launcher/ctl/events.hpp"
 #include "launcher/ctl/serve.hpp"
 #include "launcher/ctl/snapshot.hpp"
@@ -72,6 +73,18 @@ CLI::App* add_events_verb(CLI::App& app, cpprun::EventsOptions& options) {
   return verb;
 }
 
+CLI::App* add_doctor(CLI::App& app, cpprun::DoctorOptions& options) {
+  CLI::App* doctor = app.add_subcommand(
+      "doctor", "Look for what would make a job fail or crawl on this node, and name the cure");
+  doctor->add_option("--nproc-per-node", options.nproc, "how many workers are meant to run here")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  doctor->add_option("--rdzv-endpoint", options.endpoint, "HOST[:PORT] as for cpprun");
+  doctor->add_option("--snapshot-dir", options.snapshot_dir, "where snapshots are to be written");
+  doctor->add_flag("--json", options.is_json, "print JSON");
+  return doctor;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -93,6 +106,8 @@ int main(int argc, char** argv) {
   add_snapshot_verbs(app, snapshot, snapshot_verb);
   cpprun::EventsOptions events;
   const CLI::App* events_verb = add_events_verb(app, events);
+  cpprun::DoctorOptions doctor;
+  const CLI::App* doctor_verb = add_doctor(app, doctor);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -104,6 +119,11 @@ int main(int argc, char** argv) {
   if (events_verb->parsed()) {
     const cpprun::Status shown = cpprun::show_events(events);
     return shown.ok() ? 0 : fail(shown.error());
+  }
+  if (doctor_verb->parsed()) {
+    const cpprun::Result<bool> is_well = cpprun::run_doctor(doctor);
+    if (!is_well) return fail(is_well.error());
+    return *is_well ? 0 : 1;
   }
   cpprun::Status done = snapshot_verb != nullptr ? snapshot_verb(snapshot) : cpprun::serve(serve);
   return done.ok() ? 0 : fail(done.error());

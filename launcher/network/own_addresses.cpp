@@ -1,4 +1,4 @@
-#include "launcher/own_addresses.hpp"
+#include "launcher/network/own_addresses.hpp"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -1,0 +1,134 @@
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/timex.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "common/text.hpp"
+#include "launcher/doctor/probe.hpp"
+#include "launcher/doctor/room.hpp"
+#include "launcher/doctor/small_files.hpp"
+
+namespace cpprun::doctor {
+namespace {
+
+std::optional<uint64_t> number_in(const std::string& path) {
+  const std::optional<std::string> text = read_small_file(path);
+  const std::optional<int64_t> number = text ? text::parse_int(*text) : std::nullopt;
+  if (!number || *number < 0) return std::nullopt;
+  return static_cast<uint64_t>(*number);
+}
+
+// Our folder in the unified hierarchy: the line "0::/path" of /proc/self/cgroup.
+std::string own_group(const std::string& root) {
+  const std::string all = read_small_file(root + "/proc/self/cgroup").value_or("");
+  for (const std::string& line : text::split(all, '\n')) {
+    if (line.starts_with("0::/")) return root + "/sys/fs/cgroup" + line.substr(3);
+  }
+  return "";
+}
+
+bool is_writable(const std::string& path) {
+  return ::access(path.c_str(), W_OK) == 0;
+}
+
+std::optional<bool> clock_state() {
+  timex state{};  // no mode: only asked
+  const int said = ::adjtimex(&state);
+  if (said < 0) return std::nullopt;
+  return said != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
+}
+
+bool is_gpu_file(std::string_view name) {
+  constexpr std::string_view kStart = "nvidia";
+  return name.size() > kStart.size() && name.starts_with(kStart) &&
+         name.find_first_not_of("0123456789", kStart.size()) == std::string_view::npos;
+}
+
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …": the first word that begins
+// with a digit and has a dot.
+std::string driver_version(const std::string& root) {
+  const std::string all = read_small_file(root + "/proc/driver/nvidia/version").value_or("");
+  for (const std::string& word : text::split(all.substr(0, all.find('\n')), ' ')) {
+    const bool is_number = !word.empty() && word.front() >= '0' && word.front() <= '9';
+    if (is_number && word.find('.') != std::string::npos) return word;
+  }
+  return all.empty() ? "" : "of unknown version";
+}
+
+}  // namespace
+
+std::optional<Room> room_of(const std::string& path) {
+  struct statvfs info {};
+  if (::statvfs(path.c_str(), &info) != 0) return std::nullopt;
+  const uint64_t block = info.f_frsize;
+  return Room{info.f_blocks * block, info.f_bavail * block};
+}
+
+LimitFacts probe_limits(const std::string& root) {
+  LimitFacts found;
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    found.open_files = files.rlim_cur;
+    found.open_files_most = files.rlim_max;
+  }
+  if (const std::string group = own_group(root); !group.empty()) {
+    found.most_tasks = number_in(group + "/pids.max");
+    found.is_delegated = is_writable(group) && is_writable(group + "/cgroup.procs");
+  }
+  found.ptrace_scope =
+      static_cast<int>(number_in(root + "/proc/sys/kernel/yama/ptrace_scope").value_or(0));
+  found.is_root = ::geteuid() == 0;
+  return found;
+}
+
+MachineFacts probe_machine() {
+  MachineFacts found;
+  utsname system{};
+  if (::uname(&system) == 0) {
+    const std::vector<std::string> version = text::split(system.release, '.');
+    found.kernel_major = static_cast<int>(text::parse_int(version[0]).value_or(0));
+    if (version.size() > 1) {
+      found.kernel_minor = static_cast<int>(text::parse_int(version[1]).value_or(0));
+    }
+  }
+  cpu_set_t cpus;
+  if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0) found.cpus = CPU_COUNT(&cpus);
+  found.shared_memory = room_of("/dev/shm");
+  const char* temp = std::getenv("TMPDIR");
+  found.temp_path = temp != nullptr && *temp != '\0' ? temp : "/tmp";
+  found.temp_folder = room_of(found.temp_path);
+  found.is_clock_synchronised = clock_state();
+  return found;
+}
+
+DeviceFacts probe_devices(const std::string& root) {
+  DeviceFacts found;
+  for (const std::string& name : list_folder(root + "/dev")) {
+    if (!is_gpu_file(name)) continue;
+    found.files.push_back("/dev/" + name);
+    if (::access((root + "/dev/" + name).c_str(), R_OK | W_OK) != 0) {
+      found.unreadable.push_back("/dev/" + name);
+    }
+  }
+  found.driver = driver_version(root);
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) found.visible = visible;
+  return found;
+}
+
+Facts probe(const Question& question) {
+  Facts facts;
+  facts.nproc = question.nproc;
+  facts.limits = probe_limits(question.root);
+  facts.machine = probe_machine();
+  facts.devices = probe_devices(question.root);
+  facts.name = probe_name();
+  if (question.endpoint) facts.endpoint = probe_endpoint(*question.endpoint, question.root);
+  if (question.snapshot_dir) facts.snapshots = probe_folder(*question.snapshot_dir);
+  return facts;
+}
+
+}  // namespace cpprun::doctor

@@ -1,0 +1,102 @@
+"""cpprunctl doctor on this machine, with one real fault at a time."""
+
+import json
+import os
+import resource
+import socket
+import subprocess
+
+import pytest
+from conftest import has_own_mounts
+from launches import BIN
+
+NEEDS_ROOT = pytest.mark.skipif(not has_own_mounts(), reason='needs root and namespaces')
+
+
+def in_own(kind, code):
+    """Words in front of a command: `code` runs first, in a namespace of that kind."""
+    return ('unshare', kind, 'sh', '-c', code + ' && exec "$@"', 'sh')
+
+
+def doctor(*words, wrap=(), env=None, **options):
+    """Findings by the name of their check, and the exit code."""
+    command = [*wrap, BIN / 'cpprunctl', 'doctor', '--json', *words]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env={**os.environ, **(env or {})},
+        check=False, **options,
+    )
+    assert done.stdout, done.stderr
+    return {finding['check']: finding for finding in json.loads(done.stdout)}, done.returncode
+
+
+def test_says_a_line_per_check_and_the_cure():
+    done = subprocess.run(
+        [BIN / 'cpprunctl', 'doctor', '--snapshot-dir', '/nowhere/at/all'],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert '\nproblem  snapshots  /nowhere/at/all: a file can\'t be made' in done.stdout
+    assert '\n                    cure: give a folder that exists' in done.stdout
+
+
+def test_few_open_files():
+    found, code = doctor(
+        '--nproc-per-node=4',
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200)),
+    )
+    assert found['files']['text'].startswith('200 open files for 4 workers that may need 576')
+    assert 'hard limit (now 200)' in found['files']['cure']
+    assert code == 0  # a warning
+
+
+def test_visible_devices_that_are_not_there():
+    found, code = doctor(env={'CUDA_VISIBLE_DEVICES': '0,77'})
+    assert (found['gpus']['level'], code) == ('problem', 1)
+
+
+def test_temp_folder_that_is_not_there():
+    found, code = doctor(env={'TMPDIR': '/nowhere'})
+    assert (found['temp']['level'], code) == ('problem', 1)
+
+
+def test_taken_port_names_who_has_it():
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        port = server.getsockname()[1]
+        found, _ = doctor(f'--rdzv-endpoint=127.0.0.1:{port}')
+    assert f'its port is taken by pid {os.getpid()}' in found['endpoint']['text']
+
+
+def test_name_of_an_endpoint_that_nobody_knows():
+    found, code = doctor('--rdzv-endpoint=nobody.invalid')
+    assert (found['endpoint']['level'], code) == ('problem', 1)
+    assert "'nobody.invalid' can't be resolved" in found['endpoint']['text']
+
+
+@NEEDS_ROOT
+def test_endpoint_that_nobody_serves():
+    # A network with nothing but loopback: no way to that address.
+    found, _ = doctor('--rdzv-endpoint=192.0.2.1:29400', wrap=in_own('--net', 'true'))
+    assert 'tried 192.0.2.1 (Network is unreachable' in found['endpoint']['text']
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize(
+    ('mount', 'check', 'level', 'text'),
+    [
+        ('mount -t tmpfs -o size=8m none /dev/shm', 'shm', 'warning', 'of 8 MiB free in /dev/shm'),
+        ('mount -t tmpfs -o size=8m none {folder}', 'snapshots', 'warning', 'MiB free'),
+        ('mount -t tmpfs -o size=64k none {folder}', 'snapshots', 'problem', 'No space left'),
+        ('mount -t tmpfs -o ro none {folder}', 'snapshots', 'problem', 'Read-only file system'),
+    ],
+)
+def test_small_and_read_only_disks(tmp_path, mount, check, level, text):
+    wrap = in_own('--mount', mount.format(folder=tmp_path))
+    found, _ = doctor(f'--snapshot-dir={tmp_path}', wrap=wrap)
+    assert found[check]['level'] == level
+    assert text in found[check]['text']
+
+
+@NEEDS_ROOT
+def test_own_name_that_nobody_knows():
+    found, _ = doctor(wrap=in_own('--uts', 'hostname nobody.invalid'))
+    assert "'nobody.invalid' can't be resolved" in found['name']['text']
