@@ -127,6 +127,14 @@ inline constexpr Duration kAgentAnswers = 2s;  // a worker waits this long for i
 inline constexpr Duration kLeaveTakes =
     10s;  // and so long for other answers: a busy machine must not cost a snapshot
 
+// --- operators' tools
+inline constexpr size_t kOperatorConnections = 32;  // to one agent at a time
+inline constexpr size_t kOperatorWords = 32;        // of one question
+inline constexpr size_t kOperatorWordBytes = 4 * 1024;
+inline constexpr size_t kOperatorAnswerBytes = 4 << 20;  // 4,096 workers of some 500 bytes, twice
+inline constexpr Duration kOperatorAsks = 2s;            // who has connected has asked by then
+inline constexpr Duration kOperatorAnswers = 60s;        // stacks of a big node take a while
+
 // --- snapshots
 inline constexpr Duration kSnapshotOthersWrite =
     600s;  // a rank waits so long for what another one writes; then this snapshot is given up

@@ -30,6 +30,7 @@ struct WorkerPage {
   std::atomic<uint32_t> phase{0};        // worker::Phase
   std::atomic<uint32_t> is_ready{0};
   std::atomic<uint32_t> can_save{0};  // from version 2: saves and ends when asked to stop
+  std::atomic<int64_t> step_ns{0};    // what a step takes, a mean of the last few; 0: not known
 
   // The agent's.
   alignas(64) std::atomic<uint32_t> wants_stop{0};

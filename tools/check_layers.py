@@ -38,7 +38,7 @@ ARROWS = {
         'rendezvous/protocol',
         'rendezvous/core',
     },
-    'rendezvous/client': {'common', 'common/log', 'rendezvous/protocol'},
+    'rendezvous/client': {'common', 'common/log', 'rendezvous/client/core', 'rendezvous/protocol'},
     'agent/core': {'common', 'rendezvous/protocol'},
     'agent/process': {
         'common',
@@ -72,6 +72,7 @@ ARROWS = {
         'common',
         'common/log',
         'launcher/doctor',
+        'agent/core',  # the words of operators
         'rendezvous/server',
         'worker_sdk/cpprun/pickle',
         'worker_sdk/cpprun/archive',
@@ -124,7 +125,6 @@ ARROWS = {
     },
     'rendezvous/client/core': {'common', 'rendezvous/protocol'},
 }
-ARROWS['rendezvous/client'].add('rendezvous/client/core')
 ARROWS['agent/daemon'].add('rendezvous/client/core')
 # May name everything: they are above the picture.
 ABOVE = ('tests', 'bench')

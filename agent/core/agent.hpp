@@ -80,6 +80,8 @@ class Agent {
   Instant next_deadline() const;
 
   State state() const { return state_; }
+  const control::World& world() const { return world_; }  // the newest; round 0: none yet
+  const std::vector<control::SnapshotName>& snapshots() const { return snapshots_; }
   bool has_workers() const;
 
  private:

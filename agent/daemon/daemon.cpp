@@ -117,6 +117,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   catch_signals();
   watch_guardian();
   is_own_ = is_own;
+  open_operators();
   open_snapshots();
   if (!snapshots_) connect();
   tell_core([&](agent::Effects& e) { core_->start(boot_now(), e); });

@@ -13,6 +13,7 @@
 
 #include "agent/core/agent.hpp"
 #include "agent/daemon/daemon.hpp"
+#include "agent/daemon/operator_socket.hpp"
 #include "agent/daemon/recorder.hpp"
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/snapshot_room.hpp"
@@ -85,6 +86,9 @@ class AgentDaemon::Impl {
   void watch_guardian();
   void arm_timer();
   void on_timer();
+  void open_operators();
+  operators::NodeView node_view() const;
+  std::string on_signal_question(const operators::Question& question);
   void close(bool is_reset);
   void end_loop();
   void leave_folder(bool is_well);
@@ -112,6 +116,8 @@ class AgentDaemon::Impl {
   std::unique_ptr<ControlClient> connection_;  // none before the snapshots here are known
   std::unique_ptr<SnapshotRoom> snapshots_;    // with --snapshot-dir only
   std::optional<agent::Agent> core_;
+  OperatorSocket operators_{loop_};  // who can answer a verb of cpprunctl says operators_.on()
+  const Instant begun_at_ = boot_now();
 
   std::deque<agent::Effect> queue_;
   bool is_carrying_out_ = false;

@@ -38,8 +38,10 @@ class ProcessHost::Impl {
   void end_saving(int signal);
   void hurry();
   void forward(int signal);
+  bool forward_to(LocalRank worker, int signal);
   bool is_quiet() const { return !is_running_; }
   std::vector<int> pids() const;
+  std::vector<LiveWorker> live() const;
   const std::string& channel_name() const { return options_.channel_name; }
 
  private:

@@ -36,11 +36,17 @@ void ProcessHost::hurry() {
 void ProcessHost::forward(int signal) {
   impl_->forward(signal);
 }
+bool ProcessHost::forward_to(LocalRank worker, int signal) {
+  return impl_->forward_to(worker, signal);
+}
 bool ProcessHost::is_quiet() const {
   return impl_->is_quiet();
 }
 std::vector<int> ProcessHost::pids() const {
   return impl_->pids();
+}
+std::vector<LiveWorker> ProcessHost::live() const {
+  return impl_->live();
 }
 const std::string& ProcessHost::channel_name() const {
   return impl_->channel_name();
@@ -225,12 +231,29 @@ void ProcessHost::Impl::forward(int signal) {
   for (auto& [pid, worker] : workers_) worker.signal_group(signal);
 }
 
+bool ProcessHost::Impl::forward_to(LocalRank wanted, int signal) {
+  for (auto& [pid, worker] : workers_) {
+    if (worker.local_rank() != wanted || worker.is_dead()) continue;
+    worker.signal_group(signal);
+    return true;
+  }
+  return false;
+}
+
+std::vector<LiveWorker> ProcessHost::Impl::live() const {
+  std::vector<LiveWorker> all;
+  for (const auto& [pid, worker] : workers_) {
+    const auto rank = static_cast<int>(worker.local_rank().value);
+    all.push_back({worker.local_rank(), worker.rank(), pid,
+                   channel_ ? channel_->heartbeat(rank) : std::nullopt});
+  }
+  std::ranges::sort(all, {}, [](const LiveWorker& w) { return w.local_rank.value; });
+  return all;
+}
+
 std::vector<int> ProcessHost::Impl::pids() const {
-  std::vector<std::pair<int64_t, int>> ranked;
-  for (const auto& [pid, worker] : workers_) ranked.emplace_back(worker.local_rank().value, pid);
-  std::sort(ranked.begin(), ranked.end());
   std::vector<int> pids;
-  for (const auto& [rank, pid] : ranked) pids.push_back(pid);
+  for (const LiveWorker& worker : live()) pids.push_back(worker.pid);
   return pids;
 }
 

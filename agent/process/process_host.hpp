@@ -8,9 +8,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/process/heartbeat.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
@@ -44,7 +46,14 @@ struct WorkerSpec {
   std::string error_file;  // read when the worker has ended; empty: none
 };
 
-// Why an executable could not be started: the errno of exec or of a step before it, as a value.
+// A worker that lives, as it stands now.
+struct LiveWorker {
+  LocalRank local_rank;
+  Rank rank;
+  int pid = 0;
+  std::optional<Heartbeat> heartbeat{};  // nothing: it has said nothing yet
+};
+
 class ProcessHost {
  public:
   struct Options {
@@ -109,8 +118,12 @@ class ProcessHost {
   // Forwards a signal without any further plan.
   void forward(int signal);
 
+  // The same to one worker's group. False: it does not live.
+  bool forward_to(LocalRank worker, int signal);
+
   bool is_quiet() const;
-  std::vector<int> pids() const;  // of live workers, by local rank
+  std::vector<int> pids() const;         // of live workers, by local rank
+  std::vector<LiveWorker> live() const;  // by local rank
 
  private:
   class Impl;

@@ -50,6 +50,8 @@ std::optional<Heartbeat> heartbeat_of(WorkerPage& page) {
   beat.collectives = page.collectives.load(std::memory_order_relaxed);
   beat.phase = page.phase.load(std::memory_order_relaxed);
   beat.age = Duration(std::max<int64_t>(0, monotonic_ns() - at));
+  const int64_t takes = page.step_ns.load(std::memory_order_relaxed);
+  beat.step_takes = std::clamp(Duration(takes), Duration{}, limits::kWireDuration);
   return beat;
 }
 
@@ -89,6 +91,12 @@ bool WorkerChannel::can_save(int local_rank) const {
   const auto worker = workers_.find(local_rank);
   if (worker == workers_.end() || !worker->second.page) return false;
   return worker->second.page->page().can_save.load(std::memory_order_acquire) != 0;
+}
+
+std::optional<Heartbeat> WorkerChannel::heartbeat(int local_rank) const {
+  const auto worker = workers_.find(local_rank);
+  if (worker == workers_.end() || !worker->second.page) return std::nullopt;
+  return heartbeat_of(worker->second.page->page());
 }
 
 WorkerChannel::LastWords WorkerChannel::worker_ended(int local_rank) {

@@ -20,19 +20,12 @@
 #include <vector>
 
 #include "agent/process/arenas.hpp"
+#include "agent/process/heartbeat.hpp"
 #include "agent/process/shared_page.hpp"
 #include "agent/process/timer.hpp"
 #include "common/worker_channel.hpp"
 
 namespace cpprun {
-
-// How far a worker said it was.
-struct Heartbeat {
-  int64_t step = 0;
-  int64_t collectives = 0;
-  uint32_t phase = 0;
-  Duration age{};
-};
 
 class WorkerChannel {
  public:
@@ -63,6 +56,8 @@ class WorkerChannel {
   void ask_to_stop();  // all workers of the round, those that connect later too
   // This worker saves and then ends when it is asked to stop.
   bool can_save(int local_rank) const;
+  // Nothing before its first heartbeat.
+  std::optional<Heartbeat> heartbeat(int local_rank) const;
   // Reads what the worker has said until now, and ends its connections.
   LastWords worker_ended(int local_rank);
 

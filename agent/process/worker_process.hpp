@@ -20,6 +20,7 @@ class WorkerProcess {
 
   int pid() const { return pid_; }
   LocalRank local_rank() const { return end_.local_rank; }
+  Rank rank() const { return end_.rank; }
 
   // Calls `on_dead` once when the process has ended; never if this object is gone by then.
   void async_wait(std::function<void(boost::system::error_code)> on_dead);

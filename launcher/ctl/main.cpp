@@ -8,6 +8,7 @@
 #include "common/text.hpp"
 #include "launcher/ctl/doctor.hpp"
 #include "launcher/ctl/events.hpp"
+#include "launcher/ctl/job_verbs.hpp"
 #include "launcher/ctl/serve.hpp"
 #include "launcher/ctl/snapshot.hpp"
 
@@ -85,6 +86,61 @@ CLI::App* add_doctor(CLI::App& app, cpprun::DoctorOptions& options) {
   return doctor;
 }
 
+// The verbs for running jobs. `chosen` becomes the one that was typed.
+using JobVerb = cpprun::Status (*)(const cpprun::JobOptions&);
+
+class JobVerbs {
+ public:
+  JobVerbs(CLI::App& app, cpprun::JobOptions& options, JobVerb& chosen)
+      : app_(app), options_(options), chosen_(chosen) {}
+
+  void add_lookers() {
+    CLI::App* ps = add("ps", "The jobs of this machine", cpprun::ps);
+    CLI::App* status = add("status", "One job: its nodes, and the workers here", cpprun::status);
+    add_job(status);
+    status->add_option("--rdzv-endpoint", options_.endpoint,
+                       "HOST:PORT of a job elsewhere; only its nodes are known there");
+    CLI::App* pid = add("pid", "The pid of a worker here", cpprun::pid);
+    pid->add_option("rank,--rank", options_.rank, "its global rank")->required();
+    add_job_option(pid);
+    for (CLI::App* verb : {ps, status, pid}) {
+      verb->add_flag("--json", options_.is_json, "print JSON");
+    }
+    CLI::App* logs = add("logs", "The end of the log files of workers here", cpprun::logs);
+    logs->add_option("--rank", options_.rank, "only this global rank");
+    logs->add_option("--node", options_.node, "only this node's, where several run here");
+    logs->add_option("-n,--lines", options_.lines, "how many lines of each file")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    logs->add_flag("-f,--follow", options_.follows, "go on until the job ends");
+    add_job(logs);
+  }
+
+  void add_changers() {
+    CLI::App* signal = add("signal", "Send a signal to workers here", cpprun::send_signal);
+    signal->add_option("signal", options_.signal, "USR1, SIGUSR1, 10 ...")->required();
+    signal->add_option("--rank", options_.rank, "only to this global rank");
+    add_job_option(signal);
+  }
+
+ private:
+  CLI::App* add(const char* name, const char* help, JobVerb verb) {
+    CLI::App* made = app_.add_subcommand(name, help);
+    made->callback([this, verb] { chosen_ = verb; });
+    return made;
+  }
+  void add_job(CLI::App* verb) {
+    verb->add_option("job", options_.job, "its run id (--rdzv-id); needed where several run");
+  }
+  void add_job_option(CLI::App* verb) {
+    verb->add_option("--job", options_.job, "run id of the job; needed where several run");
+  }
+
+  CLI::App& app_;
+  cpprun::JobOptions& options_;
+  JobVerb& chosen_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -108,6 +164,11 @@ int main(int argc, char** argv) {
   const CLI::App* events_verb = add_events_verb(app, events);
   cpprun::DoctorOptions doctor;
   const CLI::App* doctor_verb = add_doctor(app, doctor);
+  cpprun::JobOptions job;
+  JobVerb job_verb = nullptr;
+  JobVerbs job_verbs(app, job, job_verb);
+  job_verbs.add_lookers();
+  job_verbs.add_changers();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -125,6 +186,8 @@ int main(int argc, char** argv) {
     if (!is_well) return fail(is_well.error());
     return *is_well ? 0 : 1;
   }
-  cpprun::Status done = snapshot_verb != nullptr ? snapshot_verb(snapshot) : cpprun::serve(serve);
+  cpprun::Status done = job_verb != nullptr        ? job_verb(job)
+                        : snapshot_verb != nullptr ? snapshot_verb(snapshot)
+                                                   : cpprun::serve(serve);
   return done.ok() ? 0 : fail(done.error());
 }

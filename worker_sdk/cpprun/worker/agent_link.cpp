@@ -9,6 +9,8 @@
 namespace cpprun::worker {
 namespace {
 
+constexpr int64_t kStepsOfMean = 8;  // for the time that a step takes
+
 int64_t now_ns() {
   timespec t{};
   ::clock_gettime(CLOCK_MONOTONIC, &t);  // the vDSO's: no system call
@@ -28,9 +30,18 @@ AgentSocket& own_agent() {
 void heartbeat(int64_t step, Phase phase) {
   WorkerPage* page = own_agent().page();
   if (page == nullptr) return;
+  const int64_t now = now_ns();
+  const int64_t before = page->heartbeat_ns.load(std::memory_order_relaxed);
+  const int64_t steps = step - page->step.load(std::memory_order_relaxed);
+  const int64_t mean = page->step_ns.load(std::memory_order_relaxed);
+  if (before > 0 && steps > 0) {
+    const int64_t takes = (now - before) / steps;
+    page->step_ns.store(mean == 0 ? takes : mean + (takes - mean) / kStepsOfMean,
+                        std::memory_order_relaxed);
+  }
   page->step.store(step, std::memory_order_relaxed);
   page->phase.store(static_cast<uint32_t>(phase), std::memory_order_relaxed);
-  page->heartbeat_ns.store(now_ns(), std::memory_order_release);
+  page->heartbeat_ns.store(now, std::memory_order_release);
 }
 
 void count_collective() {

@@ -20,11 +20,12 @@ HELLO, PAGE, READY, REPORT, ARENA_WANTED, ARENA_OF, ARENA, MAY_COMMIT, LEAVE, SN
 MESSAGE_BYTES = 20 + 4096
 PAGE_BYTES = 4096
 PAGE_MAGIC = 0x50525043
+STEPS_OF_MEAN = 8  # for the time that a step takes
 CONNECT_TAKES = 2  # seconds
 ANSWER_TAKES = 10
 
 # Fields of the page: 64-bit ones by their place in words of 8 bytes, the others in words of 4.
-STEP, HEARTBEAT_NS, SNAPSHOT_WRITTEN, SNAPSHOT_NEWEST = 8, 10, 24, 32
+STEP, HEARTBEAT_NS, STEP_NS, SNAPSHOT_WRITTEN, SNAPSHOT_NEWEST = 8, 10, 13, 24, 32
 PHASE, IS_READY, CAN_SAVE, WANTS_STOP = 22, 23, 24, 32
 
 GET_SEALS, SEAL_SHRINK = 1034, 2  # of fcntl; Python knows them from 3.9 on
@@ -94,9 +95,14 @@ class Agent:
         self._last_question = 0
 
     def beat(self, step, phase):
-        self._words[STEP] = step
+        now, words = time.monotonic_ns(), self._words
+        steps, mean = step - words[STEP], words[STEP_NS]
+        if steps > 0 and words[HEARTBEAT_NS]:
+            takes = (now - words[HEARTBEAT_NS]) // steps
+            words[STEP_NS] = mean + (takes - mean) // STEPS_OF_MEAN if mean else takes
+        words[STEP] = step
         self._halves[PHASE] = phase
-        self._words[HEARTBEAT_NS] = time.monotonic_ns()
+        words[HEARTBEAT_NS] = now
 
     def say_ready(self):
         if not self._halves[IS_READY]:

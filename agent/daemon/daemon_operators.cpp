@@ -1,0 +1,119 @@
+// AgentDaemon: what operators' tools on this machine ask, and may do to the workers here.
+#include <utility>
+
+#include "agent/daemon/daemon_impl.hpp"
+#include "agent/daemon/stream_plans.hpp"
+#include "common/endpoint.hpp"
+#include "common/log/log.hpp"
+#include "common/signals.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+const char* name_of(agent::Agent::State state) {
+  using State = agent::Agent::State;
+  switch (state) {
+    case State::Joining:
+      return "joining";
+    case State::Starting:
+      return "starting";
+    case State::Running:
+      return "running";
+    case State::Stopping:
+      return "stopping";
+    case State::Stopped:
+      return "stopped";
+    case State::Done:
+      return "done";
+    case State::Leaving:
+      return "leaving";
+    case State::Draining:
+      return "draining";
+    case State::Saved:
+      return "saved";
+    case State::Ended:
+      return "ended";
+  }
+  return "unknown";
+}
+
+operators::WorkerView view_of(const LiveWorker& worker) {
+  operators::WorkerView view;
+  view.rank = worker.rank.value;
+  view.local_rank = worker.local_rank.value;
+  view.pid = worker.pid;
+  if (const auto& beat = worker.heartbeat) {
+    view.progress = operators::Progress{beat->step, beat->collectives, beat->phase, beat->age,
+                                        beat->step_takes};
+  }
+  return view;
+}
+
+}  // namespace
+
+void AgentDaemon::Impl::open_operators() {
+  using operators::Question;
+  using Answer = OperatorSocket::Answer;
+  operators_.on("status", [this](const Question&, const Answer& answer) {
+    answer(operators::encode(node_view()));
+  });
+  operators_.on("signal", [this](const Question& question, const Answer& answer) {
+    answer(on_signal_question(question));
+  });
+  if (Status ok = operators_.open(); !ok) log::info(ok.error().text);
+}
+
+operators::NodeView AgentDaemon::Impl::node_view() const {
+  operators::NodeView view;
+  view.run_id = config_.rendezvous.run_id;
+  view.node = host_name_;
+  view.title = config_.workers.title;
+  view.pid = ::getpid();
+  view.state = name_of(core_->state());
+  view.is_host = is_own_;
+  if (connection_ && !connection_->peer_address().empty()) {
+    view.coordinator = to_string(Endpoint{connection_->peer_address(), coordinator_.port});
+  }
+  const control::World& world = core_->world();
+  view.round = world.round.value;
+  view.group_rank = world.group_rank;
+  view.group_size = world.group_size;
+  view.world_size = world.world_size;
+  view.restarts_used = world.restart_count;
+  view.max_restarts = config_.max_restarts;
+  view.up = boot_now() - begun_at_;
+  view.run_folder = folder_.run_folder();
+  if (!core_->snapshots().empty()) view.snapshot_step = core_->snapshots().front().step;
+  for (const LiveWorker& worker : host_->live()) {
+    operators::WorkerView one = view_of(worker);
+    const auto rank = static_cast<int>(worker.local_rank.value);
+    StreamPlans streams = plan_streams(config_.logs, folder_, rank, "");
+    one.stdout_file = std::move(streams.out.file);
+    one.stderr_file = std::move(streams.err.file);
+    view.workers.push_back(std::move(one));
+  }
+  return view;
+}
+
+// To the group of one worker, or of all that are here.
+std::string AgentDaemon::Impl::on_signal_question(const operators::Question& question) {
+  constexpr int64_t kLastSignal = 64;
+  const std::optional<int64_t> number = question.number("signal");
+  if (!number || *number < 1 || *number > kLastSignal) {
+    return operators::refusal("'" + question.word("signal") + "' is no signal's number (1 to 64)");
+  }
+  const auto signal = static_cast<int>(*number);
+  size_t reached = 0;
+  for (const LiveWorker& worker : host_->live()) {
+    const bool is_meant = question.word("rank").empty() ||
+                          question.number("rank") == std::optional(worker.rank.value);
+    if (is_meant && host_->forward_to(worker.local_rank, signal)) ++reached;
+  }
+  if (reached == 0) return operators::refusal("no such worker lives on this node");
+  const std::string what = "sent " + signal_name(signal) + " to " + text::count(reached, "worker");
+  log::info("an operator " + what);
+  return operators::done(what);
+}
+
+}  // namespace cpprun

@@ -1,0 +1,20 @@
+// Heartbeat: what a worker says of itself in the page that it shares with its agent, as of one
+// moment. Nothing of it is checked. Pages: common/worker_page.hpp.
+#pragma once
+
+#include <cstdint>
+
+#include "common/time.hpp"
+
+namespace cpprun {
+
+// How far a worker said it was.
+struct Heartbeat {
+  int64_t step = 0;
+  int64_t collectives = 0;
+  uint32_t phase = 0;
+  Duration age{};
+  Duration step_takes{};  // zero: not known
+};
+
+}  // namespace cpprun

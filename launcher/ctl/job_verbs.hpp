@@ -1,0 +1,41 @@
+// The verbs of cpprunctl that look at running jobs, and those that change them. Each prints what it
+// found on stdout; an Error is for stderr.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/result.hpp"
+
+namespace cpprun {
+
+struct JobOptions {
+  std::string job;       // run id; empty: the only one here
+  std::string endpoint;  // of a rendezvous port: look there instead of asking agents here
+  std::string node;
+  std::string signal;
+  std::optional<int64_t> rank{};
+  int64_t nodes = 0;
+  int64_t lines = 10;
+  bool is_json = false;
+  bool follows = false;
+  bool is_resumable = false;
+};
+
+// Jobs with an agent on this machine.
+Status ps(const JobOptions& options);
+// One job: its nodes, and the workers that are here.
+Status status(const JobOptions& options);
+// The pid of a rank here.
+Status pid(const JobOptions& options);
+// The last lines of workers' log files here; with `follows` also what comes, until the job ends.
+Status logs(const JobOptions& options);
+// A signal to one rank here, or to all workers here.
+Status send_signal(const JobOptions& options);
+// What the coordinator is asked to do, by way of an agent here.
+Status restart(const JobOptions& options);
+Status drain(const JobOptions& options);
+Status scale(const JobOptions& options);
+Status stop(const JobOptions& options);
+
+}  // namespace cpprun

@@ -1,0 +1,24 @@
+// TextTable: rows of words in columns as wide as their widest, for people's eyes. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cpprun::ctl {
+
+class TextTable {
+ public:
+  explicit TextTable(std::vector<std::string> heads) { add(std::move(heads)); }
+  // Control characters in words are shown as '?': names come from other machines.
+  void add(std::vector<std::string> row);
+  bool is_empty() const { return rows_.size() <= 1; }
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// "340 us", "12.4 ms", "3.2 s", "12:04", "3:12:04": at most a handful of characters.
+std::string duration_text(double seconds);
+
+}  // namespace cpprun::ctl

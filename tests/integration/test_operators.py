@@ -1,0 +1,177 @@
+"""cpprunctl and the agents of this machine: what operators see, and what they may do."""
+
+import json
+import os
+import socket
+import struct
+import subprocess
+import time
+
+import pytest
+from conftest import BIN, is_alive, poll
+
+WORKER = BIN / 'channel_worker'
+CTL = BIN / 'cpprunctl'
+TAKES = 60  # seconds; a busy machine
+
+SLEEPER = """
+import os, signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: open(os.environ['MARKS'] + '/usr1-' + os.environ['RANK'],
+                                              'w').write('got it'))
+print('line 1\\nline 2\\nline 3')
+open(os.environ['MARKS'] + '/up-' + os.environ['RANK'], 'w').write(str(os.getpid()))
+while True:
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def built():
+    if not CTL.exists():
+        pytest.skip(f'{CTL} is not built')
+
+
+def ctl(*words, **options):
+    return subprocess.run([CTL, *map(str, words)], capture_output=True, text=True, timeout=TAKES,
+                          check=False, **options)
+
+
+def good(*words):
+    done = ctl(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def agents(run_id):
+    found = json.loads(good('ps', '--json'))['agents']
+    return [agent for agent in found if agent['run_id'] == run_id]
+
+
+def sleepers(jobs, n=2, *flags):
+    """A job of workers that sleep. Gives the job, its run id and the workers' pids."""
+    run_id = f'ctl-{os.getpid()}-{time.monotonic_ns()}'
+    job = jobs.cpprun('--standalone', f'--rdzv-id={run_id}', f'--nproc-per-node={n}', *flags,
+                      *jobs.py(SLEEPER))
+    return job, run_id, jobs.numbers([f'up-{rank}' for rank in range(n)], TAKES)
+
+
+def own_run_id(job):
+    """--standalone may choose a run id of its own."""
+    found = [a for a in json.loads(good('ps', '--json'))['agents'] if a['pid'] == job.pid]
+    return found[0]['run_id']
+
+
+def test_a_job_is_found_without_an_address(jobs):
+    job, _, pids = sleepers(jobs)
+    run_id = own_run_id(job)
+    assert run_id in good('ps')
+    agent, = agents(run_id)
+    assert agent['state'] == 'running' and agent['world_size'] == 2 and agent['is_host']
+    assert [worker['pid'] for worker in agent['workers']] == pids
+    assert good('pid', 1, '--job', run_id) == f'{pids[1]}\n'
+    assert good('pid', '--rank', 0, '--job', run_id) == f'{pids[0]}\n'
+    text = good('status', run_id)
+    assert f'job {run_id}\nrunning, round 1' in text and str(pids[0]) in text
+    whole = json.loads(good('status', '--json', run_id))
+    assert whole['status']['jobs'][run_id]['phase'] == 'running'
+    elsewhere = good('status', run_id, '--rdzv-endpoint', agent['coordinator'])
+    assert 'running, round 1' in elsewhere and 'workers here' not in elsewhere
+
+
+def test_what_is_not_there_is_said(jobs):
+    job, _, _ = sleepers(jobs, 1)
+    run_id = own_run_id(job)
+    refused = ctl('pid', 7, '--job', run_id)
+    assert refused.returncode != 0 and 'these do: 0' in refused.stderr
+    refused = ctl('status', 'no-such-job')
+    assert refused.returncode != 0 and "no job 'no-such-job' runs here" in refused.stderr
+    refused = ctl('signal', 'NONSENSE', '--job', run_id)
+    assert refused.returncode == 2 and 'is no signal' in refused.stderr
+    refused = ctl('logs', run_id)
+    assert refused.returncode != 0 and '--tee 3' in refused.stderr
+    assert ctl('nonsense').returncode == 2
+
+
+def test_a_signal_reaches_the_rank_that_is_meant(jobs):
+    job, _, _ = sleepers(jobs)
+    run_id = own_run_id(job)
+    assert 'sent SIGUSR1 to 1 worker' in good('signal', 'USR1', '--rank', 1, '--job', run_id)
+    jobs.mark('usr1-1', TAKES)
+    assert not (jobs.marks / 'usr1-0').exists()
+    assert 'sent SIGUSR1 to 2 workers' in good('signal', '10', '--job', run_id)
+    jobs.mark('usr1-0', TAKES)
+
+
+def test_logs_are_shown_and_followed(jobs):
+    job, _, _ = sleepers(jobs, 2, f'--log-dir={jobs.folder}/logs', '--redirects=3')
+    run_id = own_run_id(job)
+    assert good('logs', '--rank', 0, '-n', 2, run_id) == 'line 2\nline 3\n'
+    both = good('logs', run_id)
+    assert '[0]: line 1\n' in both and '[1]: line 3\n' in both
+    follower = subprocess.Popen([CTL, 'logs', '-f', '--rank', '1', run_id],
+                                stdout=subprocess.PIPE, text=True)
+    try:
+        assert [follower.stdout.readline() for _ in range(3)][2] == 'line 3\n'
+        path = next(agent['workers'][1]['stdout'] for agent in agents(run_id))
+        with open(path, 'a', encoding='utf-8') as out:
+            out.write('one more\nhalf')
+        assert follower.stdout.readline() == 'one more\n'
+        job.send(2)
+        assert 'half' in follower.stdout.read(), 'and it ends with the job'
+        assert follower.wait(TAKES) == 0
+    finally:
+        follower.kill()
+        follower.wait()
+        follower.stdout.close()
+
+
+def operator_sockets():
+    lines = open('/proc/net/unix', encoding='utf-8').read().split('\n')
+    return {line.rsplit('@', 1)[1] for line in lines if '@cpprun/ctl/' in line}
+
+
+def socket_of(job):
+    return poll(lambda: [name for name in operator_sockets() if f'/{job.pid}.' in name],
+                TAKES, lambda: f'no socket of {job.pid}')[0]
+
+
+def said_to(name, frame):
+    """What an agent answers to these bytes, until it hangs up."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(TAKES)
+        s.connect('\0' + name)
+        s.sendall(frame)
+        got = b''
+        while piece := s.recv(65536):
+            got += piece
+        return got
+
+
+def test_who_talks_nonsense_loses_its_connection_and_nothing_else(jobs):
+    job, _, pids = sleepers(jobs, 1)
+    name = socket_of(job)
+    for frame in (b'\0\0\0\0', b'\xff\xff\xff\xff', struct.pack('<I', 65537)):
+        assert said_to(name, frame) == b''
+    for body in (b'[' * 60000, b'{"verb":"nonsense"}', b'\xff' * 9, b'{"verb":"signal"}'):
+        assert b'refused' in said_to(name, struct.pack('<I', len(body)) + body)
+    idle = [socket.socket(socket.AF_UNIX) for _ in range(64)]
+    for s in idle:
+        s.connect('\0' + name)
+    for s in idle:
+        s.close()
+    poll(lambda: f'{pids[0]}' in ctl('pid', 0, '--job', own_run_id(job)).stdout, TAKES, lambda: '')
+    assert is_alive(pids[0]) and job.process.poll() is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason='only root can be another user')
+def test_other_users_are_hung_up_on(jobs):
+    job, _, pids = sleepers(jobs, 1)
+    name = socket_of(job)
+    body = b'{"verb":"signal","signal":"9"}'
+    frame = struct.pack('<I', len(body)) + body
+    code = (f'import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.connect("\\0{name}")\n'
+            f'try:\n s.sendall({frame!r})\n sys.exit(len(s.recv(9)))\nexcept OSError: sys.exit(0)')
+    done = subprocess.run(['/usr/bin/python3', '-c', code], user=65534, group=65534,
+                          extra_groups=[], timeout=TAKES, check=False)
+    assert done.returncode == 0, 'it got an answer'
+    assert is_alive(pids[0])
