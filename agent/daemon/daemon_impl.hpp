@@ -89,6 +89,7 @@ class AgentDaemon::Impl {
   void open_operators();
   operators::NodeView node_view() const;
   std::string on_signal_question(const operators::Question& question);
+  std::string on_leave_question(const operators::Question& question);
   void close(bool is_reset);
   void end_loop();
   void leave_folder(bool is_well);

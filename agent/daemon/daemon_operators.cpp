@@ -1,4 +1,8 @@
 // AgentDaemon: what operators' tools on this machine ask, and may do to the workers here.
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <csignal>
 #include <utility>
 
 #include "agent/daemon/daemon_impl.hpp"
@@ -9,6 +13,9 @@
 #include "common/text.hpp"
 
 namespace cpprun {
+
+namespace asio = boost::asio;
+
 namespace {
 
 const char* name_of(agent::Agent::State state) {
@@ -60,6 +67,9 @@ void AgentDaemon::Impl::open_operators() {
   });
   operators_.on("signal", [this](const Question& question, const Answer& answer) {
     answer(on_signal_question(question));
+  });
+  operators_.on("leave", [this](const Question& question, const Answer& answer) {
+    answer(on_leave_question(question));
   });
   if (Status ok = operators_.open(); !ok) log::info(ok.error().text);
 }
@@ -114,6 +124,26 @@ std::string AgentDaemon::Impl::on_signal_question(const operators::Question& que
   const std::string what = "sent " + signal_name(signal) + " to " + text::count(reached, "worker");
   log::info("an operator " + what);
   return operators::done(what);
+}
+
+// As if the agent had got the signal: SIGTERM lets the workers of all nodes save first. Asked again
+// it hurries nothing; a real signal does.
+std::string AgentDaemon::Impl::on_leave_question(const operators::Question& question) {
+  using State = agent::Agent::State;
+  const State state = core_->state();
+  if (state == State::Leaving || state == State::Draining || state == State::Saved) {
+    return operators::refusal("this node is leaving already");
+  }
+  const bool saves = question.number("resumable") == 1;
+  log::info(saves ? "an operator asks this node to save and leave"
+                  : "an operator asks this node to leave");
+  // Once it is answered: the core may end the loop at once.
+  asio::post(loop_, [this, saves] {
+    host_->hurry();
+    tell_core(
+        [&](agent::Effects& e) { core_->on_signal(boot_now(), saves ? SIGTERM : SIGINT, e); });
+  });
+  return operators::done(saves ? "asked to save and leave" : "asked to leave");
 }
 
 }  // namespace cpprun

@@ -8,6 +8,7 @@
 #include "launcher/ctl/job_tables.hpp"
 #include "launcher/ctl/local_jobs.hpp"
 #include "launcher/ctl/output.hpp"
+#include "launcher/ctl/screen.hpp"
 
 namespace cpprun {
 namespace {
@@ -43,29 +44,25 @@ Result<JobStatus> job_in(const std::string& body, std::string& run_id) {
                                      text::join(names, ", ")};
 }
 
-Status status_elsewhere(const JobOptions& options) {
+Result<std::string> words_from_elsewhere(const JobOptions& options) {
   Result<std::string> body = status_at(options.endpoint);
   if (!body) return body.error();
   std::string run_id = options.job;
   Result<JobStatus> job = job_in(*body, run_id);
   if (!job) return job.error();
-  print(options.is_json ? joined_json({}, *body) : status_text(run_id, &*job, {}));
-  return {};
+  return options.is_json ? joined_json({}, *body) : status_text(run_id, &*job, {});
 }
 
-// One question to the agent of the job that is best placed to pass it on.
-Status order(const JobOptions& options, const operators::Question& question) {
-  if (!options.endpoint.empty()) {
-    return Error{ErrorKind::Refused,
-                 "a job is changed from one of its nodes only; run cpprunctl there, without "
-                 "--rdzv-endpoint"};
+// Each is asked, however the others answer: a job that is half stopped helps nobody.
+Status ask_to_leave(const std::vector<LocalJob>& agents, bool saves) {
+  Status all;
+  for (const LocalJob& job : agents) {
+    const operators::Question question{"leave", {{"resumable", saves ? "1" : "0"}}};
+    Result<std::string> body = ask(job.agent, question, limits::kOperatorAnswers);
+    if (body) print(job.view.node + ": " + done_text(*body) + "\n");
+    if (!body) all = body.error();
   }
-  Result<std::vector<LocalJob>> agents = chosen(options);
-  if (!agents) return agents.error();
-  Result<std::string> body = ask(agents->front().agent, question, limits::kOperatorAnswers);
-  if (!body) return body.error();
-  print(done_text(*body) + "\n");
-  return {};
+  return all;
 }
 
 Result<int> signal_of(const std::string& given) {
@@ -91,8 +88,8 @@ Status ps(const JobOptions& options) {
   return {};
 }
 
-Status status(const JobOptions& options) {
-  if (!options.endpoint.empty()) return status_elsewhere(options);
+Result<std::string> status_words(const JobOptions& options) {
+  if (!options.endpoint.empty()) return words_from_elsewhere(options);
   Result<std::vector<LocalJob>> agents = chosen(options);
   if (!agents) return agents.error();
   std::string run_id = agents->front().view.run_id;
@@ -103,12 +100,18 @@ Status status(const JobOptions& options) {
   if (options.is_json) {
     std::vector<std::string> bodies;
     for (const LocalJob& job : *agents) bodies.push_back(job.body);
-    print(joined_json(bodies, body ? *body : ""));
-    return {};
+    return joined_json(bodies, body ? *body : "");
   }
   Result<JobStatus> job = body ? job_in(*body, run_id) : Result<JobStatus>(body.error());
-  print(status_text(run_id, job ? &*job : nullptr, *agents));
-  if (!job) print("the coordinator: " + job.error().text + "\n");
+  std::string text = status_text(run_id, job ? &*job : nullptr, *agents) + slowest_text(*agents);
+  if (!job) text += "the coordinator: " + job.error().text + "\n";
+  return text;
+}
+
+Status status(const JobOptions& options) {
+  Result<std::string> text = status_words(options);
+  if (!text) return text.error();
+  print(*text);
   return {};
 }
 
@@ -143,17 +146,31 @@ Status send_signal(const JobOptions& options) {
   return {};
 }
 
-Status restart(const JobOptions& options) {
-  return order(options, {"restart", {}});
-}
+// Nodes on one machine have one name: then the group rank says which is meant.
 Status drain(const JobOptions& options) {
-  return order(options, {"drain", {{"node", options.node}}});
+  Result<std::vector<LocalJob>> agents = chosen(options);
+  if (!agents) return agents.error();
+  std::vector<std::string> names;
+  for (const LocalJob& job : *agents) {
+    names.push_back(job.view.node + " (" + std::to_string(job.view.group_rank) + ")");
+  }
+  std::erase_if(*agents, [&](const LocalJob& job) {
+    return job.view.node != options.node && std::to_string(job.view.group_rank) != options.node;
+  });
+  if (agents->size() == 1) return ask_to_leave(*agents, true);
+  const std::string all = text::join(names, ", ");
+  return Error{ErrorKind::BadValue, agents->empty() ? "no node '" + options.node +
+                                                          "' of the job is on this machine; "
+                                                          "there is: " +
+                                                          all
+                                                    : "several nodes are called '" + options.node +
+                                                          "'; say which by its group rank: " + all};
 }
-Status scale(const JobOptions& options) {
-  return order(options, {"scale", {{"nodes", std::to_string(options.nodes)}}});
-}
+
 Status stop(const JobOptions& options) {
-  return order(options, {"stop", {{"resumable", options.is_resumable ? "1" : "0"}}});
+  Result<std::vector<LocalJob>> agents = chosen(options);
+  if (!agents) return agents.error();
+  return ask_to_leave(*agents, options.is_resumable);
 }
 
 }  // namespace cpprun

@@ -15,8 +15,9 @@ struct JobOptions {
   std::string node;
   std::string signal;
   std::optional<int64_t> rank{};
-  int64_t nodes = 0;
   int64_t lines = 10;
+  double every_s = 1;  // between two frames of top
+  int64_t frames = 0;  // of top; 0: until the job ends
   bool is_json = false;
   bool follows = false;
   bool is_resumable = false;
@@ -26,16 +27,19 @@ struct JobOptions {
 Status ps(const JobOptions& options);
 // One job: its nodes, and the workers that are here.
 Status status(const JobOptions& options);
+// The same, again and again, until the job ends: a screen on a terminal, else table after table.
+Status top(const JobOptions& options);
+// What status prints; with the slowest rank at its end. Nothing is printed.
+Result<std::string> status_words(const JobOptions& options);
 // The pid of a rank here.
 Status pid(const JobOptions& options);
 // The last lines of workers' log files here; with `follows` also what comes, until the job ends.
 Status logs(const JobOptions& options);
 // A signal to one rank here, or to all workers here.
 Status send_signal(const JobOptions& options);
-// What the coordinator is asked to do, by way of an agent here.
-Status restart(const JobOptions& options);
+// A node of a job here leaves: the workers of all nodes save first.
 Status drain(const JobOptions& options);
-Status scale(const JobOptions& options);
+// All agents of a job here leave.
 Status stop(const JobOptions& options);
 
 }  // namespace cpprun

@@ -6,9 +6,11 @@
 #include "common/limits.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
+#include "launcher/ctl/ctl_completion.hpp"
 #include "launcher/ctl/doctor.hpp"
 #include "launcher/ctl/events.hpp"
 #include "launcher/ctl/job_verbs.hpp"
+#include "launcher/ctl/output.hpp"
 #include "launcher/ctl/serve.hpp"
 #include "launcher/ctl/snapshot.hpp"
 
@@ -100,6 +102,13 @@ class JobVerbs {
     add_job(status);
     status->add_option("--rdzv-endpoint", options_.endpoint,
                        "HOST:PORT of a job elsewhere; only its nodes are known there");
+    CLI::App* top = add("top", "The status of a job, live, until it ends", cpprun::top);
+    add_job(top);
+    top->add_option("-d,--delay", options_.every_s, "seconds between two looks")
+        ->check(CLI::Range(0.1, 3600.0))
+        ->capture_default_str();
+    top->add_option("-n,--count", options_.frames, "how many looks; 0: until the job ends")
+        ->check(CLI::NonNegativeNumber);
     CLI::App* pid = add("pid", "The pid of a worker here", cpprun::pid);
     pid->add_option("rank,--rank", options_.rank, "its global rank")->required();
     add_job_option(pid);
@@ -121,6 +130,14 @@ class JobVerbs {
     signal->add_option("signal", options_.signal, "USR1, SIGUSR1, 10 ...")->required();
     signal->add_option("--rank", options_.rank, "only to this global rank");
     add_job_option(signal);
+    CLI::App* drain =
+        add("drain", "Let the job save, and go on without a node of this machine", cpprun::drain);
+    drain->add_option("node", options_.node, "its name, or its group rank")->required();
+    add_job_option(drain);
+    CLI::App* stop = add("stop", "Stop the nodes of a job that are on this machine", cpprun::stop);
+    stop->add_flag("--resumable", options_.is_resumable,
+                   "let workers save first; the same command then continues (as SIGTERM does)");
+    add_job(stop);
   }
 
  private:
@@ -140,6 +157,22 @@ class JobVerbs {
   cpprun::JobOptions& options_;
   JobVerb& chosen_;
 };
+
+// Everything that can be typed after `cpprunctl`.
+std::vector<cpprun::ctl::VerbWords> words_of(const CLI::App& app, const std::string& before = "") {
+  std::vector<cpprun::ctl::VerbWords> all;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    cpprun::ctl::VerbWords words{before + verb->get_name(), verb->get_description(), {}};
+    for (const CLI::Option* option : verb->get_options()) {
+      for (const std::string& name : option->get_lnames()) words.options.push_back("--" + name);
+      for (const std::string& name : option->get_snames()) words.options.push_back("-" + name);
+    }
+    const auto below = words_of(*verb, words.name + " ");
+    if (below.empty()) all.push_back(std::move(words));
+    all.insert(all.end(), below.begin(), below.end());
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -169,6 +202,11 @@ int main(int argc, char** argv) {
   JobVerbs job_verbs(app, job, job_verb);
   job_verbs.add_lookers();
   job_verbs.add_changers();
+  std::string shell;
+  CLI::App* completion = app.add_subcommand("completion", "Print a script that completes words");
+  completion->add_option("shell", shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -185,6 +223,10 @@ int main(int argc, char** argv) {
     const cpprun::Result<bool> is_well = cpprun::run_doctor(doctor);
     if (!is_well) return fail(is_well.error());
     return *is_well ? 0 : 1;
+  }
+  if (completion->parsed()) {
+    cpprun::ctl::print(cpprun::ctl::completion_script(shell, words_of(app)));
+    return 0;
   }
   cpprun::Status done = job_verb != nullptr        ? job_verb(job)
                         : snapshot_verb != nullptr ? snapshot_verb(snapshot)

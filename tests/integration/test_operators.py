@@ -8,7 +8,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import BIN, is_alive, poll
+from conftest import BIN, free_port, is_alive, poll
 
 WORKER = BIN / 'channel_worker'
 CTL = BIN / 'cpprunctl'
@@ -123,6 +123,38 @@ def test_logs_are_shown_and_followed(jobs):
         follower.kill()
         follower.wait()
         follower.stdout.close()
+
+
+def test_top_without_a_terminal_prints_tables(jobs):
+    job, _, _ = sleepers(jobs, 1)
+    run_id = own_run_id(job)
+    text = good('top', '-n', 2, '-d', 0.1, run_id)
+    assert text.count(f'job {run_id}\n') == 2 and '\x1b' not in text
+
+
+def test_stop_asks_as_a_signal_would(jobs):
+    for words, code in (['--resumable'], 143), ([], 130):
+        job, _, pids = sleepers(jobs, 1)
+        run_id = own_run_id(job)
+        assert 'asked to' in good('stop', run_id, *words)
+        assert job.done(TAKES) == code, 'this worker can save nothing'
+        assert not is_alive(pids[0])
+        (jobs.marks / 'up-0').unlink()
+
+
+def test_a_drained_node_leaves_and_the_others_go_on(jobs):
+    run_id = f'drain-{os.getpid()}-{time.monotonic_ns()}'
+    flags = (f'--rdzv-id={run_id}', '--rdzv-backend=c10d', '--nnodes=1:2', '--nproc-per-node=1',
+             f'--rdzv-endpoint=127.0.0.1:{free_port()}', '--rdzv-conf=last_call_timeout=60')
+    both = [jobs.cpprun(*flags, *jobs.py(SLEEPER)) for _ in range(2)]
+    jobs.numbers(['up-0', 'up-1'], TAKES)
+    refused = ctl('drain', socket.gethostname(), '--job', run_id)
+    assert refused.returncode != 0 and 'by its group rank' in refused.stderr
+    guest = next(agent for agent in agents(run_id) if not agent['is_host'])
+    assert 'save and leave' in good('drain', guest['group_rank'], '--job', run_id)
+    assert next(job for job in both if job.pid == guest['pid']).done(TAKES) == 143
+    poll(lambda: [(a['round'], a['state'], len(a['workers'])) for a in agents(run_id)]
+         == [(2, 'running', 1)], TAKES, lambda: str(agents(run_id)))
 
 
 def operator_sockets():

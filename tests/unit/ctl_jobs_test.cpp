@@ -2,8 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/ctl/ctl_completion.hpp"
 #include "launcher/ctl/job_tables.hpp"
 #include "launcher/ctl/local_jobs.hpp"
+#include "launcher/ctl/screen.hpp"
 #include "launcher/ctl/tail.hpp"
 #include "launcher/ctl/text_table.hpp"
 
@@ -104,6 +106,30 @@ TEST(CtlJobs, StatusShowsRanksOfNodesInTheirOrder) {
   EXPECT_THAT(text, HasSubstr("1     n1    2    42    12.0 ms    250.0 ms\n"));
   EXPECT_THAT(ps_text({job_of("toy", 1)}), HasSubstr("toy"));
   EXPECT_THAT(ps_text({}), HasSubstr("no job of yours"));
+}
+
+TEST(CtlJobs, TheSlowestIsWhoIsFurthestBehindOrElseTakesLongest) {
+  std::vector<LocalJob> agents = {job_of("a", 1), job_of("a", 2), job_of("a", 3)};
+  agents[1].view.workers[0].progress->step_takes = 30ms;
+  EXPECT_EQ(slowest_text(agents), "slowest: rank 2, 30.0 ms a step, at step 42\n");
+  agents[2].view.workers[0].progress->step = 40;
+  EXPECT_EQ(slowest_text(agents), "slowest: rank 3, 12.0 ms a step, at step 40, 2 behind\n");
+  for (LocalJob& job : agents) job.view.workers[0].progress.reset();
+  EXPECT_EQ(slowest_text(agents), "");
+}
+
+TEST(CtlJobs, AFrameFitsItsTerminal) {
+  EXPECT_EQ(frame("abc\nd\n", 24, 2), "\x1b[Hab\x1b[K\r\nd\x1b[K\r\n\x1b[J");
+  EXPECT_THAT(frame("1\n2\n3\n4\n5\n", 4, 80), HasSubstr("2\x1b[K\r\n... and 3 lines more\x1b[K"));
+}
+
+TEST(CtlJobs, CompletionKnowsVerbsOfVerbs) {
+  const std::vector<VerbWords> verbs = {{"ps", "Jobs", {"--json"}},
+                                        {"snapshot ls", "It's a list", {"--json", "-x"}}};
+  EXPECT_THAT(completion_script("bash", verbs), HasSubstr("    ' ') words='ps snapshot' ;;\n"));
+  EXPECT_THAT(completion_script("bash", verbs), HasSubstr("'snapshot ') words='ls' ;;\n"));
+  EXPECT_THAT(completion_script("fish", verbs), HasSubstr("-a ls -d 'It\\'s a list'\n"));
+  EXPECT_THAT(completion_script("zsh", verbs), HasSubstr("#compdef cpprunctl\n"));
 }
 
 TEST(CtlJobs, DurationsAreShort) {

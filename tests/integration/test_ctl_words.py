@@ -1,0 +1,62 @@
+"""The words of cpprunctl: completion in real shells, and the manual page has all of them."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import BIN
+
+CTL = BIN / 'cpprunctl'
+MAN = pathlib.Path(__file__).resolve().parents[2] / 'packaging/man/cpprunctl.1'
+TAKES = 60
+
+
+@pytest.fixture(autouse=True)
+def built():
+    if not CTL.exists():
+        pytest.skip(f'{CTL} is not built')
+
+
+def out(*words):
+    done = subprocess.run([CTL, *words], capture_output=True, text=True, timeout=TAKES, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def completed(line):
+    """What bash offers for the last word of this line."""
+    words = line.split(' ')
+    script = (f'eval "$("{CTL}" completion bash)"; COMP_WORDS=({" ".join(map(repr, words))}); '
+              f'COMP_CWORD={len(words) - 1}; _cpprunctl; printf "%s\\n" "${{COMPREPLY[@]}}"')
+    done = subprocess.run(['bash', '-c', script], capture_output=True, text=True, timeout=TAKES,
+                          check=True)
+    assert not done.stderr
+    return done.stdout.split()
+
+
+def test_bash_completes():
+    assert 'status' in completed('cpprunctl ')
+    assert completed('cpprunctl sta') == ['status']
+    assert '--rdzv-endpoint' in completed('cpprunctl status --')
+    assert completed('cpprunctl snapshot pru') == ['prune']
+    assert completed('cpprunctl snapshot prune dir --keep') == ['--keep', '--keep-every']
+
+
+@pytest.mark.parametrize('shell', ['zsh', 'fish'])
+def test_other_shells_take_their_scripts(shell):
+    script = out('completion', shell)
+    assert 'status' in script and 'prune' in script
+    if shutil.which(shell):
+        subprocess.run([shell, '-n'], input=script, text=True, check=True, timeout=TAKES)
+
+
+def test_the_manual_page_has_every_verb_and_option():
+    page = MAN.read_text().replace('\\-', '-')
+    verbs = [verb for verb in completed('cpprunctl ') if verb != 'help']
+    assert len(verbs) > 12
+    for verb in verbs:
+        assert re.search(rf'^\.(B|BI|BR) "?{verb}\b', page, re.M), f'{verb} is not in the page'
+        for option in completed(f'cpprunctl {verb} --'):
+            assert option == '--help' or option in page, f'{verb} {option} is not in the page'
