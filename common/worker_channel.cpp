@@ -108,6 +108,12 @@ void walk(Body& body, M& message) {
   body.number(message.step);
   body.text(message.path);
 }
+template <class Body, Of<Resumed> M>
+void walk(Body& body, M& message) {
+  body.flag(message.fell_back);
+  body.number(message.step);
+  body.text(message.path);
+}
 
 // A message's type on the wire is its place in the variant.
 template <size_t... kTypes>

@@ -18,12 +18,12 @@
 
 namespace cpprun::channel {
 
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 // Longer datagrams are no message. Whoever receives has room for one byte more, to see it.
 inline constexpr size_t kMessageBytes = 20 + limits::kWorkerReportBytes;
 
 // A worker's first words. Which worker it is the agent knows by its session. The agent's own
-// version stands in the page; from 2 on it knows what follows Report here.
+// version stands in the page; from 2 on it knows what follows Report here, from 3 on Resumed.
 struct Hello {
   uint32_t version = kVersion;
 };
@@ -71,9 +71,15 @@ struct Snapshot {
   int64_t step = 0;
   std::string path;
 };
+// What this worker's training goes on from.
+struct Resumed {
+  bool fell_back = false;  // the snapshot that the launcher chose could not be used
+  int64_t step = -1;       // -1: it begins anew
+  std::string path;        // empty: from memory, or anew
+};
 
 using Message = std::variant<Hello, Page, Ready, Report, ArenaWanted, ArenaOf, Arena, MayCommit,
-                             Leave, Snapshot>;
+                             Leave, Snapshot, Resumed>;
 
 // Texts over limits::kWorkerReportBytes are cut.
 std::string encode(const Message& message);

@@ -14,7 +14,7 @@
 namespace cpprun {
 
 inline constexpr uint32_t kWorkerPageMagic = 0x50525043;  // "CPRP"
-inline constexpr uint32_t kWorkerPageVersion = 2;
+inline constexpr uint32_t kWorkerPageVersion = 3;
 
 struct WorkerPage {
   // Set before the page is given out, and never again.

@@ -167,6 +167,7 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
   unreported_.reset();  // the round that it ended is over
   is_spare_ = false;
   is_drained_ = false;
+  fell_back_ = false;
   unsaid_.reset();
   state_ = State::Starting;
   if (options_.facts.has_snapshot_dir) effects.push_back(ServeSnapshots{world_.snapshot_secret});

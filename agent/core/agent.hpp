@@ -72,6 +72,9 @@ class Agent {
   void on_serving(int64_t port) { snapshot_port_ = port; }
   // The newest complete snapshots here, newest first; because they were wanted, or are new.
   void on_snapshots(Instant now, std::vector<control::SnapshotName> snapshots, Effects& effects);
+  // A worker could not use the snapshot that its round was to begin with, and went on from that of
+  // this step (-1: none). The first one of a round counts.
+  void on_fell_back(int64_t step, Effects& effects);
   void on_fetched(Instant now, Effects& effects);
   // `is_damaged`: what came is not what its manifest says, so nobody need try again.
   void on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects);
@@ -108,6 +111,7 @@ class Agent {
   void leave_stopped(int signal, Effects& effects);
   void leave_after_drain(Effects& effects);
   void say_unsaid(Effects& effects);
+  control::Snapshots newest_here() const;
   void say_stopped(Effects& effects);
   void say_stopped_if_known(Effects& effects);
   bool is_stopped_untold() const { return wants_port_for_stopped_ || wants_scan_for_stopped_; }
@@ -123,6 +127,7 @@ class Agent {
   bool wants_port_for_stopped_ = false;
   bool wants_scan_for_stopped_ = false;
   bool is_fetching_ = false;
+  bool fell_back_ = false;     // the workers of world_ could not use what it resumes from
   bool is_drained_ = false;    // the stop of world_ was asked for, here or at another node
   bool is_going_ = false;      // the job is over; we go as soon as the workers have gone
   bool fence_killed_ = false;  // this round's workers got KILL because the grant ended

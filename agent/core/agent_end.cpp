@@ -145,7 +145,23 @@ void Agent::on_snapshots(Instant, std::vector<control::SnapshotName> snapshots, 
   snapshots_ = std::move(snapshots);
   if (state_ == State::Saved) return leave_after_drain(effects);
   if (std::exchange(wants_scan_for_stopped_, false)) return say_stopped_if_known(effects);
-  if (is_new && is_connected_) effects.push_back(Tell{control::Snapshots{snapshots_}});
+  if (is_new && is_connected_) effects.push_back(Tell{newest_here()});
+}
+
+// What could not be used is said with each, so that a cut loses it only for a while.
+control::Snapshots Agent::newest_here() const {
+  return {snapshots_, fell_back_ ? world_.resume->snapshot.id : ""};
+}
+
+void Agent::on_fell_back(int64_t step, Effects& effects) {
+  if (!world_.resume || std::exchange(fell_back_, true)) return;
+  const control::SnapshotName& chosen = world_.resume->snapshot;
+  const std::string instead =
+      step < 0 ? "training begins anew" : "training goes on from step " + std::to_string(step);
+  effects.push_back(Note{
+      Note::Level::Warning,
+      "the snapshot of step " + std::to_string(chosen.step) + " could not be used, " + instead});
+  if (is_connected_) effects.push_back(Tell{newest_here()});
 }
 
 void Agent::on_fetched(Instant now, Effects& effects) {

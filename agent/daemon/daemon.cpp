@@ -101,6 +101,9 @@ void AgentDaemon::Impl::start_host() {
     recorder_->snapshot_complete(LocalRank(local_rank), step, path);
     if (snapshots_) snapshots_->look();
   };
+  events.on_fell_back = [this](int, int64_t step) {
+    tell_core([&](agent::Effects& e) { core_->on_fell_back(step, e); });
+  };
   ProcessHost::Options options;
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());

@@ -9,9 +9,9 @@
 namespace cpprun {
 namespace {
 
-// Version 1 had four messages.
-bool is_new(const channel::Message& message) {
-  return message.index() >= 4;
+// The version that brought this message: 1 had four, 2 ten.
+uint32_t version_of(const channel::Message& message) {
+  return message.index() < 4 ? 1 : message.index() < 10 ? 2 : 3;
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ bool is_new(const channel::Message& message) {
 // False: the peer must not say this, or does not take its answer; its connection ends.
 bool WorkerChannel::take(Peer& peer, const channel::Message& message) {
   if (const auto* hello = std::get_if<channel::Hello>(&message)) return welcome(peer, *hello);
-  if (peer.version == 0 || (peer.version < 2 && is_new(message))) return false;
+  if (peer.version < version_of(message)) return false;
   return std::visit([&](const auto& m) { return on(peer, m); }, message);
 }
 
@@ -87,6 +87,14 @@ bool WorkerChannel::on(Peer& peer, const channel::Snapshot& snapshot) {
     worker.page->page().snapshot_newest.store(newest_snapshot_, std::memory_order_release);
   }
   if (events_.on_snapshot) events_.on_snapshot(peer.local_rank, snapshot.step, snapshot.path);
+  return true;
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::Resumed& resumed) {
+  if (resumed.step < -1) return false;
+  if (resumed.fell_back && events_.on_fell_back) {
+    events_.on_fell_back(peer.local_rank, resumed.step);
+  }
   return true;
 }
 

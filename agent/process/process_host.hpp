@@ -86,6 +86,9 @@ class ProcessHost {
     // A worker has committed the snapshot of `step`. `path` is absolute, and as hostile as the
     // worker; it may come often, and more than once for a step.
     std::function<void(int local_rank, int64_t step, const std::string& path)> on_snapshot;
+    // A worker could not use the snapshot that its round was to begin with, and went on from that
+    // of this step (-1: none). As hostile, and may come often.
+    std::function<void(int local_rank, int64_t step)> on_fell_back;
   };
 
   ProcessHost(boost::asio::io_context& loop, Options options, Events events);

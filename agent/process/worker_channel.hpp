@@ -38,6 +38,9 @@ class WorkerChannel {
     // A worker says that it has committed the snapshot of this step. `path` is absolute, and
     // nothing else about it is known. May come often, and more than once for a step.
     std::function<void(int local_rank, int64_t step, const std::string& path)> on_snapshot;
+    // A worker says that it could not use the snapshot that its round was to begin with, and went
+    // on from that of this step instead; -1: from the beginning. May come often.
+    std::function<void(int local_rank, int64_t step)> on_fell_back;
   };
   // What an ended worker had left here.
   struct LastWords {
@@ -97,6 +100,7 @@ class WorkerChannel {
   bool on(Peer& peer, const channel::ArenaOf& wanted);
   bool on(Peer& peer, const channel::MayCommit& question);
   bool on(Peer& peer, const channel::Snapshot& snapshot);
+  bool on(Peer& peer, const channel::Resumed& resumed);
   // Only an agent says these.
   bool on(Peer&, const channel::Hello&) { return false; }
   bool on(Peer&, const channel::Page&) { return false; }

@@ -156,6 +156,7 @@ class Membership {
   std::optional<control::SnapshotName> resume_;  // what round_ began with
   bool is_resume_fetched_ = false;               // by some of its nodes
   std::set<std::string> damaged_;                // ids of snapshots that are fetched no more
+  std::set<std::string> unusable_;               // of those that no round begins with any more
   bool is_drained_ = false;       // round_ is stopped because a node was asked to stop ...
   bool has_saved_ = false;        // ... and all members whose workers are gone have saved
   std::string drained_by_;        // its name

@@ -201,6 +201,8 @@ void Membership::add_snapshots(const std::vector<Node*>& ranked,
   for (const Node* node : ranked) {
     const bool serves = node->facts.snapshot_port != 0 && options_.make_secret;
     views.push_back({node->facts.has_snapshot_dir, serves, node->facts.snapshots});
+    std::erase_if(views.back().complete,
+                  [this](const auto& each) { return unusable_.contains(each.id); });
   }
   const std::optional<SnapshotChoice> choice = choose_snapshot(views, damaged_);
   resume_.reset();

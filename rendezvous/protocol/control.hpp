@@ -116,6 +116,9 @@ struct Draining {
 // The newest snapshots of this node while a round runs; for status pages.
 struct Snapshots {
   std::vector<SnapshotName> snapshots;
+  // Id of the snapshot that this round began with, where its workers could not use it: no later
+  // round begins with it. Empty: nothing was wrong with it.
+  std::string unusable{};
 };
 struct Ack {
   bool is_success = false;

@@ -122,6 +122,7 @@ void fields(V&& v, Draining& m) {
 template <class V>
 void fields(V&& v, Snapshots& m) {
   v("snapshots", m.snapshots);
+  v("unusable", m.unusable);
 }
 template <class V>
 void fields(V&& v, Ack& m) {

@@ -4,9 +4,12 @@ processes."""
 import os
 import pathlib
 import signal
+import sys
 
 import pytest
 from conftest import BIN, is_alive, kill, poll
+from launches import ROOT
+from snapshot_folders import make_snapshot
 
 WORKER = BIN / 'channel_worker'
 
@@ -106,6 +109,27 @@ def test_a_notice_reaches_the_other_workers(jobs):
     job = workers(jobs, code)
     assert job.done() == 0
     assert sorted(job.out.splitlines()) == ['rank 0: newest 20', 'rank 1: newest 20']
+
+
+@pytest.mark.parametrize('language', ['c++', 'python'])
+def test_what_could_not_be_used_is_not_chosen_again(jobs, tmp_path, language):
+    for step in (10, 20):
+        make_snapshot(tmp_path / 'snapshots', step)
+    tell = '$WORKER fell-back=10'
+    if language == 'python':
+        words = 'import cpprun_worker as w; w.tell_resumed(10, "/step-10", fell_back=True)'
+        tell = f"PYTHONPATH={ROOT}/worker_sdk/python {sys.executable} -c '{words}'"
+    code = f"""
+    echo $A: $CPPRUN_RESUME_FROM
+    [ $A = 0 ] && {{ {tell}; exit 1; }}
+    exit 0
+    """
+    flags = ('--max-restarts=1', f'--snapshot-dir={tmp_path}/snapshots')
+    job = workers(jobs, code, n=1, flags=flags)
+    assert job.done() == 0
+    said = [line.rsplit('/', 1)[-1] for line in job.out.splitlines()]
+    assert said == ['step-20', 'step-10']
+    assert 'the snapshot of step 20 could not be used, training goes on from step 10' in job.err
 
 
 def test_leave_is_given_while_the_round_runs_and_not_when_it_is_stopped(jobs):

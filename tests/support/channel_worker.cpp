@@ -11,6 +11,7 @@
 //   keep=TEXT        writes it into its arena; keep-bytes=N makes the arena so large
 //   kept             prints what its arena holds; kept-of=R that of another local rank
 //   can-save         can_save(); may-commit prints the answer of may_commit(7)
+//   fell-back=N      tell_resumed(N, "/step-N", true)
 //   told=N           tell_snapshot(N, "step-N"); await-newest waits for a notice of any worker
 //   only=R           the words behind it are for local rank R
 //   exit=N
@@ -102,6 +103,7 @@ void obey_about_snapshots(const std::string& word, const std::string& value) {
   if (word == "kept-of") say_kept(worker::Arena::of(std::stoi(value)));
   if (word == "can-save") worker::can_save();
   if (word == "told") worker::tell_snapshot(std::stoll(value), "step-" + value);
+  if (word == "fell-back") worker::tell_resumed(std::stoll(value), "/step-" + value, true);
   if (word == "may-commit") {
     const worker::Leave leave = worker::may_commit(7);
     say(leave ? "may commit" : "may not commit: " + leave.why);

@@ -68,6 +68,36 @@ TEST_F(Agent, Snapshots_NewOnesAreToldWhileARoundRuns) {
   EXPECT_EQ(times<control::Snapshots>(), 1);
 }
 
+TEST_F(Agent, Snapshots_WhatCouldNotBeUsedIsToldOnceAndWithEachNewOne) {
+  has_folder();
+  sees({snapshot(20)});
+  is_in_touch();
+  gets_world_to_fetch(1);
+  has_fetched();
+  const auto falls_back = [this] { call([this](agent::Effects& e) { core.on_fell_back(10, e); }); };
+  falls_back();
+  falls_back();
+  EXPECT_EQ(times<control::Snapshots>(), 1);
+  EXPECT_EQ(said<control::Snapshots>()->unusable, snapshot(20).id);
+  sees({snapshot(30)});
+  EXPECT_EQ(said<control::Snapshots>()->snapshots, Names{snapshot(30)});
+  EXPECT_EQ(said<control::Snapshots>()->unusable, snapshot(20).id);
+  is_stopped(1);
+  all_quiet();
+  sees({snapshot(30)});
+  gets_world(2);
+  sees({snapshot(40)});
+  EXPECT_EQ(said<control::Snapshots>()->unusable, "") << "that was another round's";
+}
+
+TEST_F(Agent, Snapshots_FromTheBeginningNobodyFallsBack) {
+  has_folder();
+  sees({});
+  runs();
+  call([this](agent::Effects& e) { core.on_fell_back(-1, e); });
+  EXPECT_EQ(times<control::Snapshots>(), 0);
+}
+
 TEST_F(Agent, Snapshots_EachRoundHasASecretOfItsOwn) {
   has_folder();
   sees({});

@@ -119,6 +119,27 @@ TEST_F(Membership, Snapshots_WhatIsDamagedIsNotChosenAgain) {
   expect_decided("a", false);
 }
 
+TEST_F(Membership, Snapshots_WhatTheWorkersCouldNotUseIsNotChosenAgain) {
+  nodes(2, 2);
+  has("a", {30, 20});
+  has("b", {30, 20});
+  a_and_b_run();
+  join("c");
+  const auto list = snapshots({30, 20});
+  says("a", control::Snapshots{list, list[1].id});
+  says("c", control::Snapshots{list, list[0].id});  // of no node of this round
+  says_failed("b");
+  says_saved("a");
+  says_saved("b");
+  EXPECT_EQ(resume_of(world("a")).snapshot.step, 30) << "only what the round began with counts";
+  says("b", control::Snapshots{list, list[0].id});
+  says_failed("b");
+  says_saved("a");
+  says_saved("b");
+  EXPECT_EQ(resume_of(world("a")).snapshot.step, 20);
+  EXPECT_EQ(resume_of(world("b")).snapshot.step, 20);
+}
+
 TEST_F(Membership, Snapshots_WhatMakesNoSense) {
   has("a", {30});
   player("a").facts.snapshots[0].id = "../../etc/passwd";

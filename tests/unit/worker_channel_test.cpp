@@ -42,6 +42,10 @@ TEST(WorkerChannel, MessagesAboutSnapshotsComeBackAsTheyWere) {
   const auto snapshot = std::get<Snapshot>(*decoded(encode(Snapshot{20, "/a/step-20"})));
   EXPECT_EQ(snapshot.step, 20);
   EXPECT_EQ(snapshot.path, "/a/step-20");
+  const auto resumed = std::get<Resumed>(*decoded(encode(Resumed{true, 18, "/a/step-18"})));
+  EXPECT_TRUE(resumed.fell_back);
+  EXPECT_EQ(resumed.step, 18);
+  EXPECT_EQ(resumed.path, "/a/step-18");
 }
 
 TEST(WorkerChannel, AnswersNameTheirQuestion) {
@@ -55,7 +59,8 @@ TEST(WorkerChannel, CutOrLongerBodiesAreRefused) {
   const std::string longest(limits::kWorkerReportBytes, 'x');
   for (const Message& message :
        {Message(ArenaWanted{}), Message(ArenaOf{}), Message(Arena{1, 2, longest}),
-        Message(MayCommit{}), Message(Leave{1, true, longest}), Message(Snapshot{1, longest})}) {
+        Message(MayCommit{}), Message(Leave{1, true, longest}), Message(Snapshot{1, longest}),
+        Message(Resumed{true, 1, longest})}) {
     const std::string bytes = encode(message);
     EXPECT_TRUE(decoded(bytes).ok());
     EXPECT_FALSE(decoded(bytes + "x").ok()) << message.index();
@@ -71,6 +76,7 @@ TEST(WorkerChannel, BytesAreFixed) {
   EXPECT_EQ(encode(Ready{}), "CPRW\2\0\0\0"s);
   EXPECT_EQ(encode(Leave{3, true, "y"}), "CPRW\10\0\0\0\3\0\0\0\1\0\0\0y"s);
   EXPECT_EQ(encode(Snapshot{4, "/p"}), "CPRW\11\0\0\0\4\0\0\0\0\0\0\0/p"s);
+  EXPECT_EQ(encode(Resumed{true, 4, "/p"}), "CPRW\12\0\0\0\1\0\0\0\4\0\0\0\0\0\0\0/p"s);
 }
 
 TEST(WorkerChannel, ALongReportIsCut) {

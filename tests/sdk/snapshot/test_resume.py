@@ -118,6 +118,12 @@ def test_another_number_of_ranks(ranks):
     assert 'another number of ranks' not in shrunk.well().err
 
 
+def change(path):
+    data = bytearray(path.read_bytes())
+    data[100] ^= 1
+    path.write_bytes(data)
+
+
 def test_a_damaged_snapshot_is_left_out(ranks):
     train(ranks, 2, 'epochs=2').well()
     path = ranks.folder / 'snapshots' / 'step-8' / 'model.pt'
@@ -126,13 +132,21 @@ def test_a_damaged_snapshot_is_left_out(ranks):
     assert starts(cut) == ['disk step 6'] * 2
     assert cut.well().err.count('fell back one to step-6') == 1
 
-    path = ranks.folder / 'snapshots' / 'step-12' / 'optim.pt'
-    data = bytearray(path.read_bytes())
-    data[100] ^= 1
-    path.write_bytes(data)
+    change(ranks.folder / 'snapshots' / 'step-12' / 'optim.pt')
     changed = train(ranks, 2, 'epochs=3')
     assert starts(changed) == ['disk step 10'] * 2
     assert changed.well().err.count('fell back one to step-10') == 1
+
+
+def test_what_was_fallen_back_from_is_not_chosen_again(ranks):
+    train(ranks, 2, 'epochs=2').well()
+    change(ranks.folder / 'snapshots' / 'step-8' / 'optim.pt')
+    flags = ('--max-restarts=1', '--snapshot-dir=snapshots')
+    fault = 'kill:rank=1,step=7,attempt=0'
+    job = train(ranks, 2, 'epochs=3', 'memory=0', flags=flags, fault=fault)
+    assert starts(job.well()) == ['disk step 6'] * 4
+    assert job.err.count('fell back one to step-6') == 1
+    assert job.err.count('the snapshot of step 8 could not be used') == 1
 
 
 def test_the_launchers_choice_comes_first(ranks):

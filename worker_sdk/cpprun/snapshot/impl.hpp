@@ -51,6 +51,7 @@ struct Snapshot::Impl {
   Result<snapshot::Loaded> load_folder(const std::string& path);
   Result<snapshot::Loaded> load_single(const std::string& path);
   std::string path_of(const snapshot::Candidate& candidate) const;
+  void tell_agent(const snapshot::Candidate* loaded) const;  // null: none
   void tell_damaged(const snapshot::Candidates& damaged, const std::string& instead) const;
   Resumed apply(const snapshot::Candidate& candidate, const snapshot::Loaded& loaded);
 

@@ -13,6 +13,7 @@
 #include "cpprun/snapshot/report.hpp"
 #include "cpprun/snapshot_files/catalog.hpp"
 #include "cpprun/worker/environment.hpp"
+#include "cpprun/worker/snapshot_notice.hpp"
 
 namespace cpprun {
 namespace {
@@ -216,6 +217,7 @@ Resumed Snapshot::Impl::resume() {
     if (why.empty()) {
       std::erase_if(damaged, [&](const Candidate& other) { return other.step < each.step; });
       tell_damaged(damaged, each.name);
+      tell_agent(&each);
       return apply(each, *loaded);
     }
     failed.insert(each.id);
@@ -223,7 +225,22 @@ Resumed Snapshot::Impl::resume() {
     damaged.back().why = why;
   }
   tell_damaged(damaged, "");
+  tell_agent(nullptr);
   return {};
+}
+
+// Each agent hears it from its own ranks. What the launcher chose is for folders only; it may have
+// become incomplete since, and a copy of it that lies elsewhere is the same snapshot.
+void Snapshot::Impl::tell_agent(const Candidate* loaded) const {
+  const auto& environment = worker::environment();
+  const std::string chosen = environment && !is_single ? environment->resume_from : "";
+  bool fell_back = !chosen.empty() && (loaded == nullptr || loaded->where == Where::Folder);
+  if (fell_back && loaded != nullptr) {
+    const auto found = snapshot_files::look_at(real_files(), chosen);
+    fell_back = !found || found->manifest.id != loaded->id;
+  }
+  worker::tell_resumed(loaded == nullptr ? -1 : loaded->step,
+                       loaded == nullptr ? "" : path_of(*loaded), fell_back);
 }
 
 std::vector<Candidates> Snapshot::Impl::gather_candidates() {

@@ -27,6 +27,11 @@ void tell_snapshot(int64_t step, const std::string& path) {
   if (!error) agent.send(channel::Snapshot{step, whole.string()});
 }
 
+void tell_resumed(int64_t step, const std::string& path, bool fell_back) {
+  const AgentSocket& agent = own_agent();
+  if (agent.has_resumed()) agent.send(channel::Resumed{fell_back, step, path});
+}
+
 std::optional<int64_t> newest_snapshot() {
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return std::nullopt;

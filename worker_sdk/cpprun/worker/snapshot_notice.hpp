@@ -27,6 +27,12 @@ Leave may_commit(int64_t step);
 // status, for the choice of the next round's, and for the other workers of this node.
 void tell_snapshot(int64_t step, const std::string& path);
 
+// What this worker's training goes on from: the snapshot of this step at `path`, "" for one in
+// memory; -1 and "": it begins anew. `fell_back`: the one that the launcher chose
+// (environment().resume_from) could not be used, so that no later round is to begin with it. Once,
+// before training.
+void tell_resumed(int64_t step, const std::string& path, bool fell_back);
+
 // The newest snapshot that a worker of this node has told in this round.
 std::optional<int64_t> newest_snapshot();
 

@@ -87,6 +87,16 @@ def resume_path():
     return os.environ.get('CPPRUN_RESUME_FROM') or None
 
 
+def tell_resumed(step, path, fell_back=False):
+    """Training goes on from the snapshot of this step at `path`; -1 and '': it begins anew.
+
+    fell_back: that of resume_path() could not be used, so that no later round is to begin with it.
+    """
+    agent = _own_agent()
+    if agent:
+        agent.say_resumed(step, os.path.abspath(os.fspath(path)) if path else '', fell_back)
+
+
 def may_commit(step):
     """Asks for leave to give the snapshot of this step its final name; by the rank that renames.
 

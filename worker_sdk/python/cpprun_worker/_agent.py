@@ -14,8 +14,9 @@ import threading
 import time
 
 MAGIC = b'CPRW'
-VERSION = 2
+VERSION = 3
 HELLO, PAGE, READY, REPORT, ARENA_WANTED, ARENA_OF, ARENA, MAY_COMMIT, LEAVE, SNAPSHOT = range(10)
+RESUMED = 10
 
 MESSAGE_BYTES = 20 + 4096
 PAGE_BYTES = 4096
@@ -122,6 +123,10 @@ class Agent:
         self._words[SNAPSHOT_WRITTEN] = step
         if self._version >= 2:
             self._say(_message(SNAPSHOT, struct.pack('=q', step) + os.fsencode(path)))
+
+    def say_resumed(self, step, path, fell_back):
+        if self._version >= 3:
+            self._say(_message(RESUMED, struct.pack('=Iq', fell_back, step) + os.fsencode(path)))
 
     def ask_for_leave(self, step):
         """Whether it is given, and why not."""

@@ -28,6 +28,8 @@ class AgentSocket {
   WorkerPage* page() const { return page_; }  // null: no agent
   // It knows the messages about snapshots and arenas.
   bool has_snapshots() const { return page_ != nullptr && page_->version >= 2; }
+  // It wants to know what training goes on from.
+  bool has_resumed() const { return page_ != nullptr && page_->version >= 3; }
   // Sent without waiting; an agent that has gone, or takes nothing, misses it.
   void send(const channel::Message& message) const;
 
