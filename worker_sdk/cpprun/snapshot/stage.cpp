@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "cpprun/snapshot/device_copy.hpp"
+
 namespace cpprun::snapshot {
 namespace {
 
@@ -52,10 +54,6 @@ uint64_t each_part(S& staged, int place, F f) {
 void copy_bytes(const at::Tensor& from, std::byte* to) {
   const int64_t bytes = from.numel();
   if (bytes == 0) return;
-  if (!from.device().is_cpu()) {
-    at::from_blob(to, {bytes}, at::kByte).copy_(from);
-    return;
-  }
   const auto* source = static_cast<const std::byte*>(from.const_data_ptr());
   at::parallel_for(0, bytes, kGrain, [&](int64_t begin, int64_t end) {
     std::memcpy(to + begin, source + begin, static_cast<size_t>(end - begin));
@@ -77,6 +75,7 @@ uint64_t bytes_of(const Staged& staged, int place) {
 
 void copy(const Contents& contents, int place, std::span<std::byte> memory, Staged& staged) {
   size_t of_file = 0, storage = 0;  // parts stand in the order of the storages
+  DeviceCopies devices;
   each_part(staged, place, [&](StagedFile& file, size_t number, size_t i, uint64_t at) {
     const Content& content =
         number < contents.shared.size() ? contents.shared[number] : contents.own;
@@ -85,9 +84,14 @@ void copy(const Contents& contents, int place, std::span<std::byte> memory, Stag
     while (content.storages[storage].name != part.storage) ++storage;
     const auto bytes = content.storages[storage].bytes.narrow(0, static_cast<int64_t>(part.from),
                                                               static_cast<int64_t>(part.bytes));
-    copy_bytes(bytes, memory.data() + at);
+    if (bytes.device().is_cpu()) {
+      copy_bytes(bytes, memory.data() + at);
+    } else {
+      devices.add(bytes, memory.data() + at);
+    }
     file.mine[i] = memory.subspan(at, part.bytes);
   });
+  devices.finish();
 }
 
 }  // namespace cpprun::snapshot
