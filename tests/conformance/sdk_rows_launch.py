@@ -250,6 +250,7 @@ ROWS = [
         'python3 $E/multi_gpu_spawn.py --cpu --nprocs 2; echo exit $?',
         both(has('^exit 0$', 2), has(r'^\[process [01] of 2\] trained$', 4)),
     ),
+    Row('C20', ctest('LocalDevice'), says('0')),
     Row(
         'C21',
         'grep -c ok <(timeout 60 cpprun --nproc_per_node=2 $E/override_master.py $PORT)',

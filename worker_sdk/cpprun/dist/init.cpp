@@ -6,6 +6,7 @@
 #include "cpprun/dist/make_group.hpp"
 #include "cpprun/dist/meeting.hpp"
 #include "cpprun/dist/nccl_plugin.hpp"
+#include "cpprun/dist/own_device.hpp"
 #include "cpprun/dist/world.hpp"
 
 namespace cpprun::dist {
@@ -55,6 +56,8 @@ ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
   const std::string backend =
       is_automatic(options.backend) ? automatic_backend(has_gpu()) : options.backend;
   check_backend(backend);
+  const auto device = own_device(backend, options.device_id, get_local_rank());
+  if (device) use_device(*device);
   GroupPlan group = group_plan(options, plan, backend);
   try {
     const Meeting met = meet(plan, options.store, group.timeout);
