@@ -60,7 +60,9 @@ struct FakeGuard final : c10::impl::NoOpDeviceGuardImpl<c10::DeviceType::Private
   void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
     delete static_cast<int*>(event);
   }
-  static c10::Stream stream(c10::StreamId id) { return {c10::Stream::UNSAFE, device(), id}; }
+  static c10::Stream stream(c10::StreamId id) {
+    return c10::Stream(c10::Stream::UNSAFE, device(), id);
+  }
 };
 C10_REGISTER_GUARD_IMPL(PrivateUse1, FakeGuard);
 
