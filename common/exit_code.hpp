@@ -8,4 +8,7 @@ namespace cpprun {
 // cpprun itself then does too. EX_TEMPFAIL of sysexits.h: schedulers know it as "try again".
 inline constexpr int kStoppedResumable = 75;
 
+// What a fault plan expects has not held. cpprun alone ends so.
+inline constexpr int kExpectationsFailed = 3;
+
 }  // namespace cpprun

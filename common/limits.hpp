@@ -151,4 +151,11 @@ inline constexpr size_t kArchiveRecords = 1'000'000;  // storages of one file; a
 inline constexpr size_t kArchiveDirectoryBytes = 256 << 20;
 inline constexpr size_t kArchivePickleBytes = 256 << 20;
 
+// --- faults on demand
+inline constexpr size_t kFaultPlanBytes = 1 << 20;
+inline constexpr size_t kFaultsPerPlan = 256;
+inline constexpr int64_t kFaultStrikes = 10'000;     // of one fault in a job
+inline constexpr size_t kFaultsInAccount = 100'000;  // strikes; what comes after is not told
+inline constexpr size_t kFaultQuestions = 256;       // of one node, unanswered
+
 }  // namespace cpprun::limits

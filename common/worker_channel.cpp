@@ -115,6 +115,19 @@ void walk(Body& body, M& message) {
   body.text(message.path);
 }
 
+template <class Body, Of<Strike> M>
+void walk(Body& body, M& message) {
+  body.number(message.question);
+  body.number(message.fault);
+  body.number(message.step);
+  body.number(message.training_epoch);
+}
+template <class Body, Of<Began> M>
+void walk(Body& body, M& message) {
+  body.number(message.step);
+  body.number(message.training_epoch);
+}
+
 // A message's type on the wire is its place in the variant.
 template <size_t... kTypes>
 bool read_as(uint32_t type, Reader& body, Message& into, std::index_sequence<kTypes...>) {

@@ -78,8 +78,23 @@ struct Resumed {
   std::string path;        // empty: from memory, or anew
 };
 
+// A fault of the job's plan fits where the worker is: may it strike? Answered by Leave. The agent
+// itself does what a program can't do to itself, before or instead of the answer. Only where
+// CPPRUN_FAULTS names a fault by its number.
+struct Strike {
+  uint32_t question = 0;
+  uint32_t fault = 0;  // its number in the plan
+  int64_t step = -1;   // negative: not known
+  int64_t training_epoch = -1;
+};
+// The worker begins with this step, in a round of a job with such faults. Once.
+struct Began {
+  int64_t step = -1;
+  int64_t training_epoch = -1;
+};
+
 using Message = std::variant<Hello, Page, Ready, Report, ArenaWanted, ArenaOf, Arena, MayCommit,
-                             Leave, Snapshot, Resumed>;
+                             Leave, Snapshot, Resumed, Strike, Began>;
 
 // Texts over limits::kWorkerReportBytes are cut.
 std::string encode(const Message& message);

@@ -28,6 +28,7 @@ SDK_PARTS = {
 ARROWS = {
     'common': set(),
     'common/log': {'common'},
+    'common/faults': {'common'},
     'common/holder': {'common'},
     'rendezvous/protocol': {'common'},
     'rendezvous/core': {'common', 'rendezvous/protocol'},
@@ -39,7 +40,7 @@ ARROWS = {
         'rendezvous/core',
     },
     'rendezvous/client': {'common', 'common/log', 'rendezvous/client/core', 'rendezvous/protocol'},
-    'agent/core': {'common', 'rendezvous/protocol'},
+    'agent/core': {'common', 'common/faults', 'rendezvous/protocol'},
     'agent/process': {
         'common',
         'common/log',
@@ -48,6 +49,7 @@ ARROWS = {
     },
     'agent/daemon': {
         'common',
+        'common/faults',
         'common/log',
         'rendezvous/protocol',
         'rendezvous/client',
@@ -67,9 +69,11 @@ ARROWS = {
     },
     'launcher/network': {'common'},
     'launcher/doctor': {'common', 'common/holder', 'launcher/network'},
-    'launcher/options': {'common', 'agent/core'},  # fills the agent's configuration
+    # Fills the agent's configuration.
+    'launcher/options': {'common', 'common/faults', 'agent/core'},
     'launcher/ctl': {
         'common',
+        'common/faults',
         'common/log',
         'launcher/doctor',
         'agent/core',  # the words of operators

@@ -131,6 +131,17 @@ void Agent::on(Instant, const control::Refused& message, Effects& effects) {
          effects);
 }
 
+// Kept for a coordinator that comes after this one.
+void Agent::on(Instant, const control::Struck& message, Effects&) {
+  std::vector<int64_t>& counts = options_.facts.strikes;
+  const bool is_sane =
+      message.fault >= 0 && message.fault < static_cast<int64_t>(limits::kFaultsPerPlan);
+  if (!message.is_given || !is_sane) return;
+  const auto index = static_cast<size_t>(message.fault);
+  if (counts.size() <= index) counts.resize(index + 1);
+  counts[index] = std::max(counts[index], message.count);
+}
+
 void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   bool is_new_wait = is_spare_ && !message.is_spare && !has_workers();
   if (is_new_wait) join_deadline_ = now + options_.join_timeout;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/endpoint.hpp"
+#include "common/faults/plan.hpp"
 #include "common/limits.hpp"
 #include "common/time.hpp"
 
@@ -87,6 +88,12 @@ struct WorkerConfig {
   bool set_omp_num_threads = false;  // nproc > 1 and the variable was unset
 };
 
+struct FaultConfig {
+  std::optional<faults::Plan> plan;  // drawn: nothing is left to chance
+  std::string junit;                 // --junit; empty: none
+  std::string account_file;          // the account as JSON, for cpprunctl chaos; empty: none
+};
+
 struct AgentConfig {
   RendezvousConfig rendezvous;
   WorkerConfig workers;
@@ -100,6 +107,7 @@ struct AgentConfig {
   std::string own_error_file;  // TORCHELASTIC_ERROR_FILE of the launcher itself; "" = none
   std::string event_log_handler = "null";  // null or console
   std::string snapshot_dir;                // --snapshot-dir; empty: the launcher knows of none
+  FaultConfig faults;
 };
 
 }  // namespace cpprun

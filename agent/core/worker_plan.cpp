@@ -107,6 +107,17 @@ std::vector<Variable> snapshot_variables(const AgentConfig& config, const contro
   return variables;
 }
 
+constexpr const char* kFaults = "CPPRUN_FAULTS";
+
+// Beside a fault of the user's own; a plan's file is none, it was read here.
+std::vector<Variable> fault_variables(const AgentConfig& config, const control::World& world) {
+  if (!config.faults.plan) return {};
+  const std::string own = inherited(config, kFaults).value_or("");
+  std::string text = faults::worker_text(*config.faults.plan, world.world_size, world.group_size);
+  if (faults::is_inline(own)) text = own + (text.empty() ? "" : ";") + text;
+  return {{kFaults, text}};
+}
+
 }  // namespace
 
 std::vector<std::string> worker_argv(const WorkerConfig& config, int local_rank) {
@@ -126,6 +137,7 @@ std::vector<std::string> worker_environment(const AgentConfig& config, const con
   for (Variable& v : elastic_variables(config, world, place)) ours.push_back(std::move(v));
   for (Variable& v : optional_variables(config, local_rank)) ours.push_back(std::move(v));
   for (Variable& v : snapshot_variables(config, world)) ours.push_back(std::move(v));
+  for (Variable& v : fault_variables(config, world)) ours.push_back(std::move(v));
   std::set<std::string_view> replaced;
   if (!config.snapshot_dir.empty()) replaced.insert(kResumeFrom);  // nothing: from the beginning
   for (const Variable& v : ours) replaced.insert(v.first);

@@ -92,6 +92,7 @@ void AgentDaemon::Impl::start_host() {
   };
   events.on_quiet = [this] {
     recorder_->quiet();
+    if (faults_) faults_->on_stopped();
     tell_core([&](agent::Effects& e) { core_->on_quiet(boot_now(), e); });
   };
   events.on_stdout_closed = [] { log::info("stdout was closed by its reader"); };
@@ -104,6 +105,12 @@ void AgentDaemon::Impl::start_host() {
   events.on_fell_back = [this](int, int64_t step) {
     tell_core([&](agent::Effects& e) { core_->on_fell_back(step, e); });
   };
+  if (config_.faults.plan) {
+    events.on_strike = [this](int rank, const channel::Strike& question, auto answer) {
+      faults_->on_asked(rank, question, std::move(answer));
+    };
+    events.on_began = [this](int, const channel::Began& began) { faults_->on_began(began); };
+  }
   ProcessHost::Options options;
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
@@ -121,6 +128,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   watch_guardian();
   is_own_ = is_own;
   open_operators();
+  open_faults();
   open_snapshots();
   if (!snapshots_) connect();
   tell_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
@@ -130,7 +138,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   recorder_->finished(*finish_, code);
   using How = agent::Finish::How;
   leave_folder(finish_->how == How::Success || finish_->how == How::Stopped);
-  return code;
+  return faults_ ? faults_->finish(code) : code;
 }
 
 // A temporary folder stays for those who look for the reason of a failure, and only for them.
@@ -141,6 +149,20 @@ void AgentDaemon::Impl::leave_folder(bool is_well) {
   } else {
     folder_.remove_if_temporary();
   }
+}
+
+void AgentDaemon::Impl::open_faults() {
+  if (!config_.faults.plan) return;
+  FaultRoom::Doors doors;
+  doors.ask_coordinator = [this](const control::Strike& strike) {
+    if (connection_) connection_->send(strike);
+  };
+  doors.pid_of = [this](int local_rank) { return host_->pid_of(local_rank); };
+  doors.step_of = [this](int local_rank) { return host_->step_of(local_rank); };
+  doors.drop_line = [this] {
+    if (connection_) connection_->reconnect();
+  };
+  faults_ = std::make_unique<FaultRoom>(loop_, config_.faults, std::move(doors));
 }
 
 void AgentDaemon::Impl::open_snapshots() {
@@ -175,12 +197,16 @@ void AgentDaemon::Impl::connect() {
   events.on_connected = [this](std::vector<std::string> addresses) {
     serve_snapshots(addresses);
     tell_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, e); });
+    if (faults_) faults_->on_connected();
   };
   events.on_message = [this](const control::CoordinatorMessage& message) {
     recorder_->on_message(message);
     tell_core([&](agent::Effects& e) { core_->on_message(boot_now(), message, e); });
+    const auto* struck = std::get_if<control::Struck>(&message);
+    if (faults_ && struck != nullptr) faults_->on_struck(*struck);
   };
   events.on_disconnected = [this] {
+    if (faults_) faults_->on_disconnected();
     tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };

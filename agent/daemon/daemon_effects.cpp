@@ -28,6 +28,7 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
     return;
   }
   recorder_->round_started();
+  if (faults_) faults_->on_started(effect.world, config_.workers.nproc);
 }
 
 Status AgentDaemon::Impl::start_workers(const control::World& world) {

@@ -14,6 +14,7 @@
 #include "agent/core/agent.hpp"
 #include "agent/daemon/daemon.hpp"
 #include "agent/daemon/operator_socket.hpp"
+#include "agent/daemon/fault_room.hpp"
 #include "agent/daemon/recorder.hpp"
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/snapshot_room.hpp"
@@ -78,6 +79,7 @@ class AgentDaemon::Impl {
 
   Status start_workers(const control::World& world);
   void start_host();
+  void open_faults();
   void open_snapshots();
   void serve_snapshots(const std::vector<std::string>& addresses);
   void connect();
@@ -116,6 +118,7 @@ class AgentDaemon::Impl {
   bool is_own_ = false;                        // the coordinator is in this process
   std::unique_ptr<ControlClient> connection_;  // none before the snapshots here are known
   std::unique_ptr<SnapshotRoom> snapshots_;    // with --snapshot-dir only
+  std::unique_ptr<FaultRoom> faults_;          // with a fault plan only
   std::optional<agent::Agent> core_;
   OperatorSocket operators_{loop_};  // who can answer a verb of cpprunctl says operators_.on()
   const Instant begun_at_ = boot_now();

@@ -37,6 +37,8 @@ void ProcessHost::Impl::open_channel() {
   events.why_not_commit = [this] { return why_not_commit(); };
   events.on_snapshot = events_.on_snapshot;
   events.on_fell_back = events_.on_fell_back;
+  events.on_strike = events_.on_strike;
+  events.on_began = events_.on_began;
   const auto memory = [] { return usable_memory() / 100 * limits::kArenaMemoryPercent; };
   channel_.emplace(loop_, options_.channel_name, std::move(events), memory);
   if (channel_->is_open()) return;

@@ -98,6 +98,23 @@ bool WorkerChannel::on(Peer& peer, const channel::Resumed& resumed) {
   return true;
 }
 
+bool WorkerChannel::on(Peer& peer, const channel::Strike& question) {
+  if (!events_.on_strike) return answer(peer, channel::Leave{question.question, false, "no plan"});
+  const auto reply = [this, id = peer.id, number = question.question,
+                      alive = std::weak_ptr<int>(life_)](bool is_given) {
+    if (alive.expired()) return;
+    const auto asker = peers_.find(id);  // gone meanwhile: nobody waits
+    if (asker != peers_.end()) answer(asker->second, channel::Leave{number, is_given, {}});
+  };
+  events_.on_strike(peer.local_rank, question, reply);
+  return true;
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::Began& began) {
+  if (events_.on_began) events_.on_began(peer.local_rank, began);
+  return true;
+}
+
 // Unread answers hold descriptors, so whoever lets them pile up is no peer for long.
 bool WorkerChannel::answer(Peer& peer, const channel::Message& message, int descriptor) {
   return send_datagram(peer.socket.native_handle(), channel::encode(message), descriptor);

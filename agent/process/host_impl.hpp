@@ -42,6 +42,8 @@ class ProcessHost::Impl {
   bool is_quiet() const { return !is_running_; }
   std::vector<int> pids() const;
   std::vector<LiveWorker> live() const;
+  std::optional<int> pid_of(int local_rank) const;
+  std::optional<int64_t> step_of(int local_rank) const;
   const std::string& channel_name() const { return options_.channel_name; }
 
  private:

@@ -48,6 +48,12 @@ std::vector<int> ProcessHost::pids() const {
 std::vector<LiveWorker> ProcessHost::live() const {
   return impl_->live();
 }
+std::optional<int> ProcessHost::pid_of(int local_rank) const {
+  return impl_->pid_of(local_rank);
+}
+std::optional<int64_t> ProcessHost::step_of(int local_rank) const {
+  return impl_->step_of(local_rank);
+}
 const std::string& ProcessHost::channel_name() const {
   return impl_->channel_name();
 }
@@ -255,6 +261,17 @@ std::vector<int> ProcessHost::Impl::pids() const {
   std::vector<int> pids;
   for (const LiveWorker& worker : live()) pids.push_back(worker.pid);
   return pids;
+}
+
+std::optional<int> ProcessHost::Impl::pid_of(int local_rank) const {
+  for (const auto& [pid, worker] : workers_) {
+    if (worker.local_rank().value == local_rank) return pid;
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> ProcessHost::Impl::step_of(int local_rank) const {
+  return channel_ ? channel_->step_of(local_rank) : std::nullopt;
 }
 
 }  // namespace cpprun

@@ -16,6 +16,7 @@
 #include "common/ids.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
+#include "common/worker_channel.hpp"
 #include "common/worker_end.hpp"
 
 namespace boost::asio {
@@ -89,6 +90,10 @@ class ProcessHost {
     // A worker could not use the snapshot that its round was to begin with, and went on from that
     // of this step (-1: none). As hostile, and may come often.
     std::function<void(int local_rank, int64_t step)> on_fell_back;
+    // With a fault plan: worker_channel.hpp.
+    std::function<void(int local_rank, const channel::Strike&, std::function<void(bool)> answer)>
+        on_strike;
+    std::function<void(int local_rank, const channel::Began&)> on_began;
   };
 
   ProcessHost(boost::asio::io_context& loop, Options options, Events events);
@@ -127,6 +132,9 @@ class ProcessHost {
   bool is_quiet() const;
   std::vector<int> pids() const;         // of live workers, by local rank
   std::vector<LiveWorker> live() const;  // by local rank
+  // Nothing: it has ended, or there never was one. Good until the next event of the loop.
+  std::optional<int> pid_of(int local_rank) const;
+  std::optional<int64_t> step_of(int local_rank) const;  // that it last said; nothing: none
 
  private:
   class Impl;

@@ -99,6 +99,13 @@ std::optional<Heartbeat> WorkerChannel::heartbeat(int local_rank) const {
   return heartbeat_of(worker->second.page->page());
 }
 
+std::optional<int64_t> WorkerChannel::step_of(int local_rank) const {
+  const auto worker = workers_.find(local_rank);
+  if (worker == workers_.end() || !worker->second.page) return std::nullopt;
+  const std::optional<Heartbeat> beat = heartbeat_of(worker->second.page->page());
+  return beat ? std::optional(beat->step) : std::nullopt;
+}
+
 WorkerChannel::LastWords WorkerChannel::worker_ended(int local_rank) {
   for (auto peer = peers_.begin(); peer != peers_.end();) {
     if (peer->second.local_rank != local_rank) {
@@ -153,7 +160,7 @@ bool WorkerChannel::accept_one() {
   ++worker->connections;
   ++worker->connected;
   const uint64_t id = next_peer_++;
-  peers_.try_emplace(id, Peer{stream_descriptor(loop_, socket.release()), *rank});
+  peers_.try_emplace(id, Peer{stream_descriptor(loop_, socket.release()), *rank, id});
   watch(id);
   return true;
 }

@@ -41,6 +41,11 @@ class WorkerChannel {
     // A worker says that it could not use the snapshot that its round was to begin with, and went
     // on from that of this step instead; -1: from the beginning. May come often.
     std::function<void(int local_rank, int64_t step)> on_fell_back;
+    // A worker asks whether a fault of the plan may strike; `answer` is called at most once, at any
+    // time. Unset: none may.
+    std::function<void(int local_rank, const channel::Strike&, std::function<void(bool)> answer)>
+        on_strike;
+    std::function<void(int local_rank, const channel::Began&)> on_began;  // may come often
   };
   // What an ended worker had left here.
   struct LastWords {
@@ -61,6 +66,8 @@ class WorkerChannel {
   bool can_save(int local_rank) const;
   // Nothing before its first heartbeat.
   std::optional<Heartbeat> heartbeat(int local_rank) const;
+  // The step of its last heartbeat; nothing: it has sent none.
+  std::optional<int64_t> step_of(int local_rank) const;
   // Reads what the worker has said until now, and ends its connections.
   LastWords worker_ended(int local_rank);
 
@@ -75,6 +82,7 @@ class WorkerChannel {
   struct Peer {
     boost::asio::posix::stream_descriptor socket;
     int local_rank;
+    uint64_t id = 0;
     uint32_t version = 0;  // that it said hello with; 0: it has not
     int messages = 0;      // of this turn
     Instant turn_ends{};
@@ -101,6 +109,8 @@ class WorkerChannel {
   bool on(Peer& peer, const channel::MayCommit& question);
   bool on(Peer& peer, const channel::Snapshot& snapshot);
   bool on(Peer& peer, const channel::Resumed& resumed);
+  bool on(Peer& peer, const channel::Strike& question);
+  bool on(Peer& peer, const channel::Began& began);
   // Only an agent says these.
   bool on(Peer&, const channel::Hello&) { return false; }
   bool on(Peer&, const channel::Page&) { return false; }

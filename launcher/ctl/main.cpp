@@ -3,9 +3,11 @@
 #include <cstdio>
 #include <string>
 
+#include "common/exit_code.hpp"
 #include "common/limits.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
+#include "launcher/ctl/chaos.hpp"
 #include "launcher/ctl/ctl_completion.hpp"
 #include "launcher/ctl/doctor.hpp"
 #include "launcher/ctl/events.hpp"
@@ -174,6 +176,30 @@ std::vector<cpprun::ctl::VerbWords> words_of(const CLI::App& app, const std::str
   return all;
 }
 
+CLI::App* add_chaos(CLI::App& app, cpprun::ChaosOptions& options) {
+  CLI::App* verb =
+      app.add_subcommand("chaos", "Run a fault plan with many seeds; exit 3 if one has not held");
+  verb->add_option("plan", options.plan, "the fault plan, a JSON file")->required();
+  verb->add_option("command", options.command,
+                   "after --: cpprun and its words; {seed} in them becomes the seed")
+      ->required();
+  verb->add_option("--seeds", options.seeds, "how many")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->capture_default_str();
+  verb->add_option("--first", options.first, "the first of them")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->capture_default_str();
+  return verb;
+}
+
+int run_chaos(const cpprun::ChaosOptions& options) {
+  constexpr int kSignalBase = 128;
+  const cpprun::Result<cpprun::ChaosResult> result = cpprun::chaos(options);
+  if (!result) return fail(result.error());
+  if (result->signal != 0) return kSignalBase + result->signal;
+  return result->is_held ? 0 : cpprun::kExpectationsFailed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -207,6 +233,8 @@ int main(int argc, char** argv) {
   completion->add_option("shell", shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  cpprun::ChaosOptions chaos;
+  const CLI::App* chaos_verb = add_chaos(app, chaos);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -228,6 +256,7 @@ int main(int argc, char** argv) {
     cpprun::ctl::print(cpprun::ctl::completion_script(shell, words_of(app)));
     return 0;
   }
+  if (chaos_verb->parsed()) return run_chaos(chaos);
   cpprun::Status done = job_verb != nullptr        ? job_verb(job)
                         : snapshot_verb != nullptr ? snapshot_verb(snapshot)
                                                    : cpprun::serve(serve);

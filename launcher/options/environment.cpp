@@ -40,6 +40,20 @@ FileFacts look_at_file(const std::string& path) {
   return {kind_of_content(path), is_executable};
 }
 
+std::optional<std::string> read_file(const std::string& path, size_t most) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  std::string text;
+  std::array<char, 4096> piece{};
+  ssize_t n = 0;
+  while (text.size() < most && (n = ::read(file, piece.data(), piece.size())) > 0) {
+    text.append(piece.data(), static_cast<size_t>(n));
+  }
+  ::close(file);
+  if (n < 0) return std::nullopt;
+  return text;
+}
+
 int count_online_cpus() {
   long count = ::sysconf(_SC_NPROCESSORS_ONLN);
   return count > 0 ? static_cast<int>(count) : 1;
@@ -77,6 +91,7 @@ Environment real_environment() {
   }
   made.count_cpus = count_online_cpus;
   made.look_at = look_at_file;
+  made.read_file = read_file;
   made.make_uuid = random_uuid;
   std::optional<std::string> pretended;
   std::optional<std::string> visible;

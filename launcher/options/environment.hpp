@@ -37,6 +37,9 @@ struct Environment {
   std::function<FileFacts(const std::string& path)> look_at = [](const std::string&) {
     return FileFacts{};
   };
+  // At most so many bytes of it; nothing if it can't be read.
+  std::function<std::optional<std::string>(const std::string& path, size_t most)> read_file =
+      [](const std::string&, size_t) { return std::nullopt; };
   std::function<std::string()> make_uuid = [] {
     return std::string("00000000-0000-4000-8000-000000000000");
   };

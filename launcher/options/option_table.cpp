@@ -260,6 +260,22 @@ constexpr OptionRow kTable[] = {
              "the newest complete one.",
      .note = "may be shared by the nodes, or each node's own: what a node lacks it fetches from "
              "another"},
+    {.name = "faults",
+     .value = "FILE",
+     .group = kOwn,
+     .help = "Strike the job with the faults of this plan, and check what it expects: exit 3 if "
+             "that has not held.",
+     .note = "CPPRUN_FAULTS may name the file too; docs/faults.md"},
+    {.name = "seed",
+     .kind = Int,
+     .value = "N",
+     .group = kOwn,
+     .help = "Draws what the fault plan leaves open. Default: the plan's own seed, else 0.",
+     .note = "the same seed, the same faults"},
+    {.name = "junit",
+     .value = "FILE",
+     .group = kOwn,
+     .help = "Write there what became of the faults and expectations, as JUnit's XML."},
 
     // --- information
     {.name = "help",

@@ -150,6 +150,9 @@ void CommandLine::bind(const OptionRow& row, ParsedOptions& o) {
   if (row.name == "pass-local-rank") return add(row, o.pass_local_rank);
   if (row.name == "tune-malloc") return add(row, o.tune_malloc);
   if (row.name == "snapshot-dir") return add(row, o.snapshot_dir);
+  if (row.name == "faults") return add(row, o.faults);
+  if (row.name == "seed") return add(row, o.seed);
+  if (row.name == "junit") return add(row, o.junit);
   if (row.name == "print-completion") return add(row, o.print_completion);
   CPPRUN_CHECK(row.kind == OptionKind::Question);
   const std::string help(row.help);

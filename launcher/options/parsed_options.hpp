@@ -52,6 +52,9 @@ struct ParsedOptions {
   std::string pass_local_rank;  // empty, dash, underscore
   bool tune_malloc = false;
   std::string snapshot_dir;
+  std::string faults;
+  std::optional<int64_t> seed;
+  std::string junit;
   std::string print_completion;
 
   std::string script;

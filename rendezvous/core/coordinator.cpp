@@ -30,7 +30,8 @@ bool is_sane(const control::Register& message) {
   return is_sane(message.terms) && message.round >= RoundNumber() && message.epoch >= Epoch() &&
          message.round <= RoundNumber(kNumberMax) && message.epoch <= Epoch(kNumberMax) &&
          is_port(message.reserved_port) && is_port(message.snapshot_port) &&
-         are_sane(message.snapshots) && is_short(message.role) && is_short(message.local_addr) &&
+         message.strikes.size() <= limits::kFaultsPerPlan && are_sane(message.snapshots) &&
+         is_short(message.role) && is_short(message.local_addr) &&
          all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
 }
 

@@ -121,6 +121,7 @@ Node& Membership::take_in(Instant now, SessionId session, const control::Hello& 
   node.heard_at = now;
   node.is_embedded = options_.embedded == hello.node.incarnation;
   node.facts = message;
+  strikes_.learn(message.strikes);
   if (terms_.has_fixed_ranks) node.facts.node_rank = message.node_rank.value_or(0);
   node.work = to_work(message.standing);
   if (has_missed_world(node)) {  // it was stopped when the round formed (R2), whatever else it says
@@ -218,6 +219,10 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
     send(*node, control::Pong{ping->seq, grant()}, effects);
     return;
   }
+  if (const auto* strike = std::get_if<control::Strike>(&message)) {
+    on_strike(*node, *strike, effects);
+    return;
+  }
   if (const auto* started = std::get_if<control::Started>(&message)) {
     if (started->round == round_ && node->work == Node::Work::Starting) {
       node->work = Node::Work::Running;
@@ -243,6 +248,19 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
   }
   if (auto it = nodes_.find(incarnation); it != nodes_.end()) update_ready(it->second);
   settle(now, effects);
+}
+
+// The asker is answered in any case; the others hear of what strikes.
+void Membership::on_strike(const Node& asker, const control::Strike& message, Effects& effects) {
+  const std::optional<int64_t> count = strikes_.claim(message.fault, message.times);
+  control::Struck struck{message.fault, count.value_or(0), count.has_value()};
+  struck.where = message.where.substr(0, limits::kNameBytes);
+  struck.step = message.step;
+  struck.training_epoch = message.training_epoch;
+  for (const auto& [incarnation, node] : nodes_) {
+    struck.is_answer = incarnation == asker.id.incarnation;
+    if (struck.is_answer || struck.is_given) send(node, struck, effects);
+  }
 }
 
 namespace {

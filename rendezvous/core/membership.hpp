@@ -20,6 +20,7 @@
 #include "rendezvous/core/node.hpp"
 #include "rendezvous/core/ranking.hpp"
 #include "rendezvous/core/snapshot_choice.hpp"
+#include "rendezvous/core/strikes.hpp"
 #include "rendezvous/protocol/control.hpp"
 
 namespace cpprun {
@@ -94,6 +95,7 @@ class Membership {
   void request_drain(const Node& node, Effects& effects);
   void take_snapshots(Node& node, const std::vector<control::SnapshotName>& snapshots);
   void on_ack(Node& node, Effects& effects);
+  void on_strike(const Node& node, const control::Strike& message, Effects& effects);
 
   // Losses (membership_losses.cpp).
   void node_is_gone(Incarnation incarnation, control::StopCause cause, const std::string& why,
@@ -161,6 +163,8 @@ class Membership {
   bool has_saved_ = false;        // ... and all members whose workers are gone have saved
   std::string drained_by_;        // its name
   bool is_host_drained_ = false;  // the node that hosts us was asked to stop: no round can follow
+
+  Strikes strikes_;  // of the job's fault plan
 
   std::optional<std::string> failing_;  // verdict: the job fails as soon as the round is over
   control::Decided decision_;

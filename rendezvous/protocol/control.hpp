@@ -77,6 +77,7 @@ struct Register {
   bool has_snapshot_dir = false;          // without one a node has no say in what is resumed from
   std::vector<SnapshotName> snapshots{};  // newest first, at most limits::kSnapshotsTold
   int64_t snapshot_port = 0;              // where other nodes may fetch them; 0: nowhere
+  std::vector<int64_t> strikes{};         // of each fault of the plan, as far as it has heard
 };
 
 struct Ping {
@@ -124,8 +125,18 @@ struct Ack {
   bool is_success = false;
 };
 
+// A fault of the job's plan is about to strike here: may it? Answered by Struck. The plan itself
+// is the agents' own: the coordinator only counts.
+struct Strike {
+  int64_t fault = 0;  // its number in the plan
+  int64_t times = 1;  // how often it may strike in the job
+  std::string where;  // for people
+  int64_t step = -1;  // of the program; negative: not known
+  int64_t training_epoch = -1;
+};
+
 using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
-                                  Draining, Snapshots>;
+                                  Draining, Snapshots, Strike>;
 
 // ---------------------------------------------------------------- coordinator -> agent
 
@@ -187,7 +198,19 @@ struct Decided {
   bool is_resumable = false;  // no failure: stopped on request, everything saved
 };
 struct Bye {};
+// A fault strikes: told to all. Or the answer that it may not, to whoever asked. Answers come in
+// the order of the questions.
+struct Struck {
+  int64_t fault = 0;
+  int64_t count = 0;  // of its strikes so far, this one included
+  bool is_given = false;
+  bool is_answer = false;  // to a Strike of this agent
+  std::string where{};
+  int64_t step = -1;
+  int64_t training_epoch = -1;
+};
 
-using CoordinatorMessage = std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye>;
+using CoordinatorMessage =
+    std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye, Struck>;
 
 }  // namespace cpprun::control

@@ -58,6 +58,7 @@ void fields(V&& v, Register& m) {
   v("has_snapshot_dir", m.has_snapshot_dir);
   v("snapshots", m.snapshots);
   v("snapshot_port", m.snapshot_port);
+  v("strikes", m.strikes);
 }
 template <class V>
 void fields(V&& v, Ping& m) {
@@ -125,6 +126,14 @@ void fields(V&& v, Snapshots& m) {
   v("unusable", m.unusable);
 }
 template <class V>
+void fields(V&& v, Strike& m) {
+  v("fault", m.fault);
+  v("times", m.times);
+  v("where", m.where);
+  v("step", m.step);
+  v("training_epoch", m.training_epoch);
+}
+template <class V>
 void fields(V&& v, Ack& m) {
   v("is_success", m.is_success);
 }
@@ -190,6 +199,16 @@ void fields(V&& v, Decided& m) {
 }
 template <class V>
 void fields(V&&, Bye&) {}
+template <class V>
+void fields(V&& v, Struck& m) {
+  v("fault", m.fault);
+  v("count", m.count);
+  v("is_given", m.is_given);
+  v("is_answer", m.is_answer);
+  v("where", m.where);
+  v("step", m.step);
+  v("training_epoch", m.training_epoch);
+}
 
 // Greatest number that stands for a value of the enum.
 inline int64_t last_value(Standing) {
@@ -231,6 +250,12 @@ inline const char* name_of(const Draining&) {
 }
 inline const char* name_of(const Snapshots&) {
   return "snapshots";
+}
+inline const char* name_of(const Strike&) {
+  return "strike";
+}
+inline const char* name_of(const Struck&) {
+  return "struck";
 }
 inline const char* name_of(const Welcome&) {
   return "welcome";

@@ -4,14 +4,19 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "common/limits.hpp"
 #include "common/text.hpp"
 #include "cpprun/worker/environment.hpp"
+#include "cpprun/worker/internal/own_agent.hpp"
 
 namespace cpprun::worker {
 namespace {
@@ -28,16 +33,20 @@ struct Kind {
 };
 constexpr std::array kKinds = {Kind{"kill", What::Kill}, Kind{"stop", What::Stop},
                                Kind{"exit", What::Exit}, Kind{"throw", What::Throw},
-                               Kind{"slow", What::Slow}};
+                               Kind{"slow", What::Slow}, Kind{"ask", What::Ask}};
 
 struct PlaceName {
   const char* name;
   Optional Fault::*member;
 };
-constexpr std::array kPlaces = {PlaceName{"rank", &Fault::rank}, PlaceName{"step", &Fault::step},
+constexpr std::array kPlaces = {PlaceName{"rank", &Fault::rank},
+                                PlaceName{"step", &Fault::step},
                                 PlaceName{"epoch", &Fault::training_epoch},
                                 PlaceName{"attempt", &Fault::attempt},
-                                PlaceName{"round", &Fault::round}};
+                                PlaceName{"round", &Fault::round},
+                                PlaceName{"node", &Fault::node},
+                                PlaceName{"fault", &Fault::number}};
+constexpr std::array kPhases = {"starting", "training", "saving"};
 
 Error wrong(std::string_view fault, const std::string& what) {
   return {ErrorKind::BadValue, "CPPRUN_FAULTS is '" + std::string(fault) + "': " + what +
@@ -70,8 +79,20 @@ Status put(Fault& fault, std::string_view text, const std::string& name, int64_t
                          "255) of an exit, nor ms (to a day) of a slow");
 }
 
+Status put_phase(Fault& fault, std::string_view text, const std::string& word) {
+  for (size_t i = 0; i < kPhases.size(); ++i) {
+    if (word != kPhases[i]) continue;
+    fault.phase = static_cast<FaultPhase>(i);
+    return {};
+  }
+  return wrong(text, "the phase '" + word + "' is none of starting, training, saving");
+}
+
 Status parse_part(Fault& fault, std::string_view text, const std::string& part) {
   const size_t equals = part.find('=');
+  if (part.substr(0, equals) == "phase" && equals != std::string::npos) {
+    return put_phase(fault, text, part.substr(equals + 1));
+  }
   const Optional value =
       equals == std::string::npos ? std::nullopt : text::parse_int(part.substr(equals + 1));
   if (!value || *value < 0) return wrong(text, "'" + part + "' is no name=number");
@@ -82,22 +103,42 @@ bool fits_one(const Optional& wanted, const Optional& here) {
   return !wanted || wanted == here;
 }
 
-// Parsed once. No value: no faults are asked for.
-std::optional<Fault> own_fault() {
+struct Planned {
+  Planned(const Fault& its_fault, std::string its_text)
+      : fault(its_fault), text(std::move(its_text)) {}
+  const Fault fault;
+  const std::string text;
+  std::atomic<bool> has_happened{false};
+};
+using Plan = std::vector<std::unique_ptr<Planned>>;
+
+// Parsed once. Empty: no faults are asked for.
+Plan own_plan() {
+  Plan plan;
   const Result<Environment>& own = environment();
-  if (!own || own->faults.empty()) return std::nullopt;
-  const Result<Fault> fault = parse_fault(own->faults);
-  if (!fault) throw std::invalid_argument(fault.error().text);
-  return *fault;
+  if (!own || own->faults.empty()) return plan;
+  for (const std::string& one : text::split(own->faults, ';')) {
+    const Result<Fault> fault = parse_fault(one);
+    if (!fault) throw std::invalid_argument(fault.error().text);
+    plan.push_back(std::make_unique<Planned>(*fault, one));
+  }
+  return plan;
 }
 
-FaultPlace place_here(Optional training_epoch, Optional step) {
+bool has_numbers(const Plan& plan) {
+  return std::any_of(plan.begin(), plan.end(),
+                     [](const auto& planned) { return planned->fault.number.has_value(); });
+}
+
+FaultPlace place_here(Optional training_epoch, Optional step, FaultPhase phase) {
   const Environment& own = *environment();
   return {.rank = own.rank,
           .attempt = own.restart_count,
           .round = own.round,
           .step = step,
-          .training_epoch = training_epoch};
+          .training_epoch = training_epoch,
+          .node = own.group_rank,
+          .phase = phase};
 }
 
 std::string describe(const FaultPlace& place) {
@@ -107,8 +148,9 @@ std::string describe(const FaultPlace& place) {
   return text;
 }
 
-void carry_out(const Fault& fault, const FaultPlace& place) {
-  const std::string text = environment()->faults + " at " + describe(place);
+void carry_out(const Planned& planned, const FaultPlace& place) {
+  const Fault& fault = planned.fault;
+  const std::string text = planned.text + " at " + describe(place);
   ::fprintf(stderr, "cpprun: fault %s\n", text.c_str());
   ::fflush(nullptr);
   switch (fault.what) {
@@ -124,6 +166,46 @@ void carry_out(const Fault& fault, const FaultPlace& place) {
       throw FaultError("fault " + text);
     case What::Slow:
       std::this_thread::sleep_for(std::chrono::milliseconds(fault.slow_ms));
+      break;
+    case What::Ask:
+      break;  // the agent has done it
+  }
+}
+
+// Whether it is this fault's turn, in the whole job. Without an agent it never is.
+bool may_strike(const Fault& fault, const FaultPlace& place) {
+  const auto question = [&](uint32_t number) {
+    return channel::Strike{number, static_cast<uint32_t>(*fault.number), place.step.value_or(-1),
+                           place.training_epoch.value_or(-1)};
+  };
+  const AgentSocket& agent = own_agent();
+  if (agent.page() == nullptr) return false;
+  const auto answer = agent.ask(question, limits::kLeaveTakes);
+  const auto* leave = answer ? std::get_if<channel::Leave>(&answer->message) : nullptr;
+  return leave != nullptr && leave->is_given;
+}
+
+void tell_begin(const FaultPlace& place) {
+  static std::atomic<bool> is_told{false};
+  if (!place.step && !place.training_epoch) return;
+  if (is_told.exchange(true) || own_agent().page() == nullptr) return;
+  own_agent().send(channel::Began{place.step.value_or(-1), place.training_epoch.value_or(-1)});
+}
+
+void pass(Optional training_epoch, Optional step, FaultPhase phase) {
+  static const Plan plan = own_plan();
+  static const bool is_of_job = has_numbers(plan);
+  if (plan.empty()) return;
+  const FaultPlace place = place_here(training_epoch, step, phase);
+  if (is_of_job && phase == FaultPhase::Training) tell_begin(place);
+  for (const std::unique_ptr<Planned>& planned : plan) {
+    const Fault& fault = planned->fault;
+    if (!fits(fault, place)) continue;
+    if (fault.number) {
+      if (may_strike(fault, place)) carry_out(*planned, place);
+    } else if (fault.what == What::Slow || !planned->has_happened.exchange(true)) {
+      carry_out(*planned, place);
+    }
   }
 }
 
@@ -144,19 +226,25 @@ Result<Fault> parse_fault(std::string_view text) {
 }
 
 bool fits(const Fault& fault, const FaultPlace& place) {
-  return fits_one(fault.rank, place.rank) && fits_one(fault.attempt, place.attempt) &&
-         fits_one(fault.round, place.round) && fits_one(fault.step, place.step) &&
-         fits_one(fault.training_epoch, place.training_epoch);
+  if (fault.phase && *fault.phase != place.phase) return false;
+  // What names no phase is for the loop; a fault of the user's own for the start as well.
+  if (!fault.phase && place.phase == FaultPhase::Saving) return false;
+  if (!fault.phase && place.phase == FaultPhase::Starting && fault.number) return false;
+  return fits_one(fault.node, place.node) && fits_one(fault.rank, place.rank) &&
+         fits_one(fault.attempt, place.attempt) && fits_one(fault.round, place.round) &&
+         fits_one(fault.step, place.step) && fits_one(fault.training_epoch, place.training_epoch);
 }
 
 void fault_point(Optional training_epoch, Optional step) {
-  static const std::optional<Fault> fault = own_fault();
-  static std::atomic<bool> has_happened{false};
-  if (!fault) return;
-  const FaultPlace place = place_here(training_epoch, step);
-  if (!fits(*fault, place)) return;
-  if (fault->what != What::Slow && has_happened.exchange(true)) return;
-  carry_out(*fault, place);
+  pass(training_epoch, step, FaultPhase::Training);
+}
+
+void fault_point_at_start() {
+  pass({}, {}, FaultPhase::Starting);
+}
+
+void fault_point_at_save(int64_t step) {
+  pass({}, step, FaultPhase::Saving);
 }
 
 }  // namespace cpprun::worker

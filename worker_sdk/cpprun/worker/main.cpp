@@ -83,7 +83,9 @@ void start(const MainOptions& options) {
   set_error_file(known.error_file);
   install_fatal_handlers(known.rank);
   if (options.handles_sigterm) handle_sigterm();
-  fault_point({});
+  // A write beyond disk-full then fails, as on a full disk, and does not end the program.
+  if (!known.faults.empty()) ::signal(SIGXFSZ, SIG_IGN);
+  fault_point_at_start();
 }
 
 int run_main(Args args, const MainOptions& options, const std::function<int(Args)>& f) {

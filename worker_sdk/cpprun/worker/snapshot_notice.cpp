@@ -4,11 +4,13 @@
 #include <system_error>
 
 #include "common/limits.hpp"
+#include "cpprun/worker/faults.hpp"
 #include "cpprun/worker/internal/own_agent.hpp"
 
 namespace cpprun::worker {
 
 Leave may_commit(int64_t step) {
+  fault_point_at_save(step);
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return {};
   const auto question = [step](uint32_t number) { return channel::MayCommit{number, step}; };

@@ -20,7 +20,9 @@ import signal
 import sys
 import threading
 
-from . import _agent
+from . import _agent, _faults
+
+FaultError = _faults.FaultError
 
 # The exit code that says: stopped on request, and the snapshot is complete.
 STOPPED_RESUMABLE = 75
@@ -31,6 +33,7 @@ STARTING, READY, TRAINING, EVALUATING, SAVING, ENDING = range(6)
 _lock = threading.Lock()
 _connected = []  # the agent, or None, once it was looked for
 _asked_by_signal = threading.Event()
+_plan = []  # the faults, once they were looked for
 
 
 def _own_agent():
@@ -103,6 +106,7 @@ def may_commit(step):
     False: the round is over or being stopped, or the agent does not answer, and others may be
     training already. Why is said on stderr.
     """
+    _own_plan().pass_by(None, step, _faults.SAVING)
     agent = _own_agent()
     if not agent:
         return True
@@ -123,3 +127,23 @@ def newest_snapshot():
     """Step of the newest snapshot that a worker of this node has told in this round, or None."""
     agent = _own_agent()
     return agent.newest_snapshot() if agent else None
+
+
+def fault_point(training_epoch=None, step=None):
+    """The training loop is here: what CPPRUN_FAULTS asks for at this place happens, if anything.
+
+    Call it at the head of every step; without faults it costs next to nothing. docs/faults.md.
+    """
+    _own_plan().pass_by(training_epoch, step, _faults.TRAINING)
+
+
+def _own_plan():
+    if not _plan:
+        with _lock:
+            if not _plan:
+                _plan.append(_faults.Plan(_own_agent))
+    return _plan[0]
+
+
+if os.environ.get('CPPRUN_FAULTS'):
+    _own_plan().pass_by(None, None, _faults.STARTING)

@@ -16,7 +16,7 @@ import time
 MAGIC = b'CPRW'
 VERSION = 3
 HELLO, PAGE, READY, REPORT, ARENA_WANTED, ARENA_OF, ARENA, MAY_COMMIT, LEAVE, SNAPSHOT = range(10)
-RESUMED = 10
+RESUMED, STRIKE, BEGAN = 10, 11, 12
 
 MESSAGE_BYTES = 20 + 4096
 PAGE_BYTES = 4096
@@ -53,6 +53,10 @@ def connect(name):
 
 def _message(kind, body=b''):
     return MAGIC + struct.pack('=I', kind) + body
+
+
+def _progress(epoch, step):
+    return struct.pack('=qq', -1 if step is None else step, -1 if epoch is None else epoch)
 
 
 def _is_trusted(sock):
@@ -132,10 +136,21 @@ class Agent:
         """Whether it is given, and why not."""
         if self._version < 2:
             return True, ''
+        return self._ask(MAY_COMMIT, struct.pack('=q', step))
+
+    def ask_for_strike(self, fault, epoch, step):
+        """Whether this fault of the plan may strike here."""
+        is_given, _ = self._ask(STRIKE, struct.pack('=I', fault) + _progress(epoch, step))
+        return is_given
+
+    def say_began(self, epoch, step):
+        self._say(_message(BEGAN, _progress(epoch, step)))
+
+    def _ask(self, kind, body):
         with self._asking:
             self._last_question += 1
             question = struct.pack('=I', self._last_question)
-            if not self._say(_message(MAY_COMMIT, question + struct.pack('=q', step))):
+            if not self._say(_message(kind, question + body)):
                 return False, 'the agent has gone'
             return self._leave(question, time.monotonic() + ANSWER_TAKES)
 

@@ -1,0 +1,80 @@
+#include "common/faults/schedule.hpp"
+
+#include <algorithm>
+
+#include "common/faults/draw.hpp"
+
+namespace cpprun::faults {
+namespace {
+
+bool fits(const std::optional<Span>& wanted, int64_t number) {
+  return !wanted || wanted->from == number;
+}
+
+bool names_round(const Fault& fault) {
+  return fault.round || fault.attempt;
+}
+
+}  // namespace
+
+Schedule::Schedule(const Plan& plan) : plan_(plan) {
+  for (size_t i = 0; i < plan_.faults.size(); ++i) {
+    if (!plan_.faults[i].is_at_place()) timed_.push_back({i, &plan_.faults[i]});
+  }
+}
+
+// The first time; what names a round counts from there, and waits for no other one.
+void Schedule::set(Timed& timed, Instant now) const {
+  const Fault& fault = *timed.fault;
+  const bool is_here = fits(fault.round, here_->round) && fits(fault.attempt, here_->attempt);
+  if (timed.struck >= fault.times || (names_round(fault) ? !is_here : has_begun_)) {
+    if (names_round(fault)) timed.at = Instant::never();
+    return;
+  }
+  timed.at = now + (fault.every ? gap(plan_.seed, timed.index, 0, *fault.every)
+                                : Duration(fault.after_ns ? fault.after_ns->from : 0));
+}
+
+void Schedule::on_started(Instant now, const Here& here) {
+  here_ = here;
+  for (Timed& timed : timed_) set(timed, now);
+  has_begun_ = true;
+}
+
+Instant Schedule::next_deadline() const {
+  Instant next = Instant::never();
+  if (!here_) return next;
+  for (const Timed& timed : timed_) next = std::min(next, timed.at);
+  return next;
+}
+
+std::vector<Due> Schedule::take_due(Instant now) {
+  std::vector<Due> all;
+  if (!here_) return all;
+  for (Timed& timed : timed_) {
+    if (timed.at > now) continue;
+    if (const std::optional<Due> due = hits(timed)) all.push_back(*due);
+    ++timed.struck;
+    const Fault& fault = *timed.fault;
+    const bool goes_on = fault.every && timed.struck < fault.times;
+    timed.at =
+        goes_on ? now + gap(plan_.seed, timed.index, timed.struck, *fault.every) : Instant::never();
+  }
+  return all;
+}
+
+std::optional<Due> Schedule::hits(const Timed& timed) const {
+  const Fault& fault = *timed.fault;
+  const uint64_t draw = victim(plan_.seed, timed.index, timed.struck);
+  if (fault.node || (fault.is_of_agent() && !fault.rank)) {
+    const Who any{fault.node ? fault.node->number : std::nullopt, draw};
+    if (any.among(here_->nodes) != here_->node) return std::nullopt;
+    return Due{timed.index, std::nullopt};
+  }
+  const Who any{fault.rank ? fault.rank->number : std::nullopt, draw};
+  const int64_t rank = any.among(here_->ranks);
+  if (rank < here_->base_rank || rank >= here_->base_rank + here_->workers) return std::nullopt;
+  return Due{timed.index, fault.is_of_agent() ? std::nullopt : std::optional(rank)};
+}
+
+}  // namespace cpprun::faults

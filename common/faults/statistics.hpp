@@ -1,0 +1,32 @@
+// Statistics: recovery times and lost work over many runs of a plan, by kind of fault. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/faults/account_text.hpp"
+
+namespace cpprun::faults {
+
+class Statistics {
+ public:
+  void add(const Summary& run);
+
+  // A line for each kind: strikes, recoveries with their p50, p95 and greatest, lost steps and
+  // training epochs. With a heading and newlines.
+  std::string table() const;
+
+ private:
+  struct Kind {
+    int64_t strikes = 0;
+    std::vector<double> recoveries;  // seconds
+    int64_t lost_steps = 0, lost_epochs = 0;
+  };
+  std::map<std::string, Kind> kinds_;
+};
+
+// The smallest value that at least `percent` of them do not exceed. 0 if there are none.
+double percentile(std::vector<double> values, int percent);
+
+}  // namespace cpprun::faults

@@ -1,0 +1,239 @@
+"""cpprun --faults: faults strike real workers and agents, and what a plan expects is checked."""
+
+import json
+import pathlib
+import re
+import xml.etree.ElementTree as ET
+import zlib
+
+import pytest
+from conftest import free_port
+
+MODULE = pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk/python'
+
+# Ten steps, a mark at each, and nothing kept from one attempt to the next but what `first` says.
+STEPS = f"""
+import os, sys, time
+sys.path.insert(0, {str(MODULE)!r})
+import cpprun_worker as w
+rank, attempt = int(os.environ['RANK']), int(os.environ['TORCHELASTIC_RESTART_COUNT'])
+"""
+
+LOOP = """
+for step in range(0 if attempt == 0 else 3, 10):
+    w.fault_point(step // 5, step)
+    w.heartbeat(step)
+"""
+
+# Waits until the test lets it end, so that what strikes at a time finds it.
+UNTIL_TOLD = """
+import pathlib
+marks = pathlib.Path(os.environ['MARKS'])
+(marks / f'running-{rank}-{attempt}').write_text(str(os.getpid()))
+end = time.monotonic() + 60
+while not (marks / 'go').exists() and not ENDS and time.monotonic() < end:
+    time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def plan(tmp_path):
+    def write(*faults, **rest):
+        path = tmp_path / 'plan.json'
+        path.write_text(json.dumps({'plan': list(faults), **rest}))
+        return path
+
+    return write
+
+
+def launch(jobs, plan, code, *flags, n=2, **options):
+    words = ('--standalone', f'--nproc-per-node={n}', '--max-restarts=3', f'--faults={plan}')
+    return jobs.cpprun(*words, *flags, jobs.py(STEPS + code), **options)
+
+
+def strikes(job):
+    return re.findall(r'fault (\d+) strikes (.*): ', job.err)
+
+
+def test_a_step_is_struck_once_in_the_job_and_accounted_for(jobs, plan, tmp_path):
+    expect = {'restarts': 1, 'max_recovery_s': 30, 'max_lost_steps': 3, 'max_lost_epochs': 1}
+    path = plan({'do': 'kill', 'at': {'rank': 1, 'step': 6}}, expect=expect)
+    junit = tmp_path / 'out.xml'
+    job = launch(jobs, path, LOOP, f'--junit={junit}')
+    assert job.done(60) == 0, job.err
+    assert strikes(job) == [('1', 'rank 1 in round 1, training epoch 1, step 6')]
+    assert 'lost steps: 3; lost training epochs: 1' in job.err
+    assert 'cpprun: 6 held, 0 did not' in job.err
+    cases = ET.parse(junit).getroot().findall('.//testcase')
+    assert [case.get('name') for case in cases] == [
+        'fault 1: kill rank 1 at step 6',
+        'exit code',
+        'restarts',
+        'recovery',
+        'lost steps',
+        'lost training epochs',
+    ]
+    assert not any(case.findall('failure') for case in cases)
+
+
+def test_what_has_not_held_is_named_and_ends_with_3(jobs, plan, tmp_path):
+    path = plan({'do': 'kill', 'at': {'rank': 1, 'step': 6}}, expect={'restarts': 0})
+    junit = tmp_path / 'out.xml'
+    job = launch(jobs, path, LOOP, f'--junit={junit}')
+    assert job.done(60) == 3
+    assert 'NOT OK  restarts: 1, expected 0' in job.err
+    failures = ET.parse(junit).getroot().findall('.//failure')
+    assert [failure.get('message') for failure in failures] == ['1, expected 0']
+
+
+def test_a_fault_whose_place_never_comes_has_not_held(jobs, plan):
+    job = launch(jobs, plan({'do': 'kill', 'at': {'step': 99}}, expect={}), LOOP)
+    assert job.done(60) == 3
+    assert 'NOT OK  fault 1: kill at step 99: never struck' in job.err
+
+
+def test_without_expectations_the_exit_code_is_the_job_s(jobs, plan):
+    job = launch(jobs, plan({'do': 'exit', 'at': {'step': 2}, 'code': 7, 'times': 9}), LOOP)
+    assert job.done(60) == 1
+    assert job.err.count('cpprun: fault exit:fault=0,step=2') >= 2  # once each of the attempts
+
+
+def test_programs_exit_throw_and_are_slow_by_themselves(jobs, plan):
+    path = plan(
+        {'do': 'exit', 'at': {'rank': 0, 'step': 4}, 'code': 13},
+        {'do': 'throw', 'at': {'rank': 1, 'step': 7, 'attempt': 1}},
+        {'do': 'slow', 'at': {'rank': 0, 'phase': 'starting', 'attempt': 2}, 'for_s': 0.01},
+        expect={'restarts': 2},
+    )
+    job = launch(jobs, path, LOOP)
+    assert job.done(60) == 0, job.err
+    assert 'exited with code 13' in job.err
+    assert 'FaultError: fault throw:' in job.err
+    assert {number for number, _ in strikes(job)} == {'1', '2', '3'}
+
+
+def test_the_commit_of_a_snapshot_is_a_place(jobs, plan):
+    code = LOOP + 'assert w.may_commit(10)\n'
+    path = plan({'do': 'kill', 'at': {'phase': 'saving', 'step': 10}}, expect={'restarts': 1})
+    job = launch(jobs, path, code, n=1)
+    assert job.done(60) == 0, job.err
+    assert strikes(job) == [('1', 'rank 0 in round 1, step 10')]
+
+
+def test_any_program_is_struck_at_a_time(jobs, plan):
+    fault = {'do': 'kill', 'at': {'rank': 'any', 'after_s': [0.05, 0.1]}}
+    path = plan(fault, expect={'restarts': 1})
+    job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'attempt == 1'))
+    assert job.done(60) == 0, job.err
+    assert len(strikes(job)) == 1
+
+
+def test_the_same_seed_strikes_the_same(jobs, plan):
+    path = plan({'do': 'kill', 'at': {'rank': 'any', 'step': [0, 9]}}, expect={'restarts': 1})
+    whole = LOOP.replace('0 if attempt == 0 else 3', '0')
+
+    def struck(seed):
+        job = launch(jobs, path, whole, f'--seed={seed}', n=3)
+        assert job.done(60) == 0, job.err
+        return strikes(job)
+
+    assert struck(4) == struck(4)
+
+
+def test_random_faults_come_until_the_job_ends(jobs, plan):
+    path = plan({'do': 'kill', 'at': {'every_s': 0.05}, 'times': 3}, expect={'restarts': 3})
+    job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'attempt == 3'))
+    assert job.done(60) == 0, job.err
+    assert len(strikes(job)) == 3
+
+
+def test_a_stopped_worker_goes_on_after_its_time(jobs, plan):
+    path = plan({'do': 'stop', 'at': {'rank': 0, 'step': 3}, 'for_s': 0.1}, expect={'restarts': 0})
+    job = launch(jobs, path, LOOP)
+    assert job.done(60) == 0, job.err
+    assert 'the round went on' in job.err
+
+
+def test_a_full_disk_refuses_what_is_written_for_its_time(jobs, plan):
+    code = """
+path = os.environ['MARKS'] + f'/data-{rank}'
+refused = 0
+for step in range(10):
+    w.fault_point(0, step)
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        try:
+            with open(path, 'a') as file:
+                file.write('x')
+            break
+        except OSError as error:
+            refused += 1
+            time.sleep(0.01)
+print(f'rank {rank}: refused {refused > 0}', flush=True)
+"""
+    path = plan({'do': 'disk-full', 'at': {'rank': 1, 'step': 5}, 'for_s': 0.2}, expect={})
+    job = launch(jobs, path, code)
+    assert job.done(60) == 0, job.err
+    assert sorted(job.out.splitlines()) == ['rank 0: refused False', 'rank 1: refused True']
+
+
+def test_a_dropped_line_is_made_again_and_workers_stay(jobs, plan):
+    path = plan({'do': 'drop-coordinator', 'at': {'rank': 0, 'step': 3}}, expect={})
+    job = launch(jobs, path, LOOP, env={'LOGLEVEL': 'INFO'})
+    assert job.done(60) == 0, job.err
+    assert 'the connection to the coordinator broke' in job.err
+
+
+def test_a_killed_agent_takes_its_workers_along(jobs, plan):
+    path = plan({'do': 'kill-agent', 'at': {'after_s': 0}})
+    job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'False'))
+    assert job.done(60) == -9
+    assert 'fault 1 strikes node 0 in round 1' in job.err
+
+
+def test_the_final_file_must_be_the_fault_free_one(jobs, plan, tmp_path):
+    code = 'open(os.environ["MARKS"] + "/final", "w").write("done")\n'
+    for crc, wanted in (('7bcb9ba9', 3), ('', 1)):
+        hash_of = {'file': str(tmp_path / 'marks/final'), **({'is': crc} if crc else {})}
+        job = launch(jobs, plan(expect={'final_hash': hash_of}), code, n=1)
+        assert job.done(60) == wanted, job.err
+    assert 'expect.final_hash has no' in job.err
+    good = f'{zlib.crc32(b"done"):08x}'
+    hash_of = {'file': str(tmp_path / 'marks/final'), 'is': good}
+    job = launch(jobs, plan(expect={'final_hash': hash_of}), code, n=1)
+    assert job.done(60) == 0, job.err
+
+
+def test_the_variable_may_name_the_plan(jobs, plan):
+    path = plan({'do': 'kill', 'at': {'rank': 1, 'step': 6}}, expect={'restarts': 1})
+    env = {'CPPRUN_FAULTS': str(path)}
+    words = ('--standalone', '--nproc-per-node=2', '--max-restarts=3')
+    job = jobs.cpprun(*words, jobs.py(STEPS + LOOP), env=env)
+    assert job.done(60) == 0, job.err
+    assert len(strikes(job)) == 1
+
+
+def test_two_nodes_share_one_plan(jobs, plan, tmp_path):
+    """A fault that fits on both nodes strikes once in the job; both give account of it."""
+    path = plan({'do': 'kill', 'at': {'step': 5}}, expect={'restarts': 1})
+    flags = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}')
+    words = (*flags, '--nproc-per-node=2', '--max-restarts=3', f'--faults={path}')
+    script = jobs.py(STEPS + LOOP)
+    both = [jobs.cpprun(*words, script) for _ in range(2)]
+    assert [job.done(90) for job in both] == [0, 0], [job.err for job in both]
+    assert sum(len(strikes(job)) for job in both) == 1
+    assert all('ok      fault 1: kill at step 5: rank' in job.err for job in both)
+
+
+@pytest.mark.parametrize(
+    ('words', 'text'),
+    [
+        (['--faults=/nowhere.json'], "the fault plan '/nowhere.json' can't be read"),
+        (['--seed=1'], '--seed goes with a fault plan; name one with --faults'),
+        (['--junit=x'], '--junit goes with a fault plan'),
+    ],
+)
+def test_what_can_t_be_done_is_said(jobs, words, text):
+    job = jobs.cpprun('--standalone', *words, jobs.py('pass'))
+    assert job.done() == 1
+    assert text in job.err

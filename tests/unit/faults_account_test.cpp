@@ -1,0 +1,186 @@
+#include "common/faults/account.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/faults/account_text.hpp"
+#include "common/faults/draw.hpp"
+#include "common/faults/schedule.hpp"
+
+namespace cpprun::faults {
+namespace {
+
+using testing::HasSubstr;
+
+Plan plan_of(const std::string& faults, const std::string& expect = "{}") {
+  const Result<Plan> plan =
+      parse_plan("{\"plan\": [" + faults + "], \"expect\": " + expect + "}", "p.json");
+  EXPECT_TRUE(plan.ok()) << plan.error().text;
+  return drawn(plan ? *plan : Plan{}, 1);
+}
+
+Instant at(double when) {
+  return Instant() + seconds(when);
+}
+
+class FaultSchedule : public testing::Test {
+ protected:
+  // Two nodes of two workers; this is node 1, with ranks 2 and 3.
+  Here here(int64_t round) const { return {round, round - 1, 1, 2, 2, 2, 4}; }
+};
+
+TEST_F(FaultSchedule, ATimeCountsFromTheFirstRound) {
+  Schedule schedule(plan_of(R"({"do": "kill", "at": {"rank": 3, "after_s": 5}})"));
+  EXPECT_TRUE(schedule.next_deadline().is_never());
+  schedule.on_started(at(10), here(1));
+  schedule.on_stopped();
+  EXPECT_TRUE(schedule.next_deadline().is_never());
+  schedule.on_started(at(12), here(2));
+  EXPECT_EQ(schedule.next_deadline(), at(15));
+  EXPECT_TRUE(schedule.take_due(at(14.9)).empty());
+  const std::vector<Due> due = schedule.take_due(at(15));
+  ASSERT_EQ(due.size(), 1U);
+  EXPECT_EQ(due[0].rank, 3);
+  EXPECT_TRUE(schedule.next_deadline().is_never());
+}
+
+TEST_F(FaultSchedule, ANamedRoundIsWhereTimeCountsFrom) {
+  Schedule schedule(plan_of(R"({"do": "kill", "at": {"rank": 2, "after_s": 5, "round": 2}})"));
+  schedule.on_started(at(0), here(1));
+  EXPECT_TRUE(schedule.next_deadline().is_never());
+  schedule.on_started(at(20), here(2));
+  EXPECT_EQ(schedule.next_deadline(), at(25));
+  schedule.on_started(at(22), here(3));  // it has passed
+  EXPECT_TRUE(schedule.next_deadline().is_never());
+}
+
+TEST_F(FaultSchedule, WhatHitsOtherNodesIsPassedOver) {
+  Schedule schedule(plan_of(R"({"do": "kill", "at": {"rank": 1, "after_s": 1}},
+                               {"do": "kill-agent", "at": {"node": 0, "after_s": 1}},
+                               {"do": "kill-agent", "at": {"rank": 2, "after_s": 1}})"));
+  schedule.on_started(at(0), here(1));
+  const std::vector<Due> due = schedule.take_due(at(1));
+  ASSERT_EQ(due.size(), 1U);
+  EXPECT_EQ(due[0].fault, 2U);
+  EXPECT_FALSE(due[0].rank.has_value());
+}
+
+// Each random strike hits exactly one of the nodes, whoever counts.
+TEST_F(FaultSchedule, RandomFaultsHitOneNodeEach) {
+  const Plan plan = plan_of(R"({"do": "kill", "at": {"every_s": 1}, "times": 100})");
+  Schedule first(plan);
+  Schedule second(plan);
+  first.on_started(at(0), {1, 0, 0, 2, 0, 2, 4});
+  second.on_started(at(0), here(1));
+  std::set<int64_t> hit;
+  for (int n = 0; n < 100; ++n) {
+    ASSERT_EQ(first.next_deadline(), second.next_deadline());
+    const Instant next = first.next_deadline();
+    std::vector<Due> due = first.take_due(next);
+    for (const Due& one : second.take_due(next)) due.push_back(one);
+    ASSERT_EQ(due.size(), 1U);
+    hit.insert(*due[0].rank);
+  }
+  EXPECT_EQ(hit, (std::set<int64_t>{0, 1, 2, 3}));
+  EXPECT_TRUE(first.next_deadline().is_never());
+}
+
+bool holds(const Account& account, const std::string& name, int code = 0,
+           const std::string& hash = "") {
+  for (const Verdict& verdict : account.judge(code, hash)) {
+    if (verdict.name.rfind(name, 0) == 0) return verdict.is_held;
+  }
+  ADD_FAILURE() << "no verdict on " << name;
+  return false;
+}
+
+constexpr const char* kKill = R"({"do": "kill", "at": {"rank": 1, "step": 12}})";
+
+Account recovered(const std::string& expect) {
+  Account account(plan_of(kKill, expect));
+  account.on_started(at(0), 1, 0);
+  account.on_struck(at(5), 0, 1, "rank 1 in round 1, step 12", {.step = 12});
+  account.on_started(at(5.5), 2, 1);
+  account.on_began({.step = 10});
+  return account;
+}
+
+TEST(FaultAccount, RecoveryAndLossAreMeasured) {
+  const Account account = recovered(R"({"restarts": 1, "max_recovery_s": 0.5,
+                                        "max_lost_steps": 2})");
+  ASSERT_EQ(account.strikes().size(), 1U);
+  EXPECT_EQ(account.strikes()[0].recovery, seconds(0.5));
+  EXPECT_EQ(account.strikes()[0].lost_steps, 2);
+  for (const Verdict& verdict : account.judge(0, "")) EXPECT_TRUE(verdict.is_held) << verdict.text;
+}
+
+TEST(FaultAccount, EachExpectationCanFail) {
+  EXPECT_FALSE(holds(recovered(R"({"restarts": 0})"), "restarts"));
+  EXPECT_FALSE(holds(recovered(R"({"max_recovery_s": 0.4})"), "recovery"));
+  EXPECT_FALSE(holds(recovered(R"({"max_lost_steps": 1})"), "lost steps"));
+  EXPECT_FALSE(holds(recovered(R"({"max_lost_epochs": 9})"), "lost training epochs"));  // unknown
+  EXPECT_FALSE(holds(recovered("{}"), "exit code", 1));
+  EXPECT_TRUE(holds(recovered(R"({"exit_code": 1})"), "exit code", 1));
+  const char* hash = R"({"final_hash": {"file": "w", "is": "0123abcd"}})";
+  EXPECT_TRUE(holds(recovered(hash), "final hash", 0, "0123abcd"));
+  EXPECT_FALSE(holds(recovered(hash), "final hash", 0, "0123abce"));
+  EXPECT_FALSE(holds(recovered(hash), "final hash", 0, ""));
+}
+
+TEST(FaultAccount, AFaultThatNeverStruckHasNotHeldUnlessItIsRandom) {
+  EXPECT_FALSE(holds(Account(plan_of(kKill)), "fault 1"));
+  EXPECT_TRUE(
+      holds(Account(plan_of(R"({"do": "kill", "at": {"rank": 1, "every_s": 9}})")), "fault 1"));
+}
+
+TEST(FaultAccount, ADeathThatNoRoundFollowedIsNoRecovery) {
+  Account account(plan_of(kKill, R"({"max_recovery_s": 100})"));
+  account.on_started(at(0), 1, 0);
+  account.on_struck(at(5), 0, 1, "rank 1", {});
+  EXPECT_FALSE(holds(account, "recovery"));
+}
+
+TEST(FaultAccount, WhatARoundSurvivesNeedsNoRecovery) {
+  Account account(plan_of(R"({"do": "slow", "at": {"step": 1}, "for_s": 1})",
+                          R"({"max_recovery_s": 1, "max_lost_steps": 0})"));
+  account.on_started(at(0), 1, 0);
+  account.on_struck(at(5), 0, 1, "rank 1", {});
+  EXPECT_TRUE(holds(account, "recovery"));
+  EXPECT_TRUE(holds(account, "lost steps"));
+}
+
+TEST(FaultAccount, TextAndJunit) {
+  const Account account = recovered(R"({"restarts": 0})");
+  const std::vector<Verdict> verdicts = account.judge(0, "");
+  EXPECT_EQ(account_text(account, verdicts),
+            "cpprun: faults of p.json, seed 1\n"
+            "  ok      fault 1: kill rank 1 at step 12: rank 1 in round 1, step 12; all workers "
+            "running again after 0.500 s; lost steps: 2\n"
+            "  ok      exit code: 0, expected 0\n"
+            "  NOT OK  restarts: 1, expected 0\n"
+            "cpprun: 2 held, 1 did not\n");
+  const std::string xml = junit(account, verdicts, 9);
+  EXPECT_THAT(xml, HasSubstr("tests=\"3\" failures=\"1\""));
+  EXPECT_THAT(xml,
+              HasSubstr("name=\"restarts\" time=\"0.000\"><failure message=\"1, expected 0\"/>"));
+}
+
+TEST(FaultAccount, ASummaryIsReadAsItWasWritten) {
+  const Account account = recovered(R"({"restarts": 0})");
+  const Summary summary = summarize(account, account.judge(0, ""), "0123abcd");
+  const Result<Summary> read = parse_summary(encode(summary));
+  ASSERT_TRUE(read.ok());
+  EXPECT_FALSE(read->is_held);
+  EXPECT_EQ(read->hash, "0123abcd");
+  ASSERT_EQ(read->strikes.size(), 1U);
+  EXPECT_EQ(read->strikes[0].recovery_s, 0.5);
+  EXPECT_EQ(read->strikes[0].lost_steps, 2);
+  EXPECT_EQ(read->failed, std::vector<std::string>{"restarts: 1, expected 0"});
+  for (const char* bad : {"", "[]", "{}", R"({"held": 1})", R"({"held": true, "strikes": [1]})",
+                          R"({"held": true, "strikes": 3})", R"({"held": true, "failed": "x"})"}) {
+    static_cast<void>(parse_summary(bad));  // refused or empty, and no end of us
+  }
+}
+
+}  // namespace
+}  // namespace cpprun::faults

@@ -1,0 +1,123 @@
+"""Faults on demand: what CPPRUN_FAULTS asks for, and where. The C++ counterpart, which says more:
+cpprun/worker/faults.hpp.
+"""
+
+import os
+import signal
+import sys
+import time
+
+KINDS = ('kill', 'stop', 'exit', 'throw', 'slow', 'ask')
+NUMBERS = ('rank', 'node', 'step', 'epoch', 'attempt', 'round', 'fault')
+PHASES = ('starting', 'training', 'saving')
+STARTING, TRAINING, SAVING = PHASES
+
+
+class FaultError(RuntimeError):
+    """What `throw` raises."""
+
+
+class Fault:
+    def __init__(self, text):
+        self.text = text
+        self.kind, _, rest = text.partition(':')
+        self.numbers = {}
+        self.phase = None
+        self.has_happened = False
+        if self.kind not in KINDS:
+            raise ValueError(self._wrong(f'{self.kind!r} is none of {", ".join(KINDS)}'))
+        for part in rest.split(',') if rest else ():
+            self._put(*part.partition('=')[::2])
+
+    def _wrong(self, why):
+        example = 'an example is kill:rank=1,epoch=2,attempt=0'
+        return f'CPPRUN_FAULTS has {self.text!r}: {why}; {example}'
+
+    def _put(self, name, value):
+        own = {'exit': 'code', 'slow': 'ms'}.get(self.kind)
+        if name == 'phase' and value in PHASES:
+            self.phase = value
+        elif name in NUMBERS + (own,) and value.isascii() and value.isdigit():
+            self.numbers[name] = int(value)
+        else:
+            raise ValueError(self._wrong(f'{name}={value} is no place'))
+
+    @property
+    def number(self):
+        """Its number in the job's plan; None for a fault of the user's own."""
+        return self.numbers.get('fault')
+
+    def fits(self, place, phase):
+        if self.phase is None:
+            if phase == SAVING or (phase == STARTING and self.number is not None):
+                return False
+        elif self.phase != phase:
+            return False
+        wanted = {name: n for name, n in self.numbers.items() if name in place}
+        return all(place[name] == n for name, n in wanted.items())
+
+    def carry_out(self, where):
+        print(f'cpprun: fault {self.text} at {where}', file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        if self.kind == 'kill':
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif self.kind == 'stop':
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif self.kind == 'exit':
+            os._exit(self.numbers.get('code', 1))
+        elif self.kind == 'throw':
+            raise FaultError(f'fault {self.text} at {where}')
+        elif self.kind == 'slow':
+            time.sleep(self.numbers.get('ms', 0) / 1000)
+
+
+class Plan:
+    """The faults of this process. `agent` gives the agent, or None."""
+
+    def __init__(self, agent):
+        text = os.environ.get('CPPRUN_FAULTS', '')
+        self._agent = agent
+        self._faults = [Fault(one) for one in text.split(';')] if text else []
+        self._has_begun = False
+
+    def pass_by(self, epoch, step, phase):
+        if not self._faults:
+            return
+        place = {
+            'rank': int(os.environ.get('RANK', 0)),
+            'node': int(os.environ.get('GROUP_RANK', 0)),
+            'attempt': int(os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)),
+            'round': int(os.environ.get('CPPRUN_ROUND', 0)),
+            'epoch': epoch,
+            'step': step,
+        }
+        if phase == TRAINING:
+            self._tell_begin(epoch, step)
+        for fault in self._faults:
+            if fault.fits(place, phase) and self._is_due(fault, epoch, step):
+                fault.carry_out(_describe(place))
+
+    def _is_due(self, fault, epoch, step):
+        if fault.number is not None:
+            agent = self._agent()
+            return agent is not None and agent.ask_for_strike(fault.number, epoch, step)
+        had_happened, fault.has_happened = fault.has_happened, True
+        return fault.kind == 'slow' or not had_happened
+
+    def _tell_begin(self, epoch, step):
+        is_of_job = any(fault.number is not None for fault in self._faults)
+        if self._has_begun or not is_of_job or (epoch is None and step is None):
+            return
+        self._has_begun = True
+        agent = self._agent()
+        if agent:
+            agent.say_began(epoch, step)
+
+
+def _describe(place):
+    text = f'rank {place["rank"]}'
+    if place['epoch'] is not None:
+        text += f', training epoch {place["epoch"]}'
+    if place['step'] is not None:
+        text += f', step {place["step"]}'
+    return text
