@@ -92,6 +92,7 @@ std::string worker_text(const Plan& plan, int64_t ranks, int64_t nodes) {
     const Fault& fault = plan.faults[i];
     if (fault.is_at_place()) all.push_back(program_text(fault, i, ranks, nodes));
   }
+  all.emplace_back("tell");  // where it begins, for what was lost
   return text::join(all, ";");
 }
 

@@ -111,8 +111,8 @@ const char* name_of(What what);
 // One fault for people: "kill rank 1 at training epoch 3, step 12".
 std::string describe(const Fault& fault);
 
-// What a program is told in CPPRUN_FAULTS of a settled plan's faults that strike at places:
-// worker/faults.hpp reads it. For a world of so many ranks and nodes. Empty: none.
+// What a program is told in CPPRUN_FAULTS: a settled plan's faults that strike at places, and to
+// tell where it begins. worker/faults.hpp reads it. For a world of so many ranks and nodes.
 std::string worker_text(const Plan& plan, int64_t ranks, int64_t nodes);
 
 }  // namespace cpprun::faults

@@ -8,6 +8,7 @@ import zlib
 
 import pytest
 from conftest import free_port
+from launches import BIN
 
 MODULE = pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk/python'
 
@@ -93,9 +94,9 @@ def test_a_fault_whose_place_never_comes_has_not_held(jobs, plan):
 
 
 def test_without_expectations_the_exit_code_is_the_job_s(jobs, plan):
-    job = launch(jobs, plan({'do': 'exit', 'at': {'step': 2}, 'code': 7, 'times': 9}), LOOP)
-    assert job.done(60) == 1
-    assert job.err.count('cpprun: fault exit:fault=0,step=2') >= 2  # once each of the attempts
+    job = launch(jobs, plan({'do': 'exit', 'at': {'step': 4}, 'code': 7, 'times': 9}), LOOP)
+    assert job.done(60) == 1, job.err
+    assert job.err.count('cpprun: fault exit:fault=0,step=4') >= 2  # once each of the attempts
 
 
 def test_programs_exit_throw_and_are_slow_by_themselves(jobs, plan):
@@ -237,3 +238,30 @@ def test_what_can_t_be_done_is_said(jobs, words, text):
     job = jobs.cpprun('--standalone', *words, jobs.py('pass'))
     assert job.done() == 1
     assert text in job.err
+
+
+def test_chaos_names_the_seeds_that_have_not_held(jobs, plan):
+    fault = {'do': 'kill', 'at': {'rank': 'any', 'step': [0, 9]}}
+    whole = LOOP.replace('0 if attempt == 0 else 3', '0')
+    script = jobs.py(STEPS + whole)
+    words = ['--standalone', '--nproc-per-node=2', '--max-restarts=1', *script]
+    path = plan(fault, expect={'restarts': 0})
+    command = [BIN / 'cpprunctl', 'chaos', '--seeds=2', '--first=5', path, '--', BIN / 'cpprun']
+    job = jobs.start(*command, *words, is_split=True)
+    assert job.done(120) == 3
+    assert re.findall(r'seed (\d+): NOT HELD \(restarts: 1, expected 0\)', job.out) == ['5', '6']
+    assert 'again: --first 5 --seeds 1' in job.out
+    assert re.search(r'^kill +2 +2 ', job.out, re.M)
+    assert '0 of 2 seeds held' in job.out
+
+
+def test_chaos_gives_each_seed_its_own_folder(jobs, plan, tmp_path):
+    code = 'open(sys.argv[1], "w").write("done")\n'
+    name = str(tmp_path / 'final-{seed}')
+    path = plan(expect={'final_hash': {'file': name}})
+    words = [BIN / 'cpprun', '--standalone', *jobs.py(STEPS + code), name]
+    job = jobs.start(BIN / 'cpprunctl', 'chaos', '--seeds=2', path, '--', *words, is_split=True)
+    assert job.done(60) == 0, job.err
+    made = sorted(path.name for path in tmp_path.glob('final-*'))
+    assert made == ['final-0', 'final-1', 'final-fault-free']
+    assert 'without faults: final hash' in job.out

@@ -99,9 +99,9 @@ constexpr const char* kKill = R"({"do": "kill", "at": {"rank": 1, "step": 12}})"
 Account recovered(const std::string& expect) {
   Account account(plan_of(kKill, expect));
   account.on_started(at(0), 1, 0);
-  account.on_struck(at(5), 0, 1, "rank 1 in round 1, step 12", {.step = 12});
+  account.on_struck(at(5), 0, 1, "rank 1 in round 1, step 12", {.step = 12, .training_epoch = {}});
   account.on_started(at(5.5), 2, 1);
-  account.on_began({.step = 10});
+  account.on_began({.step = 10, .training_epoch = {}});
   return account;
 }
 

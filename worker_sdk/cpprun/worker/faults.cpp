@@ -15,6 +15,7 @@
 
 #include "common/limits.hpp"
 #include "common/text.hpp"
+#include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/internal/own_agent.hpp"
 
@@ -33,7 +34,8 @@ struct Kind {
 };
 constexpr std::array kKinds = {Kind{"kill", What::Kill}, Kind{"stop", What::Stop},
                                Kind{"exit", What::Exit}, Kind{"throw", What::Throw},
-                               Kind{"slow", What::Slow}, Kind{"ask", What::Ask}};
+                               Kind{"slow", What::Slow}, Kind{"ask", What::Ask},
+                               Kind{"tell", What::Tell}};
 
 struct PlaceName {
   const char* name;
@@ -125,9 +127,9 @@ Plan own_plan() {
   return plan;
 }
 
-bool has_numbers(const Plan& plan) {
+bool has_to_tell(const Plan& plan) {
   return std::any_of(plan.begin(), plan.end(),
-                     [](const auto& planned) { return planned->fault.number.has_value(); });
+                     [](const auto& planned) { return planned->fault.what == What::Tell; });
 }
 
 FaultPlace place_here(Optional training_epoch, Optional step, FaultPhase phase) {
@@ -150,6 +152,7 @@ std::string describe(const FaultPlace& place) {
 
 void carry_out(const Planned& planned, const FaultPlace& place) {
   const Fault& fault = planned.fault;
+  if (fault.what == What::Ask) return;  // the agent has done it, and said so
   const std::string text = planned.text + " at " + describe(place);
   ::fprintf(stderr, "cpprun: fault %s\n", text.c_str());
   ::fflush(nullptr);
@@ -168,7 +171,8 @@ void carry_out(const Planned& planned, const FaultPlace& place) {
       std::this_thread::sleep_for(std::chrono::milliseconds(fault.slow_ms));
       break;
     case What::Ask:
-      break;  // the agent has done it
+    case What::Tell:
+      break;
   }
 }
 
@@ -185,22 +189,24 @@ bool may_strike(const Fault& fault, const FaultPlace& place) {
   return leave != nullptr && leave->is_given;
 }
 
-void tell_begin(const FaultPlace& place) {
-  static std::atomic<bool> is_told{false};
+// The first step of this process, and each as a heartbeat: what a fault costs lies between.
+void tell_progress(const FaultPlace& place) {
+  static std::atomic<bool> is_begin_told{false};
   if (!place.step && !place.training_epoch) return;
-  if (is_told.exchange(true) || own_agent().page() == nullptr) return;
+  if (place.step) heartbeat(*place.step);
+  if (is_begin_told.exchange(true) || own_agent().page() == nullptr) return;
   own_agent().send(channel::Began{place.step.value_or(-1), place.training_epoch.value_or(-1)});
 }
 
 void pass(Optional training_epoch, Optional step, FaultPhase phase) {
   static const Plan plan = own_plan();
-  static const bool is_of_job = has_numbers(plan);
+  static const bool tells = has_to_tell(plan);
   if (plan.empty()) return;
   const FaultPlace place = place_here(training_epoch, step, phase);
-  if (is_of_job && phase == FaultPhase::Training) tell_begin(place);
+  if (tells && phase == FaultPhase::Training) tell_progress(place);
   for (const std::unique_ptr<Planned>& planned : plan) {
     const Fault& fault = planned->fault;
-    if (!fits(fault, place)) continue;
+    if (fault.what == What::Tell || !fits(fault, place)) continue;
     if (fault.number) {
       if (may_strike(fault, place)) carry_out(*planned, place);
     } else if (fault.what == What::Slow || !planned->has_happened.exchange(true)) {

@@ -6,8 +6,8 @@
 // others once in a process. Several are separated by semicolons.
 //
 // What cpprun makes of a plan (docs/faults.md) says fault=N besides: that number's turn is asked
-// for at the agent first, so that it comes as often in the job as the plan says; and `ask` is done
-// by the agent itself.
+// for at the agent first, so that it comes as often in the job as the plan says; `ask` is done
+// by the agent itself; `tell` lets it know where the program is, for the account of what was lost.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace cpprun::worker {
 enum class FaultPhase { Starting, Training, Saving };
 
 struct Fault {
-  enum class What { Kill, Stop, Exit, Throw, Slow, Ask } what = What::Kill;
+  enum class What { Kill, Stop, Exit, Throw, Slow, Ask, Tell } what = What::Kill;
   std::optional<int64_t> rank, node, step, training_epoch, attempt, round;
   std::optional<FaultPhase> phase;
   std::optional<int64_t> number;  // in the job's plan

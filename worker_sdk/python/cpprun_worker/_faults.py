@@ -7,10 +7,11 @@ import signal
 import sys
 import time
 
-KINDS = ('kill', 'stop', 'exit', 'throw', 'slow', 'ask')
+KINDS = ('kill', 'stop', 'exit', 'throw', 'slow', 'ask', 'tell')
 NUMBERS = ('rank', 'node', 'step', 'epoch', 'attempt', 'round', 'fault')
 PHASES = ('starting', 'training', 'saving')
 STARTING, TRAINING, SAVING = PHASES
+TRAINING_PHASE = 2  # of a heartbeat
 
 
 class FaultError(RuntimeError):
@@ -48,6 +49,8 @@ class Fault:
         return self.numbers.get('fault')
 
     def fits(self, place, phase):
+        if self.kind == 'tell':
+            return False
         if self.phase is None:
             if phase == SAVING or (phase == STARTING and self.number is not None):
                 return False
@@ -57,6 +60,8 @@ class Fault:
         return all(place[name] == n for name, n in wanted.items())
 
     def carry_out(self, where):
+        if self.kind == 'ask':
+            return  # the agent has done it, and said so
         print(f'cpprun: fault {self.text} at {where}', file=sys.stderr, flush=True)
         sys.stdout.flush()
         if self.kind == 'kill':
@@ -78,6 +83,7 @@ class Plan:
         text = os.environ.get('CPPRUN_FAULTS', '')
         self._agent = agent
         self._faults = [Fault(one) for one in text.split(';')] if text else []
+        self._tells = any(fault.kind == 'tell' for fault in self._faults)
         self._has_begun = False
 
     def pass_by(self, epoch, step, phase):
@@ -91,8 +97,8 @@ class Plan:
             'epoch': epoch,
             'step': step,
         }
-        if phase == TRAINING:
-            self._tell_begin(epoch, step)
+        if phase == TRAINING and self._tells:
+            self._tell_progress(epoch, step)
         for fault in self._faults:
             if fault.fits(place, phase) and self._is_due(fault, epoch, step):
                 fault.carry_out(_describe(place))
@@ -104,13 +110,15 @@ class Plan:
         had_happened, fault.has_happened = fault.has_happened, True
         return fault.kind == 'slow' or not had_happened
 
-    def _tell_begin(self, epoch, step):
-        is_of_job = any(fault.number is not None for fault in self._faults)
-        if self._has_begun or not is_of_job or (epoch is None and step is None):
-            return
-        self._has_begun = True
+    def _tell_progress(self, epoch, step):
+        """Where it begins, and each step as a heartbeat: what a fault costs lies between."""
         agent = self._agent()
-        if agent:
+        if agent is None or (epoch is None and step is None):
+            return
+        if step is not None:
+            agent.beat(step, TRAINING_PHASE)
+        if not self._has_begun:
+            self._has_begun = True
             agent.say_began(epoch, step)
 
 
