@@ -78,27 +78,37 @@ def verdict(value, goal):
 def bench_pause(folder, mib, times):
     lines = launch('pause', folder, mib, times)
     paused, copied = median(lines, 'pause_s'), median(lines, 'copy_s')
-    per_gib = paused * 1000 * 2 / (mib / 1024)  # each rank stages half
-    print('| pause per GiB staged, ms | to one plain copy | whole save, s | plain write, s |')
-    print('| ---: | ---: | ---: | ---: |')
+    per_gib = 1000 * 2 / (mib / 1024)  # ms; each rank stages half
+    print('| | pause, ms per GiB | plain copy | pause to copy | whole save, s | plain write, s |')
+    print('| --- | ---: | ---: | ---: | ---: | ---: |')
     print(
-        f'| {per_gib:.0f} (goal 120) | {verdict(paused / copied, 1.3)} '
-        f'| {median(lines, "whole_s"):.2f} | {disk_seconds(folder, mib):.2f} |\n'
+        f'| wall | {paused * per_gib:.0f} (goal 120) | {copied * per_gib:.0f} '
+        f'| {verdict(paused / copied, 1.3)} | {median(lines, "whole_s"):.2f} '
+        f'| {disk_seconds(folder, mib):.2f} |'
+    )
+    paused, copied = median(lines, 'pause_cpu_s'), median(lines, 'copy_cpu_s')
+    print(
+        f'| CPU | {paused * per_gib:.0f} | {copied * per_gib:.0f} | {paused / copied:.2f} '
+        f'| {median(lines, "save_cpu_s") * 2:.2f}, both ranks | |\n'
     )
 
 
 def bench_train(folder, mib, seconds):
     lines = launch('train', folder, mib, seconds)
-    rates = {
-        saves: statistics.median(line['steps_per_s'] for line in lines if line['saves'] == saves)
-        for saves in (False, True)
-    }
-    print('| steps per second without saves | with one every 2 s | ratio | saves |')
-    print('| ---: | ---: | ---: | ---: |')
+
+    def both(key):
+        return [median([x for x in lines if x['saves'] == saves], key) for saves in (False, True)]
+
+    without, saving = both('steps_per_s')
+    print('| | without saves | with one every 2 s | ratio | saves |')
+    print('| --- | ---: | ---: | ---: | ---: |')
+    saved = sum(line['saved'] for line in lines)
     print(
-        f'| {rates[False]:.1f} | {rates[True]:.1f} | {verdict(rates[True] / rates[False], 0.95)} '
-        f'| {sum(line["saved"] for line in lines)} |\n'
+        f'| steps per second | {without:.1f} | {saving:.1f} '
+        f'| {verdict(saving / without, 0.95)} | {saved} |'
     )
+    without, saving = (1 / seconds for seconds in both('cpu_s_per_step'))
+    print(f'| steps per second of CPU | {without:.1f} | {saving:.1f} | {saving / without:.2f} | |\n')
 
 
 def bench_resume(folder, mib, rounds):

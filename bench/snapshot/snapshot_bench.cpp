@@ -6,6 +6,8 @@
 //
 // The state is a model of so many MiB, the same on all ranks, whose parameters take no part in the
 // steps of `train`: those are small, and saves cost them time alone.
+#include <time.h>
+
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -29,6 +31,20 @@ constexpr auto kSaveEvery = std::chrono::seconds(2);
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double seconds_of(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// CPU time goes by while the thread, or the whole process, works: it holds on a busy machine too.
+double thread_cpu() {
+  return seconds_of(CLOCK_THREAD_CPUTIME_ID);
+}
+double process_cpu() {
+  return seconds_of(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void print(const nlohmann::json& line) {
@@ -66,15 +82,22 @@ void pause(Snapshot& snapshot, int64_t mib, int times) {
   snapshot.save(0);                                     // touches the arena
   for (int i = 1; i <= times; ++i) {
     dist::barrier();
+    const double before_copy = thread_cpu();
     const double copied = copy.seconds();
+    const double copy_cpu = thread_cpu() - before_copy;
     dist::barrier();
     const auto start = Clock::now();
+    const double before = thread_cpu(), before_save = process_cpu();
     const bool is_begun = snapshot.save_async(i);
     const double paused = seconds_since(start);
+    const double pause_cpu = thread_cpu() - before;
     const bool is_saved = snapshot.wait();
     print({{"pause_s", paused},
            {"copy_s", copied},
            {"whole_s", seconds_since(start)},
+           {"pause_cpu_s", pause_cpu},
+           {"copy_cpu_s", copy_cpu},
+           {"save_cpu_s", process_cpu() - before_save},
            {"is_saved", is_begun && is_saved}});
   }
 }
@@ -104,6 +127,7 @@ void train(Snapshot& snapshot, double seconds) {
   snapshot.save(++step);
   for (const bool saves : {false, true, false, true, false}) {
     const auto start = Clock::now();
+    const double before = process_cpu();
     int64_t taken = 0, saved = 0;
     do {
       for (int i = 0; i < 10; ++i, ++taken) {
@@ -113,7 +137,9 @@ void train(Snapshot& snapshot, double seconds) {
     } while (!is_over(start, seconds));
     const double rate = static_cast<double>(taken) / seconds_since(start);
     snapshot.wait();
-    if (dist::is_master()) print({{"saves", saves}, {"steps_per_s", rate}, {"saved", saved}});
+    const double cpu = (process_cpu() - before) / static_cast<double>(taken);
+    if (!dist::is_master()) continue;
+    print({{"saves", saves}, {"steps_per_s", rate}, {"cpu_s_per_step", cpu}, {"saved", saved}});
   }
 }
 

@@ -83,6 +83,22 @@ TEST(Crc32, IsThatOfZip) {
   EXPECT_EQ(crc32(ConstBytes(), 0xCBF43926U), 0xCBF43926U);
 }
 
+// Long stretches go another way than short ones, whatever the processor has.
+TEST(Crc32, OfLongBytesIsThatOfTheirPieces) {
+  std::string text(70'000, '\0');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 31 + i / 251);
+  for (const size_t begin : {0, 1, 63}) {
+    for (const size_t size : {4095, 4096, 4097, 4351, 4352, 65'536, 69'937}) {
+      const std::string_view bytes = std::string_view(text).substr(begin, size);
+      uint32_t in_pieces = 7;
+      for (size_t i = 0; i < size; i += 1000) {
+        in_pieces = crc32(bytes_of(bytes.substr(i, 1000)), in_pieces);
+      }
+      EXPECT_EQ(crc32(bytes_of(bytes), 7), in_pieces) << begin << ' ' << size;
+    }
+  }
+}
+
 TEST(Crc32, CombinesAtAnyCut) {
   const std::string text = bytes_for("w");
   for (const size_t cut : {size_t{0}, size_t{1}, size_t{4096}, size_t{69'999}, text.size()}) {

@@ -1,6 +1,7 @@
 """Runs a training job again and again, kills its workers at random, compares how it ends.
 
     tests/sdk/proof/kills.py --seeds 100          # a table; exit 1 if any run ended otherwise
+    tests/sdk/proof/kills.py --seeds 100 --kept runs.jsonl    # goes on where it was interrupted
 
 A seed decides how many workers there are, when which is killed, and how often. Half of the kills
 wait for the moment in which a snapshot is being written.
@@ -8,6 +9,7 @@ wait for the moment in which a snapshot is being written.
 
 import argparse
 import collections
+import json
 import os
 import pathlib
 import random
@@ -137,14 +139,38 @@ class Proof:
         return Outcome(got == result, world, killer.killed, killer.in_saves)
 
 
-def table(names, seeds):
+class Kept:
+    """Outcomes by program and seed, in a file of JSON lines if there is to be one."""
+
+    def __init__(self, path):
+        self.path, self.outcomes = path, {}
+        lines = path.read_text(encoding='utf-8').splitlines() if path and path.exists() else []
+        for line in lines:
+            name, seed, outcome = json.loads(line)
+            self.outcomes[name, seed] = Outcome(*outcome)
+
+    def check(self, proof, name, seed):
+        if (name, seed) not in self.outcomes:
+            try:
+                outcome = proof.check(name, seed)
+            except AssertionError as error:
+                print(f'{name}, seed {seed}: {error}', file=sys.stderr)
+                outcome = Outcome(False, (1, 2, 4)[seed % 3], 0, 0)
+            self.outcomes[name, seed] = outcome
+            if self.path:
+                with self.path.open('a', encoding='utf-8') as file:
+                    file.write(json.dumps([name, seed, outcome]) + '\n')
+        return self.outcomes[name, seed]
+
+
+def table(names, seeds, kept):
     wrong = 0
     print('| program | seeds | workers | kills | in a save | runs that ended otherwise |')
     print('| --- | ---: | --- | ---: | ---: | ---: |')
     with tempfile.TemporaryDirectory() as folder:
         proof = Proof(folder)
         for name in names:
-            outcomes = [proof.check(name, seed) for seed in range(seeds)]
+            outcomes = [kept.check(proof, name, seed) for seed in range(seeds)]
             bad = [seed for seed, outcome in enumerate(outcomes) if not outcome.is_equal]
             wrong += len(bad)
             kills = sum(outcome.killed for outcome in outcomes)
@@ -159,8 +185,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
     parser.add_argument('--seeds', type=int, default=5)
     parser.add_argument('--only', nargs='+', choices=PROGRAMS, default=list(PROGRAMS))
+    parser.add_argument('--kept', type=pathlib.Path, help='where outcomes are kept and found')
     options = parser.parse_args()
-    sys.exit(1 if table(options.only, options.seeds) else 0)
+    sys.exit(1 if table(options.only, options.seeds, Kept(options.kept)) else 0)
 
 
 if __name__ == '__main__':

@@ -2,12 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "cpprun/archive/plan.hpp"
 #include "cpprun/snapshot/choose.hpp"
 #include "cpprun/snapshot/interval.hpp"
 #include "cpprun/snapshot/names.hpp"
 #include "cpprun/snapshot/report.hpp"
 #include "cpprun/snapshot/share.hpp"
+#include "cpprun/snapshot/stream_copy.hpp"
 
 namespace cpprun::snapshot {
 namespace {
@@ -45,6 +48,23 @@ TEST(SnapshotNames, AModelMayHaveAPartCalledModule) {
               ElementsAre(Pair("module.a", "module.module.a")));
   EXPECT_THAT(align({"submodule.a"}, {"a"}), IsEmpty());
   EXPECT_THAT(align({"my_orig_mod.a"}, {"a", "mya"}), IsEmpty());
+}
+
+// --- copies
+
+TEST(SnapshotCopy, MovesEveryByteAndNoOther) {
+  constexpr size_t kLarge = 300'000;
+  std::vector<std::byte> from(kLarge + 200), to(from.size());
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 31 + i / 251);
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{65}, kLarge, kLarge + 63}) {
+    for (const size_t begin : {0, 1, 17, 64}) {
+      std::vector<std::byte> expected(to.size(), std::byte{7});
+      to = expected;
+      std::memcpy(expected.data() + begin, from.data() + 3, bytes);
+      stream_copy(to.data() + begin, from.data() + 3, bytes);
+      EXPECT_EQ(to, expected) << bytes << " bytes to " << begin;
+    }
+  }
 }
 
 // --- shares

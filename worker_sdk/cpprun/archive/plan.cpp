@@ -193,12 +193,18 @@ uint32_t Plan::file_crc32(std::span<const uint32_t> crc32s, std::string_view tai
   return whole;
 }
 
-Result<uint32_t> write_part(Output& output, const Place& place, uint64_t from, ConstBytes part) {
-  CPPRUN_CHECK(from <= place.bytes && part.size() <= place.bytes - from);
-  CPPRUN_CHECK(place.is_big() ? from % kBlock == 0 : from == 0 && part.size() == place.bytes);
+Result<uint32_t> write_part(Output& output, const Place& place, uint64_t from,
+                            const Content& part) {
+  const ConstBytes bytes = part.bytes;
+  CPPRUN_CHECK(from <= place.bytes && bytes.size() <= place.bytes - from);
+  CPPRUN_CHECK(place.is_big() ? from % kBlock == 0 : from == 0 && bytes.size() == place.bytes);
+  if (part.crc32) {
+    const Status wrote = output.write_at(place.data_at + from, bytes);
+    return wrote ? Result<uint32_t>(*part.crc32) : wrote.error();
+  }
   uint32_t crc = 0;
-  for (size_t done = 0; done < part.size();) {
-    const ConstBytes stretch = part.subspan(done, std::min(kStretch, part.size() - done));
+  for (size_t done = 0; done < bytes.size();) {
+    const ConstBytes stretch = bytes.subspan(done, std::min(kStretch, bytes.size() - done));
     crc = crc32(stretch, crc);
     if (Status wrote = output.write_at(place.data_at + from + done, stretch); !wrote.ok()) {
       return wrote.error();

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,10 +68,18 @@ class Plan {
   uint64_t tail_at_ = 0;
 };
 
+// Bytes to write; who has gone through them already says their crc32.
+struct Content {
+  Content() = default;
+  Content(ConstBytes given, std::optional<uint32_t> known = {}) : bytes(given), crc32(known) {}
+  ConstBytes bytes;
+  std::optional<uint32_t> crc32;
+};
+
 // Writes `part` of a storage, which begins `from` bytes into it, and returns the crc32 of the part.
 // Parts of a big storage begin at multiples of kBlock (a check); a small one is written at once.
 // Crc32s of parts are joined by crc32_combine.
-Result<uint32_t> write_part(Output& output, const Place& place, uint64_t from, ConstBytes part);
+Result<uint32_t> write_part(Output& output, const Place& place, uint64_t from, const Content& part);
 
 struct Written {
   uint64_t bytes = 0;  // of the file
@@ -80,14 +89,14 @@ struct Written {
 Result<Written> write_rest(Output& output, const Plan& plan, const pickle::Value& value,
                            std::span<const uint32_t> crc32s);
 
-// A whole file by one writer. `bytes_of_storage` gives each storage's bytes, exactly as many as
-// storages_of says.
-template <class BytesOf>
-Result<Written> write_file(Output& output, const pickle::Value& value, BytesOf bytes_of_storage) {
+// A whole file by one writer. `content_of` gives each storage's bytes, or its Content, exactly as
+// many as storages_of says.
+template <class ContentOf>
+Result<Written> write_file(Output& output, const pickle::Value& value, ContentOf content_of) {
   const Plan plan(storages_of(value));
   std::vector<uint32_t> crc32s;
   for (const Place& place : plan.places()) {
-    Result<uint32_t> crc = write_part(output, place, 0, bytes_of_storage(place.name));
+    Result<uint32_t> crc = write_part(output, place, 0, content_of(place.name));
     if (!crc) return crc.error();
     crc32s.push_back(*crc);
   }

@@ -32,7 +32,7 @@ struct Snapshot::Impl {
   // The folder group of this rank; the first call is a collective.
   const snapshot::Group& group();
   snapshot::WriteContext write_context();
-  Status write(const snapshot::Staged& staged, snapshot::Talk& talk);
+  Status write(snapshot::Staged& staged, snapshot::Talk& talk);
   Status agree_staged(const Status& own, snapshot::Talk& talk);
   Status fail(const Status& why, snapshot::Talk& talk);
   void report(int64_t step, const Status& outcome);

@@ -7,6 +7,7 @@
 #include "cpprun/pickle/reader.hpp"
 #include "cpprun/pickle/writer.hpp"
 #include "cpprun/snapshot/stage.hpp"
+#include "cpprun/snapshot/stream_copy.hpp"
 
 namespace cpprun::snapshot {
 namespace {
@@ -123,7 +124,7 @@ class SlotStorages final : public Storages {
         const uint64_t begin = std::max(from, part.from);
         const uint64_t end = std::min(from + into.size(), part.from + part.bytes);
         if (begin >= end) continue;
-        std::memcpy(into.data() + (begin - from),
+        stream_copy(into.data() + (begin - from),
                     slot.content.data() + *part.at + (begin - part.from), end - begin);
         done += end - begin;
       }
@@ -136,6 +137,28 @@ class SlotStorages final : public Storages {
   std::vector<size_t> which_;
   size_t file_;
 };
+
+// Of the whole slot, and on the way of each part, for who writes it: one pass serves both, where
+// two took as long as the copy (97 ms per GiB). Parts lie in the order of the files.
+uint32_t slot_crc32(Staged& staged, std::span<const std::byte> slot) {
+  uint32_t crc = 0;
+  const std::byte* done = slot.data();
+  const auto go_on_over = [&](StagedFile& file) {
+    for (size_t i = 0; i < file.parts.size(); ++i) {
+      const archive::ConstBytes part = file.mine[i];
+      if (part.data() == nullptr) continue;
+      crc = archive::crc32({done, part.data()}, crc);
+      file.crc32s[i] = archive::crc32(part);
+      const bool is_big = part.size() >= archive::kBigStorage;  // else combining takes longer
+      crc = is_big ? archive::crc32_combine(crc, file.crc32s[i], part.size())
+                   : archive::crc32(part, crc);
+      done = part.data() + part.size();
+    }
+  };
+  for (StagedFile& file : staged.shared) go_on_over(file);
+  go_on_over(staged.own);
+  return archive::crc32({done, slot.data() + slot.size()}, crc);
+}
 
 bool is_same(const SlotLabel& a, const SlotLabel& b) {
   return a.step == b.step && a.round == b.round && a.world_size == b.world_size;
@@ -181,7 +204,7 @@ Result<std::span<std::byte>> Memory::begin(const SlotLabel& label, const Staged&
   return begun_.subspan(skipped, bytes);
 }
 
-void Memory::write_index(const Staged& staged) {
+void Memory::write_index(Staged& staged) {
   List index;
   for (const StagedFile& file : staged.shared) index.items.push_back(file_value(file, begun_));
   index.items.push_back(file_value(staged.own, begun_));
@@ -190,7 +213,7 @@ void Memory::write_index(const Staged& staged) {
   std::byte* const end = begun_.data() + begun_.size();
   std::memcpy(end - kLength - length, text.data(), length);
   std::memcpy(end - kLength, &length, kLength);
-  slots_->staged(archive::crc32(begun_));
+  slots_->staged(slot_crc32(staged, begun_));
 }
 
 void Memory::complete(int64_t step) {

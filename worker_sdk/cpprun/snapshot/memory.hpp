@@ -39,9 +39,9 @@ class Memory {
   // them. Error: there is no memory.
   Result<std::span<std::byte>> begin(const snapshot_files::SlotLabel& label, const Staged& staged,
                                      uint64_t bytes);
-  // By the writing thread: what begin() gave is filled, as `staged` says. Then, when all ranks have
-  // come so far: it counts.
-  void write_index(const Staged& staged);
+  // By the writing thread: what begin() gave is filled, as `staged` says, whose crc32s this finds.
+  // Then, when all ranks have come so far: it counts.
+  void write_index(Staged& staged);
   void complete(int64_t step);
 
   // The newest complete or staged slots of this rank, of a world of this shape.

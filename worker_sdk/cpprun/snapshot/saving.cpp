@@ -214,7 +214,7 @@ Status Snapshot::Impl::fail(const Status& why, snapshot::Talk& talk) {
   return why;
 }
 
-Status Snapshot::Impl::write(const Staged& staged, snapshot::Talk& talk) {
+Status Snapshot::Impl::write(Staged& staged, snapshot::Talk& talk) {
   memory.write_index(staged);
   const Status agreed = agree_staged({}, talk);
   if (!agreed) return agreed;

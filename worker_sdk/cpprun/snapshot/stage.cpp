@@ -3,10 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include <cstring>
 #include <utility>
 
 #include "cpprun/snapshot/device_copy.hpp"
+#include "cpprun/snapshot/stream_copy.hpp"
 
 namespace cpprun::snapshot {
 namespace {
@@ -26,6 +26,7 @@ StagedFile plan_file(Content& content, int writers) {
   }
   file.parts = share_out(shares, writers);
   file.mine.resize(file.parts.size());
+  file.crc32s.resize(file.parts.size());
   return file;
 }
 
@@ -56,7 +57,7 @@ void copy_bytes(const at::Tensor& from, std::byte* to) {
   if (bytes == 0) return;
   const auto* source = static_cast<const std::byte*>(from.const_data_ptr());
   at::parallel_for(0, bytes, kGrain, [&](int64_t begin, int64_t end) {
-    std::memcpy(to + begin, source + begin, static_cast<size_t>(end - begin));
+    stream_copy(to + begin, source + begin, static_cast<size_t>(end - begin));
   });
 }
 

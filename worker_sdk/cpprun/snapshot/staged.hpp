@@ -19,9 +19,10 @@ struct StagedFile {
   std::vector<Part> parts;
   // Goes with `parts`: the bytes of this rank's, in a slot of the arena; empty for another's.
   std::vector<archive::ConstBytes> mine;
+  std::vector<uint32_t> crc32s;  // of `mine`, once Memory::write_index has been
 
-  // The bytes of a storage that this rank has alone.
-  archive::ConstBytes whole(std::string_view storage) const;
+  // The bytes of a storage that this rank has alone, and their crc32.
+  archive::Content whole(std::string_view storage) const;
 };
 
 struct Staged {

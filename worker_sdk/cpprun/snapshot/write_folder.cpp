@@ -13,9 +13,9 @@
 
 namespace cpprun::snapshot {
 
-archive::ConstBytes StagedFile::whole(std::string_view storage) const {
+archive::Content StagedFile::whole(std::string_view storage) const {
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].storage == storage) return mine[i];
+    if (parts[i].storage == storage) return {mine[i], crc32s[i]};
   }
   return {};
 }
@@ -130,8 +130,8 @@ class FolderWriting {
     for (size_t j = 0; j < file.parts.size(); ++j) {
       const Part& part = file.parts[j];
       if (part.writer != place) continue;
-      const auto crc =
-          archive::write_part(*open_[i], *plans_[i].find(part.storage), part.from, file.mine[j]);
+      const auto crc = archive::write_part(*open_[i], *plans_[i].find(part.storage), part.from,
+                                           {file.mine[j], file.crc32s[j]});
       if (!crc) return crc.error();
       crcs.push_back(*crc);
     }
