@@ -108,7 +108,8 @@ def bench_train(folder, mib, seconds):
         f'| {verdict(saving / without, 0.95)} | {saved} |'
     )
     without, saving = (1 / seconds for seconds in both('cpu_s_per_step'))
-    print(f'| steps per second of CPU | {without:.1f} | {saving:.1f} | {saving / without:.2f} | |\n')
+    ratio = f'{saving / without:.2f}'
+    print(f'| steps per second of CPU | {without:.1f} | {saving:.1f} | {ratio} | |\n')
 
 
 def bench_resume(folder, mib, rounds):

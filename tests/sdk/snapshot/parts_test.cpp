@@ -6,11 +6,13 @@
 
 #include "cpprun/archive/plan.hpp"
 #include "cpprun/snapshot/choose.hpp"
+#include "cpprun/snapshot/form.hpp"
 #include "cpprun/snapshot/interval.hpp"
 #include "cpprun/snapshot/names.hpp"
 #include "cpprun/snapshot/report.hpp"
 #include "cpprun/snapshot/share.hpp"
 #include "cpprun/snapshot/stream_copy.hpp"
+#include "cpprun/snapshot/tracked.hpp"
 
 namespace cpprun::snapshot {
 namespace {
@@ -48,6 +50,36 @@ TEST(SnapshotNames, AModelMayHaveAPartCalledModule) {
               ElementsAre(Pair("module.a", "module.module.a")));
   EXPECT_THAT(align({"submodule.a"}, {"a"}), IsEmpty());
   EXPECT_THAT(align({"my_orig_mod.a"}, {"a", "mya"}), IsEmpty());
+}
+
+// --- forms
+
+class NoStorages final : public Storages {
+ public:
+  Status read(const std::string&, uint64_t, std::span<std::byte>) const override { return {}; }
+};
+
+// In memory each rank's own state is beside what all share, in the single file it is inside.
+TEST(SnapshotForm, WhatIsARanksOwnIsFoundInMemoryToo) {
+  for (const bool is_single : {false, true}) {
+    int64_t restored = 0;
+    Tracked own;
+    own.name = "random";
+    own.is_per_rank = true;
+    own.save = [](Capture&) { return pickle::Value(int64_t{42}); };
+    own.load = [&](const pickle::Value& value, const Storages&) {
+      restored = *value.get_if<int64_t>();
+    };
+    const std::vector<Tracked> tracked{own};
+    const Contents contents = capture(tracked, is_single, 1, {.step = 3});
+    Loaded in_memory;
+    for (const Content& each : contents.shared) {
+      in_memory[each.name] = {each.value, std::make_shared<NoStorages>()};
+    }
+    in_memory[contents.own.name] = {contents.own.value, std::make_shared<NoStorages>()};
+    EXPECT_FALSE(apply(tracked, is_single, 1, in_memory).lacks_rank) << is_single;
+    EXPECT_EQ(restored, 42) << is_single;
+  }
 }
 
 // --- copies

@@ -44,8 +44,8 @@ class Finder {
       : is_single_(is_single), modules_(modules) {
     shared_ = file(loaded, is_single ? kSingleName : kOptimizerName);
     models_ = file(loaded, is_single ? kSingleName : kModelName);
-    if (!is_single) {
-      own_ = file(loaded, rank_file_name(rank).c_str());
+    own_ = file(loaded, rank_file_name(rank).c_str());  // in memory the single form has it too
+    if (!is_single || own_ != nullptr) {
       own_dict_ = own_ == nullptr ? nullptr : own_->value.get_if<Dict>();
       return;
     }
