@@ -53,7 +53,11 @@ AgentDaemon::Impl::Impl(AgentConfig given)
 }
 
 AgentDaemon::Impl::~Impl() {
-  if (!finish_) folder_.remove_if_temporary();  // nothing was ever started
+  if (!finish_) {
+    folder_.remove_if_temporary();  // nothing was ever started
+  } else if (guardian_) {
+    guardian_->dismiss();  // no process is left: its end and that of cgroup and handles, at once
+  }
 }
 
 Status AgentDaemon::Impl::prepare() {
