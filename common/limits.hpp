@@ -64,6 +64,8 @@ inline constexpr Duration kReconnectFirst =
     50ms;  // first back-off of an agent's connection, doubled up to ...
 inline constexpr Duration kReconnectMax = 1s;
 inline constexpr int kNodesPerJob = 100'000;
+inline constexpr size_t kFailureClocks =
+    64;  // machines on which workers failed in one round, looked at for which came first
 inline constexpr int kEndedJobs = 64;  // whose outcome a coordinator remembers
 inline constexpr int kWorkersPerNode = 4'096;
 inline constexpr size_t kAddressesPerNode = 64;
@@ -96,6 +98,8 @@ inline constexpr size_t kLineBytes = 64 * 1024;  // longer lines are shown in pi
 inline constexpr size_t kOutputBufferBytes =
     256 * 1024;  // per stream; a slow console slows its writer from then on
 inline constexpr size_t kLastLines = 20;  // kept of each worker's stderr for the verdict
+inline constexpr Duration kStartUp =
+    10s;  // a worker that ends sooner has not begun its work: a start-up failure
 inline constexpr Duration kLastLinesTake =
     200ms;                                    // a blocked output holds up a worker's end no longer
 inline constexpr Duration kEndingTakes = 1s;  // a host that goes waits this long for what it killed

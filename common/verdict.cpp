@@ -1,6 +1,7 @@
 #include "common/verdict.hpp"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "common/check.hpp"
 #include "common/signals.hpp"
@@ -51,29 +52,53 @@ size_t longest_line(const std::string& text) {
   return longest;
 }
 
-// The worker's own last word: what its error file says, else its last line on stderr.
-std::string own_words(const WorkerEnd& end) {
-  if (end.error && !end.error->message.empty()) return end.error->message;
-  for (auto line = end.last_lines.rbegin(); line != end.last_lines.rend(); ++line) {
-    if (!text::strip(*line).empty()) return *line;
-  }
-  return "";
-}
-
-std::string consequences(const Failure& failure, const WorkerEnd& root) {
+// "3 other workers": those of the round that ran because of it no longer.
+std::string consequences(const Failure& failure) {
   size_t stopped = 0;
   size_t followed = 0;
+  size_t well = 0;
+  const WorkerEnd& root = failure.culprit.end;
   for (const WorkerEnd& end : failure.ends) {
-    if (&end == &root || end.is_success()) continue;
-    (end.is_stopped_by_us ? stopped : followed) += 1;
+    if (end.rank == root.rank && end.pid == root.pid) continue;
+    (end.is_success() ? well : end.is_stopped_by_us ? stopped : followed) += 1;
   }
-  std::string text;
-  if (followed > 0) text += "; then " + text::count(followed, "other worker") + " failed too";
-  if (stopped > 0) text += "; cpprun stopped " + text::count(stopped, "other worker");
-  return text;
+  const int64_t all = failure.world_size - 1 - static_cast<int64_t>(well);
+  if (all <= 0) return "";
+  std::string text =
+      " The other " + text::count(static_cast<size_t>(all), "worker") + " ended because of this";
+  if (static_cast<int64_t>(stopped + followed) != all || followed == 0) return text + ".";
+  return text + " (" + std::to_string(followed) + " failed too, " + std::to_string(stopped) +
+         " stopped by cpprun).";
+}
+
+std::string budget_text(const Failure& failure) {
+  const std::string used = " Restarts used: " + std::to_string(failure.restarts_used) + " of " +
+                           std::to_string(failure.max_restarts);
+  if (failure.max_restarts == 0) return used + " (--max-restarts).";
+  return used + (failure.restarts_used < failure.max_restarts ? "." : ": none is left.");
+}
+
+std::string repeated_text(const Failure& failure) {
+  if (failure.same_start_ups < 2) return "";
+  return " It failed at start-up in the same way in " + std::to_string(failure.same_start_ups) +
+         " attempts in a row, so another restart would not have helped.";
+}
+
+std::string lived_text(const WorkerEnd& end) {
+  char text[48];
+  std::snprintf(text, sizeof text, ", %.1f s after its start", to_seconds(lived(end)));
+  return end.started_at == Instant{} ? "" : text;
 }
 
 }  // namespace
+
+FailureClass class_of(const Culprit& culprit) {
+  return culprit.why.empty() ? classify(culprit.end) : FailureClass::StartFailure;
+}
+
+const Hint* hint_for(const Culprit& culprit) {
+  return hint_for(culprit.end, class_of(culprit), culprit.why);
+}
 
 std::string first_failure(const WorkerEnd& end, const std::string& host, const std::string& clock) {
   return "rank " + std::to_string(end.rank.value) + " (local rank " +
@@ -82,12 +107,30 @@ std::string first_failure(const WorkerEnd& end, const std::string& host, const s
 }
 
 std::string verdict(const Failure& failure) {
-  const WorkerEnd& root = failure.ends[root_cause(failure.ends)];
-  std::string text = first_failure(root, failure.host, failure.clock(root.ended_at_wall)) +
-                     consequences(failure, root) +
-                     ". Restarts used: " + std::to_string(failure.restarts_used) + " of " +
-                     std::to_string(failure.max_restarts) + ".";
-  if (std::string words = own_words(root); !words.empty()) text += " Its last words: " + words;
+  const Culprit& culprit = failure.culprit;
+  const WorkerEnd& end = culprit.end;
+  std::string text;
+  if (!culprit.why.empty()) {
+    text = "no worker could be started on " + culprit.node + ": " + culprit.why;
+  } else {
+    text = first_failure(end, culprit.node, failure.clock(end.ended_at_wall)) + lived_text(end);
+  }
+  text += std::string(" [class=") + name_of(class_of(culprit)) + "].";
+  if (culprit.why.empty()) text += consequences(failure);
+  text += budget_text(failure) + repeated_text(failure);
+  if (const Hint* hint = hint_for(culprit)) {
+    text += " Hint (" + std::string(hint->id) + "): " + std::string(hint->cure) + ".";
+  }
+  const std::string words = culprit.why.empty() ? own_words(end) : "";
+  return words.empty() ? text : text + " Its last words: " + words;
+}
+
+std::string last_lines_text(const Culprit& culprit) {
+  const std::vector<std::string>& lines = culprit.end.last_lines;
+  if (!culprit.why.empty() || lines.size() < 2) return "";
+  std::string text = "the last " + std::to_string(lines.size()) + " lines of rank " +
+                     std::to_string(culprit.end.rank.value) + " on stderr:\n";
+  for (const std::string& line : lines) text += "  " + line + "\n";
   return text;
 }
 

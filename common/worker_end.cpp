@@ -1,6 +1,8 @@
 #include "common/worker_end.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "common/check.hpp"
 #include "common/signals.hpp"
@@ -18,21 +20,77 @@ WallTime first_death(const std::vector<WorkerEnd>& ends) {
 
 // When this failure happened, for the order of failures. An error file written after the first
 // death tells of a consequence, whatever stamp stands in it.
-WallTime happened_at(const WorkerEnd& end, WallTime first) {
+WallTime counts_from(const WorkerEnd& end, WallTime first) {
   bool counts = end.error && end.error->stamp && end.error->file_time <= first;
   return counts ? std::min(*end.error->stamp, end.ended_at_wall) : end.ended_at_wall;
 }
 
-bool is_consequence(const WorkerEnd& end) {
-  return end.error && end.error->is_consequence;
+// What Gloo, NCCL and torch's TCPStore say of a peer that has gone.
+constexpr std::array<std::string_view, 8> kPeerWords{"Connection closed by peer",
+                                                     "Connection reset by peer",
+                                                     ": Broken pipe",
+                                                     "ncclRemoteError",
+                                                     "remote process exited or there was a network",
+                                                     "Connection was likely closed",
+                                                     "Failed to recv, got 0 bytes",
+                                                     "peer lost"};
+
+// How a program tells that it was only told to stop.
+constexpr std::array<std::string_view, 4> kStoppedWords{"SignalException", "KeyboardInterrupt",
+                                                        "SystemExit", "Terminated"};
+
+template <class Words>
+bool has_any(const std::string& text, const Words& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.find(word) != std::string::npos; });
 }
 
-// More than having been stopped.
-bool has_own_cause(const WorkerEnd& end) {
-  return !end.is_success() && !is_consequence(end) && (end.error || !end.is_stopped_by_us);
+// The end of what it said: what stands further up may be a warning that led to nothing.
+std::string last_said(const WorkerEnd& end) {
+  constexpr size_t kLines = 8;
+  if (end.error && !end.error->message.empty()) return end.error->message;
+  std::string text;
+  const size_t all = end.last_lines.size();
+  for (size_t i = all > kLines ? all - kLines : 0; i < all; ++i) text += end.last_lines[i] + "\n";
+  return text;
+}
+
+// It was stopped while an exception of its own was on its way out.
+bool failed_before_stop(const WorkerEnd& end) {
+  if (end.exit_code <= 0) return false;
+  const std::string said = last_said(end);
+  const bool is_exception =
+      said.find("Error") != std::string::npos || said.find("Exception") != std::string::npos;
+  return is_exception && !has_any(said, kStoppedWords);
 }
 
 }  // namespace
+
+bool is_consequence(const WorkerEnd& end) {
+  return (end.error && end.error->is_consequence) || has_any(last_said(end), kPeerWords);
+}
+
+bool has_own_cause(const WorkerEnd& end) {
+  if (end.is_success() || is_consequence(end)) return false;
+  if (!end.is_stopped_by_us) return true;
+  return (end.error && !has_any(last_said(end), kStoppedWords)) || failed_before_stop(end);
+}
+
+Duration lived(const WorkerEnd& end) {
+  int64_t ns = 0;
+  const bool overflows =
+      __builtin_sub_overflow(end.ended_at.nanoseconds(), end.started_at.nanoseconds(), &ns);
+  return overflows || ns < 0 ? Duration{} : Duration(ns);
+}
+
+Instant happened_at(const WorkerEnd& end) {
+  if (!end.error) return end.ended_at;
+  int64_t lead = 0;
+  const bool overflows = __builtin_sub_overflow(end.ended_at_wall.microseconds,
+                                                end.error->file_time.microseconds, &lead);
+  const bool is_sane = !overflows && lead >= 0 && lead <= lived(end) / std::chrono::microseconds(1);
+  return is_sane ? end.ended_at - std::chrono::microseconds(lead) : end.ended_at;
+}
 
 size_t root_cause(const std::vector<WorkerEnd>& ends) {
   WallTime first = first_death(ends);
@@ -40,7 +98,7 @@ size_t root_cause(const std::vector<WorkerEnd>& ends) {
   size_t root = ends.size();
   for (size_t i = 0; i < ends.size(); ++i) {
     if (ends[i].is_success() || (consequences_yield && is_consequence(ends[i]))) continue;
-    if (root == ends.size() || happened_at(ends[i], first) < happened_at(ends[root], first)) {
+    if (root == ends.size() || counts_from(ends[i], first) < counts_from(ends[root], first)) {
       root = i;
     }
   }

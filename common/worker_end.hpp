@@ -41,6 +41,26 @@ struct WorkerEnd {
   int signal() const { return exit_code < 0 ? -exit_code : 0; }
 };
 
+// The failure that a job's verdict names: a worker's end, and where.
+struct Culprit {
+  std::string node;   // host name
+  WorkerEnd end;      // if `why` is not empty: of no meaning
+  std::string why{};  // what went wrong before any worker ran
+};
+
+// A peer's end brought it about, by what the worker itself said (its error, its last lines on
+// stderr): Gloo's, NCCL's and TCPStore's words for a connection that a peer has closed.
+bool is_consequence(const WorkerEnd& end);
+
+// It is known to have failed by itself: not because of a peer, and not because it was stopped.
+bool has_own_cause(const WorkerEnd& end);
+
+// How long it ran; zero if its times make no sense (they may come from another node).
+Duration lived(const WorkerEnd& end);
+
+// When it went wrong, on the clock of its node: when it wrote its error, else its end.
+Instant happened_at(const WorkerEnd& end);
+
 // The kernel's order says who died first; an error file counts with its own stamp only if it was
 // written before the first death. Who says himself that a peer's end was the cause yields to those
 // who know a cause of their own. Index of the root cause in `ends`, which holds at least one

@@ -1,5 +1,6 @@
 // cpprun: what people type instead of torchrun. Options in, exit code out.
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -56,15 +57,25 @@ Status check_descriptors(int workers) {
                                       enough};
 }
 
-int launch(const Launch& asked) {
+// The clock of events.jsonl.
+Instant boot_clock(clockid_t clock = CLOCK_BOOTTIME) {
+  timespec t{};
+  ::clock_gettime(clock, &t);
+  return Instant::from_nanoseconds(int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec);
+}
+
+int launch(const Launch& asked, StartTimes times) {
   if (Status ok = check_descriptors(asked.config.workers.nproc); !ok) return fail(ok.error());
   for (const std::string& warning : asked.warnings) log::warning(warning);
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(asked.config);
   if (!agent) return fail(agent.error());
+  times.prepared = boot_clock();
   const RendezvousConfig& rendezvous = asked.config.rendezvous;
   Result<std::unique_ptr<RendezvousHost>> host =
       RendezvousHost::start(rendezvous, (*agent)->incarnation());
   if (!host) return fail(host.error());
+  times.listening = boot_clock();
+  (*agent)->took(times);
   int code = (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
   agent->reset();  // signals have their default effect again
   // Others may still need the coordinator in this process; whoever was told to go by a signal goes.
@@ -75,6 +86,9 @@ int launch(const Launch& asked) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  StartTimes times;
+  times.main_at = boot_clock();
+  times.exec = boot_clock(CLOCK_PROCESS_CPUTIME_ID) - Instant{};
   Environment environment = real_environment();
   log::set_level(log::parse_level(environment.text("LOGLEVEL")));
   std::vector<std::string> args(argv + 1, argv + argc);
@@ -84,5 +98,6 @@ int main(int argc, char** argv) {
     std::fputs(shown->text.c_str(), stdout);
     return std::fflush(stdout) == 0 ? 0 : 1;
   }
-  return guarded([&] { return launch(std::get<Launch>(*asked)); });
+  times.options = boot_clock();
+  return guarded([&] { return launch(std::get<Launch>(*asked), times); });
 }

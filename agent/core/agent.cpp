@@ -180,6 +180,7 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
   is_drained_ = false;
   fell_back_ = false;
   unsaid_.reset();
+  lost_.clear();
   state_ = State::Starting;
   if (options_.facts.has_snapshot_dir) effects.push_back(ServeSnapshots{world_.snapshot_secret});
   is_fetching_ = world_.resume && !world_.resume->source_address.empty();
@@ -208,7 +209,7 @@ void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
     return;
   }
   effects.push_back(Fence{Instant::never()});
-  unreported_ = control::Failed{world_.round, WorkerEnd{}, true};
+  unreported_ = control::Failed{world_.round, WorkerEnd{}, true, error.text};
   effects.push_back(Tell{*unreported_});
   become_stopped(now, effects);
 }
@@ -241,6 +242,7 @@ void Agent::on_worker_end(Instant now, const WorkerEnd& end, Effects& effects) {
   unsaid_ = FirstFailure{end, world_};
   if (!is_on_request) say_unsaid(effects);
   unreported_ = control::Failed{world_.round, for_the_wire(end), false};
+  unreported_->sent_at = now;
   effects.push_back(Tell{*unreported_});
 }
 
@@ -297,7 +299,15 @@ void Agent::say_stopped_if_known(Effects& effects) {
 }
 
 void Agent::say_stopped(Effects& effects) {
-  effects.push_back(Tell{control::Stopped{world_.round, port_, snapshots_, has_saved()}});
+  effects.push_back(
+      Tell{control::Stopped{world_.round, port_, snapshots_, has_saved(), own_failure()}});
+}
+
+// What failed first here by itself, if anything did: it may have been quicker than the stop.
+std::optional<WorkerEnd> Agent::own_failure() const {
+  const bool is_own = std::any_of(ends_.begin(), ends_.end(), has_own_cause);
+  if (!is_own || is_drained_) return std::nullopt;
+  return for_the_wire(ends_[root_cause(ends_)]);
 }
 
 void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
@@ -306,6 +316,7 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   const bool is_known =
       message.cause == control::StopCause::Failure || message.cause == control::StopCause::Snapshot;
   if (is_known) unreported_.reset();
+  if (message.cause == control::StopCause::NodeLost) lost_ = message.why;
   if (is_drain) {
     is_drained_ = true;
     unsaid_.reset();

@@ -114,6 +114,7 @@ class Agent {
   void say_unsaid(Effects& effects);
   control::Snapshots newest_here() const;
   void say_stopped(Effects& effects);
+  std::optional<WorkerEnd> own_failure() const;
   void say_stopped_if_known(Effects& effects);
   bool is_stopped_untold() const { return wants_port_for_stopped_ || wants_scan_for_stopped_; }
   void become_stopped(Instant now, Effects& effects);
@@ -146,6 +147,7 @@ class Agent {
   std::optional<control::Decided> decided_;
   int signal_ = 0;  // why we leave
   std::string last_wait_;
+  std::string lost_;  // the node whose loss ended the last round, and how; empty: another cause
 
   Duration heartbeat_{};  // zero: in the coordinator's own process
   Duration lease_{};

@@ -50,6 +50,7 @@ void Agent::finish(Finish how, Effects& effects) {
   if (!snapshots_.empty()) how.snapshot = snapshots_.front();
   how.ends = failed_ends_;
   how.restarts_used = world_.restart_count;
+  how.decision = decided_;
   state_ = State::Ended;
   effects.push_back(std::move(how));
 }
@@ -187,6 +188,7 @@ void Agent::give_up_joining(Effects& effects) {
                      " s without a round";
   if (!is_connected_) text += ": no connection to the coordinator";
   if (is_connected_ && !last_wait_.empty()) text += ": " + last_wait_;
+  if (!lost_.empty()) text += "; the last round ended because " + lost_ + " [class=lost_node]";
   if (state_ == State::Done) text += "; the workers here ended well, the job's outcome is unknown";
   text += " (--rdzv-conf=join_timeout=SECONDS waits longer)";
   effects.push_back(Tell{control::Leave{"the join timeout was reached"}});

@@ -94,11 +94,21 @@ struct FaultConfig {
   std::string account_file;          // the account as JSON, for cpprunctl chaos; empty: none
 };
 
+// What was measured of the launcher before its agent began.
+struct StartTimes {
+  Duration exec{};    // processor time until main(): exec, loading, static initialisers
+  Instant main_at;    // CLOCK_BOOTTIME, as all of these
+  Instant options;    // the options were read
+  Instant prepared;   // guardian, log folder, fixed port
+  Instant listening;  // the rendezvous is served, or is known to be elsewhere
+};
+
 struct AgentConfig {
   RendezvousConfig rendezvous;
   WorkerConfig workers;
   LogConfig logs;
   int max_restarts = 0;
+  int startup_failures = 0;                  // as Terms' own; 0: off
   Duration stop_grace = limits::kStopGrace;  // TERM to KILL, for every stop
   std::vector<int> signals;                  // to catch and forward
   std::string signals_text;                  // as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
@@ -108,6 +118,7 @@ struct AgentConfig {
   std::string event_log_handler = "null";  // null or console
   std::string snapshot_dir;                // --snapshot-dir; empty: the launcher knows of none
   FaultConfig faults;
+  bool shows_timing = false;               // --timing
 };
 
 }  // namespace cpprun

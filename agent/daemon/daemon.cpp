@@ -138,7 +138,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   tell_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
-  const int code = report_->finish(*finish_);
+  const int code = report_->finish(*finish_, *recorder_);
   recorder_->finished(*finish_, code);
   using How = agent::Finish::How;
   leave_folder(finish_->how == How::Success || finish_->how == How::Stopped);
@@ -282,6 +282,9 @@ Result<std::unique_ptr<AgentDaemon>> AgentDaemon::make(AgentConfig config) {
 
 Incarnation AgentDaemon::incarnation() const {
   return impl_->incarnation();
+}
+void AgentDaemon::took(const StartTimes& times) {
+  impl_->took(times);
 }
 int AgentDaemon::run(const Endpoint& coordinator, bool is_own) {
   return impl_->run(coordinator, is_own);

@@ -24,6 +24,9 @@ class AgentDaemon {
   // Who we are; a coordinator in our own process must know it.
   Incarnation incarnation() const;
 
+  // What the launcher has measured of its own start; before run().
+  void took(const StartTimes& times);
+
   // Runs the job to its end and returns the exit code. Prints what people must know on stderr.
   // `is_own`: the coordinator is in this process.
   int run(const Endpoint& coordinator, bool is_own);

@@ -23,6 +23,7 @@ void AgentDaemon::Impl::close(bool is_reset) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
+  recorder_->starting();
   if (Status ok = start_workers(effect.world); !ok) {
     tell_core([&](agent::Effects& e) { core_->on_start_failed(boot_now(), ok.error(), e); });
     return;

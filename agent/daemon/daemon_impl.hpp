@@ -34,6 +34,7 @@ class AgentDaemon::Impl {
 
   Status prepare();
   Incarnation incarnation() const { return incarnation_; }
+  void took(const StartTimes& times) { recorder_->took(times); }
   int run(const Endpoint& coordinator, bool is_own);
 
  private:

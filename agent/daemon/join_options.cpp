@@ -1,5 +1,7 @@
 #include "agent/daemon/join_options.hpp"
 
+#include "agent/daemon/identity.hpp"
+
 namespace cpprun {
 
 agent::AgentOptions join_options(const AgentConfig& config, const std::string& host_name,
@@ -16,6 +18,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   terms.min_nodes = rendezvous.min_nodes;
   terms.max_nodes = rendezvous.max_nodes;
   terms.max_restarts = config.max_restarts;
+  terms.startup_failures = config.startup_failures;
   terms.has_fixed_ranks = rendezvous.backend == Backend::Static;
   terms.is_agent_store = rendezvous.worker_store == WorkerStore::Agent;
   terms.is_store_on_main_port = terms.is_agent_store && rendezvous.backend == Backend::Static;
@@ -29,6 +32,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   options.facts.local_addr = rendezvous.local_addr;
   options.facts.nproc = config.workers.nproc;
   options.facts.role = config.workers.role;
+  options.facts.clock_id = own_clock_id();
   options.facts.has_snapshot_dir = !config.snapshot_dir.empty();
   if (rendezvous.node_rank) options.facts.node_rank = *rendezvous.node_rank;
   options.join_timeout = rendezvous.conf.join_timeout;

@@ -1,5 +1,6 @@
 #include "agent/daemon/json_lines.hpp"
 
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -38,6 +39,11 @@ const char* name_of(agent::Finish::How how) {
       return "stopped";
   }
   return "unknown";
+}
+
+double milliseconds(Duration duration) {
+  constexpr double kSteps = 1000;  // to the microsecond
+  return std::round(to_seconds(duration) * 1e3 * kSteps) / kSteps;
 }
 
 // nlohmann writes recursively, and a worker may have left anything in its file.
@@ -117,10 +123,28 @@ std::string round_started(const Stamp& stamp, RoundNumber round, size_t workers)
   return line(object);
 }
 
+std::string timing(const Stamp& stamp, RoundNumber round, const std::string& cause,
+                   const agent::Phases& phases) {
+  ordered_json object = begin(stamp, "timing");
+  object["round"] = round.value;
+  object["cause"] = cause;
+  object["total_ms"] = milliseconds(phases.total());
+  ordered_json& each = object["phases_ms"] = ordered_json::object();
+  for (const agent::Phase& phase : phases.all()) each[phase.name] = milliseconds(phase.took);
+  return line(object);
+}
+
 std::string worker_ready(const Stamp& stamp, RoundNumber round, LocalRank local_rank) {
   ordered_json object = begin(stamp, "worker_ready");
   object["round"] = round.value;
   object["local_rank"] = local_rank.value;
+  return line(object);
+}
+
+std::string round_ready(const Stamp& stamp, RoundNumber round, Duration after) {
+  ordered_json object = begin(stamp, "round_ready");
+  object["round"] = round.value;
+  object["after_ms"] = milliseconds(after);
   return line(object);
 }
 
@@ -144,10 +168,11 @@ std::string worker_ended(const std::string& node, RoundNumber round, const Worke
   object["has_core"] = end.has_core;
   object["is_oom_kill"] = end.is_oom_kill;
   object["is_stopped_by_us"] = end.is_stopped_by_us;
-  object["lived_ms"] = (end.ended_at - end.started_at) / std::chrono::milliseconds(1);
+  object["lived_ms"] = lived(end) / std::chrono::milliseconds(1);
+  if (!end.is_success()) object["class"] = name_of(classify(end));
   if (end.error) {
     object["error"] = end.error->message;
-    object["is_consequence"] = end.error->is_consequence;
+    object["is_consequence"] = is_consequence(end);
   }
   return line(object);
 }
@@ -190,6 +215,37 @@ std::string decided(const Stamp& stamp, const control::Decided& message) {
   return line(object);
 }
 
+std::string verdict(const Stamp& stamp, const Failure& failure, const std::string& text) {
+  const Culprit& culprit = failure.culprit;
+  const WorkerEnd& end = culprit.end;
+  ordered_json object = begin(stamp, "verdict");
+  object["class"] = name_of(class_of(culprit));
+  object["failed_on"] = culprit.node;
+  if (culprit.why.empty()) {
+    object["rank"] = end.rank.value;
+    object["local_rank"] = end.local_rank.value;
+    object["pid"] = end.pid;
+    object["exit_code"] = end.exit_code;
+    if (end.signal() != 0) object["signal"] = signal_name(end.signal());
+    object["has_core"] = end.has_core;
+    object["is_oom_kill"] = end.is_oom_kill;
+    object["failed_at_us"] = end.ended_at_wall.microseconds;
+    object["lived_ms"] = lived(end) / std::chrono::milliseconds(1);
+    object["words"] = own_words(end);
+    object["last_lines"] = end.last_lines;
+    object["world_size"] = failure.world_size;
+  } else {
+    object["why"] = culprit.why;
+  }
+  const Hint* hint = hint_for(culprit);
+  object["hint"] = hint == nullptr ? "" : std::string(hint->id);
+  object["restarts_used"] = failure.restarts_used;
+  object["max_restarts"] = failure.max_restarts;
+  object["same_start_ups"] = failure.same_start_ups;
+  object["text"] = text;
+  return line(object);
+}
+
 std::string finished(const Stamp& stamp, const agent::Finish& finish, int exit_code) {
   ordered_json object = begin(stamp, "finished");
   object["outcome"] = name_of(finish.how);
@@ -217,6 +273,13 @@ const char* name_of(control::StopCause cause) {
       return "snapshot";
   }
   return "unknown";
+}
+
+void write_file(const std::string& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << bytes;
+  out.close();
+  if (!out) log::warning(path + " could not be written");
 }
 
 void copy_error_file(const WorkerEnd& root, const std::string& to) {

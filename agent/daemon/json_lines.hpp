@@ -5,6 +5,8 @@
 #include <string>
 
 #include "agent/core/effects.hpp"
+#include "agent/core/phases.hpp"
+#include "common/verdict.hpp"
 #include "common/worker_end.hpp"
 #include "rendezvous/protocol/control.hpp"
 
@@ -34,7 +36,12 @@ std::string round_formed(const Stamp& stamp, const control::World& world);
 std::string snapshot_chosen(const Stamp& stamp, const control::World& world);
 std::string worker_started(const Stamp& stamp, RoundNumber round, const Started& worker);
 std::string round_started(const Stamp& stamp, RoundNumber round, size_t workers);
+// What the start of a round took, phase by phase. `cause`: "start", or why the round before ended.
+std::string timing(const Stamp& stamp, RoundNumber round, const std::string& cause,
+                   const agent::Phases& phases);
 std::string worker_ready(const Stamp& stamp, RoundNumber round, LocalRank local_rank);
+// All workers of this node are ready, `after` the last one was spawned.
+std::string round_ready(const Stamp& stamp, RoundNumber round, Duration after);
 std::string snapshot_complete(const Stamp& stamp, LocalRank local_rank, int64_t step,
                               const std::string& path);
 // `node`: its time stamps are the end's own.
@@ -46,10 +53,14 @@ std::string node_event(const Stamp& stamp, const control::Stop& stop);
 std::string round_stopped(const Stamp& stamp, RoundNumber round);
 std::string warning(const Stamp& stamp, const std::string& text);
 std::string decided(const Stamp& stamp, const control::Decided& message);
+std::string verdict(const Stamp& stamp, const Failure& failure, const std::string& text);
 std::string finished(const Stamp& stamp, const agent::Finish& finish, int exit_code);
 
 // "failure", "node_lost", ... : how events name a cause.
 const char* name_of(control::StopCause cause);
+
+// Writes a whole file. A failure is said as a warning.
+void write_file(const std::string& path, const std::string& bytes);
 
 // Copies the root cause's error file to the launcher's own (torchelastic nests this way), adding
 // the worker's exit code in the nested form. A failure is said as a warning.

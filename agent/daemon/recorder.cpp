@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/process/clock.hpp"
+#include "common/log/log.hpp"
 #include "common/signals.hpp"
 
 namespace cpprun {
@@ -24,6 +25,7 @@ bool is_about_a_node(control::StopCause cause) {
 Recorder::Recorder(const AgentConfig& config, std::string node, const std::string& run_folder)
     : config_(config),
       node_(std::move(node)),
+      run_folder_(run_folder),
       log_(file_in(run_folder), config.event_log_handler == "console") {}
 
 json_lines::Stamp Recorder::now() const {
@@ -32,10 +34,26 @@ json_lines::Stamp Recorder::now() const {
 
 void Recorder::run_started() {
   log_.write(json_lines::run_started(now(), config_, ::getpid()));
+  take_start_times();
+}
+
+// What the launcher has measured until here.
+void Recorder::take_start_times() {
+  const StartTimes& times = start_times_;
+  if (times.main_at == Instant{}) return phases_.begin(boot_now());
+  phases_.begin(times.main_at - times.exec);
+  phases_.reach("exec", times.main_at);
+  phases_.reach("options", times.options);
+  phases_.reach("prepare", times.prepared);
+  phases_.reach("listen", times.listening);
 }
 
 void Recorder::on_message(const control::CoordinatorMessage& message) {
   std::visit([this](const auto& m) { on(m); }, message);
+}
+
+void Recorder::on(const control::Welcome&) {
+  if (round_ == RoundNumber()) phases_.reach("join", boot_now());
 }
 
 void Recorder::on(const control::Wait& message) {
@@ -44,7 +62,9 @@ void Recorder::on(const control::Wait& message) {
 }
 
 void Recorder::on(const control::World& message) {
+  phases_.reach(round_ == RoundNumber() ? "world" : "form", boot_now());
   round_ = message.round;
+  is_fetching_ = message.resume && !message.resume->source_address.empty();
   waits_for_.clear();
   const json_lines::Stamp stamp = now();
   std::string lines = json_lines::round_formed(stamp, message);
@@ -69,22 +89,45 @@ void Recorder::on_signal(int signal) {
   stops("signal", "the agent got " + signal_name(signal));
 }
 
+void Recorder::starting() {
+  started_.clear();  // of a start that failed
+  if (is_fetching_) phases_.reach("fetch", boot_now());
+}
+
 void Recorder::worker_started(LocalRank local_rank, Rank rank, int pid) {
+  if (started_.empty()) phases_.reach("spawn_first", boot_now());
   started_ += json_lines::worker_started(now(), round_, {rank, local_rank, pid});
-  ++workers_;
 }
 
 void Recorder::round_started() {
   is_running_ = true;
   is_stopping_ = false;
   told_to_stop_.reset();
+  failed_at_.reset();
   newest_snapshot_ = 0;
-  log_.write(std::exchange(started_, "") +
-             json_lines::round_started(now(), round_, std::exchange(workers_, 0)));
+  ready_ = 0;
+  workers_ = static_cast<size_t>(config_.workers.nproc);
+  spawned_at_ = boot_now();
+  phases_.reach("spawn_last", spawned_at_);
+  log_.write(std::exchange(started_, "") + json_lines::round_started(now(), round_, workers_));
+  tell_timing();
+}
+
+void Recorder::tell_timing() {
+  if (!phases_.is_open()) return;
+  phases_.end();
+  log_.write(json_lines::timing(now(), round_, cause_, phases_));
+  if (!config_.shows_timing) return;
+  const std::string what = cause_ == "start" ? cause_ : "recovery (" + cause_ + ")";
+  log::plain("timing: " + agent::phases_text(what, phases_) + "\n");
 }
 
 void Recorder::worker_ready(LocalRank local_rank) {
-  log_.write(json_lines::worker_ready(now(), round_, local_rank));
+  std::string lines = json_lines::worker_ready(now(), round_, local_rank);
+  if (++ready_ == workers_) {
+    lines += json_lines::round_ready(now(), round_, boot_now() - spawned_at_);
+  }
+  log_.write(lines);
 }
 
 // A worker may say one step again and again; only news is written.
@@ -95,6 +138,7 @@ void Recorder::snapshot_complete(LocalRank local_rank, int64_t step, const std::
 }
 
 void Recorder::worker_ended(const WorkerEnd& end) {
+  if (!end.is_success() && !failed_at_) failed_at_ = end.ended_at;
   log_.write(json_lines::worker_ended(node_, round_, end));
 }
 
@@ -103,12 +147,16 @@ void Recorder::first_failure(const std::string& text) {
 }
 
 void Recorder::stopping() {
-  if (!told_to_stop_) told_to_stop_ = now();
+  if (told_to_stop_) return;
+  told_to_stop_ = now();
+  phases_.begin(failed_at_.value_or(told_to_stop_->at));
+  phases_.reach("detect", told_to_stop_->at);
 }
 
 // Once a round: the first reason is why.
 void Recorder::stops(const std::string& cause, const std::string& why) {
   if (!is_running_ || std::exchange(is_stopping_, true)) return;
+  cause_ = cause;
   log_.write(json_lines::round_stopping(told_to_stop_.value_or(now()), round_, cause, why));
 }
 
@@ -117,11 +165,18 @@ void Recorder::quiet() {
   // Nobody but our own grant tells us to stop without a word.
   if (told_to_stop_) stops("grant", "the coordinator has not answered in time");
   is_running_ = false;
+  phases_.reach("stop", boot_now());
   log_.write(json_lines::round_stopped(now(), round_));
 }
 
 void Recorder::warning(const std::string& text) {
   log_.write(json_lines::warning(now(), text));
+}
+
+void Recorder::verdict(const Failure& failure, const std::string& text) {
+  const std::string line = json_lines::verdict(now(), failure, text);
+  log_.write(line);
+  if (!run_folder_.empty()) json_lines::write_file(run_folder_ + "/verdict.json", line);
 }
 
 void Recorder::finished(const agent::Finish& finish, int exit_code) {

@@ -1,6 +1,8 @@
 // Recorder: what happens to a run, as events. The daemon tells it what the coordinator said, what
 // the workers did and what was wished; it writes the lines of events.jsonl (docs/events.md). It
-// decides nothing, and nothing that it meets stops the agent. Thread: the loop's.
+// decides nothing, and nothing that it meets stops the agent. It also takes the times of a start
+// and of each recovery, phase by phase, and prints them where --timing asks for it. Thread: the
+// loop's.
 #pragma once
 
 #include <optional>
@@ -9,8 +11,10 @@
 
 #include "agent/core/config.hpp"
 #include "agent/core/effects.hpp"
+#include "agent/core/phases.hpp"
 #include "agent/daemon/event_log.hpp"
 #include "agent/daemon/json_lines.hpp"
+#include "common/verdict.hpp"
 
 namespace cpprun {
 
@@ -20,11 +24,14 @@ class Recorder {
   // stderr as well. `config` outlives this.
   Recorder(const AgentConfig& config, std::string node, const std::string& run_folder);
 
+  // Before run_started(): what the launcher has measured of its own start.
+  void took(const StartTimes& times) { start_times_ = times; }
   void run_started();
   // Before the core hears of it.
   void on_message(const control::CoordinatorMessage& message);
   void on_signal(int signal);
 
+  void starting();  // the round's workers are about to be spawned
   void worker_started(LocalRank local_rank, Rank rank, int pid);
   void round_started();  // all workers here were spawned
   void worker_ready(LocalRank local_rank);
@@ -35,9 +42,12 @@ class Recorder {
   void quiet();     // they are gone
 
   void warning(const std::string& text);
+  // Also as verdict.json, beside the events. `text` is the paragraph that people see.
+  void verdict(const Failure& failure, const std::string& text);
   void finished(const agent::Finish& finish, int exit_code);
 
  private:
+  void on(const control::Welcome& message);
   void on(const control::Wait& message);
   void on(const control::World& message);
   void on(const control::Stop& message);
@@ -47,15 +57,25 @@ class Recorder {
 
   json_lines::Stamp now() const;
   void stops(const std::string& cause, const std::string& why);
+  void take_start_times();
+  void tell_timing();
 
   const AgentConfig& config_;
   const std::string node_;
+  const std::string run_folder_;
   EventLog log_;
   RoundNumber round_;
   std::string started_;       // lines of this round's workers, written together
   size_t workers_ = 0;        // of this round, spawned
-  bool is_running_ = false;   // there are workers
-  bool is_stopping_ = false;  // and it was said why they go
+  size_t ready_ = 0;          // of them, those that said that they are ready
+  Instant spawned_at_;        // when the last one was
+  bool is_fetching_ = false;  // a snapshot, before the workers start
+  StartTimes start_times_;
+  agent::Phases phases_;
+  std::string cause_ = "start";       // of the account in phases_: why a round was stopped
+  std::optional<Instant> failed_at_;  // the first failure of this round here
+  bool is_running_ = false;           // there are workers
+  bool is_stopping_ = false;          // and it was said why they go
   std::optional<json_lines::Stamp> told_to_stop_;
   std::string waits_for_;  // what was last waited for; said once
   int64_t newest_snapshot_ = 0;

@@ -29,6 +29,10 @@ std::string restarts_text(const control::World& world) {
          std::to_string(world.max_restarts);
 }
 
+bool is_own_failure(const WorkerEnd& end) {
+  return !end.is_success() && !end.is_stopped_by_us;
+}
+
 }  // namespace
 
 Report::Report(const AgentConfig& config, std::string host_name)
@@ -48,7 +52,7 @@ std::string Report::first_failure(const agent::FirstFailure& failure) const {
   return text;
 }
 
-int Report::finish(const agent::Finish& finish) const {
+int Report::finish(const agent::Finish& finish, Recorder& recorder) const {
   switch (finish.how) {
     case agent::Finish::How::Success:
       return 0;
@@ -62,7 +66,7 @@ int Report::finish(const agent::Finish& finish) const {
       log::error(finish.text);
       return 1;
     case agent::Finish::How::Failure:
-      failure_summary(finish);
+      failure_summary(finish, recorder);
       return 1;
   }
   return 1;
@@ -78,16 +82,43 @@ std::string Report::stopped_text(const agent::Finish& finish) const {
          config_.snapshot_dir + "/step-" + step + ")";
 }
 
-void Report::failure_summary(const agent::Finish& finish) const {
-  auto is_own = [](const WorkerEnd& end) { return !end.is_success() && !end.is_stopped_by_us; };
-  if (std::none_of(finish.ends.begin(), finish.ends.end(), is_own)) {
-    log::error("the job failed: " + finish.text);  // elsewhere, or no worker could be started
+// What the coordinator knows of all nodes goes before what is known here. Nothing: no worker failed
+// that anybody knows of.
+std::optional<Failure> Report::account(const agent::Finish& finish) const {
+  const bool has_own = std::any_of(finish.ends.begin(), finish.ends.end(), is_own_failure);
+  Failure failure;
+  failure.title = config_.workers.title;
+  failure.host = host_name_;
+  failure.ends = finish.ends;
+  failure.restarts_used = finish.restarts_used;
+  failure.max_restarts = config_.max_restarts;
+  failure.stamp = local_stamp;
+  failure.clock = local_clock;
+  if (finish.decision && finish.decision->culprit) {
+    failure.culprit = *finish.decision->culprit;
+    failure.world_size = finish.decision->world_size;
+    failure.same_start_ups = finish.decision->same_start_ups;
+  } else if (has_own) {
+    failure.culprit = {host_name_, finish.ends[root_cause(finish.ends)]};
+    failure.world_size = static_cast<int64_t>(finish.ends.size());
+  } else {
+    return std::nullopt;
+  }
+  return failure;
+}
+
+void Report::failure_summary(const agent::Finish& finish, Recorder& recorder) const {
+  const std::optional<Failure> failure = account(finish);
+  if (!failure) {
+    log::error("the job failed: " + finish.text);
     return;
   }
-  Failure failure{config_.workers.title, host_name_,  finish.ends, finish.restarts_used,
-                  config_.max_restarts,  local_stamp, local_clock};
-  log::error(verdict(failure));
-  log::plain("cpprun: ChildFailedError: " + cpprun::failure_summary(failure));
+  const std::string text = verdict(*failure);
+  log::error(text);
+  log::plain(last_lines_text(failure->culprit));
+  recorder.verdict(*failure, text);
+  if (std::none_of(finish.ends.begin(), finish.ends.end(), is_own_failure)) return;
+  log::plain("cpprun: ChildFailedError: " + cpprun::failure_summary(*failure));
   const WorkerEnd& root = finish.ends[root_cause(finish.ends)];
   if (!config_.own_error_file.empty() && root.error && !root.error->path.empty()) {
     json_lines::copy_error_file(root, config_.own_error_file);

@@ -2,10 +2,13 @@
 // are recorder.hpp's.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "agent/core/config.hpp"
 #include "agent/core/effects.hpp"
+#include "agent/daemon/recorder.hpp"
+#include "common/verdict.hpp"
 
 namespace cpprun {
 
@@ -18,12 +21,13 @@ class Report {
   // Says it, and returns what it said.
   std::string first_failure(const agent::FirstFailure& failure) const;
 
-  // The end of the run; returns the exit code.
-  int finish(const agent::Finish& finish) const;
+  // The end of the run; returns the exit code. After a failure `recorder` gets the verdict too.
+  int finish(const agent::Finish& finish, Recorder& recorder) const;
 
  private:
   std::string stopped_text(const agent::Finish& finish) const;
-  void failure_summary(const agent::Finish& finish) const;
+  void failure_summary(const agent::Finish& finish, Recorder& recorder) const;
+  std::optional<Failure> account(const agent::Finish& finish) const;
 
   const AgentConfig& config_;
   const std::string host_name_;

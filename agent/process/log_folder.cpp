@@ -155,8 +155,9 @@ bool LogFolder::holds_logs() const {
   for (fs::recursive_directory_iterator entry(run_, error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code gone;
-    const bool is_events = entry->path().filename() == "events.jsonl";
-    if (!is_events && entry->is_regular_file(gone) && entry->file_size(gone) > 0 && !gone) {
+    const std::string name = entry->path().filename().string();
+    const bool is_ours = name == "events.jsonl" || name == "verdict.json";
+    if (!is_ours && entry->is_regular_file(gone) && entry->file_size(gone) > 0 && !gone) {
       return true;
     }
   }

@@ -115,8 +115,10 @@ void ProcessHost::Impl::on_dead(int pid) {
   workers_.erase(pid);
   const int rank = static_cast<int>(end.local_rank.value);
   if (!is_drained_) output_->on_worker_end(rank);
-  // The root cause is never one that we stopped, so only others are worth the moment.
-  const bool wants_lines = is_failure && !end.is_stopped_by_us && has_lines_[rank];
+  // One that our signal ended has nothing to say; one that ended by itself meanwhile may be the
+  // root cause (worker_end.hpp: has_own_cause).
+  const bool is_own = !end.is_stopped_by_us || end.exit_code > 0;
+  const bool wants_lines = is_failure && is_own && has_lines_[rank];
   if (wants_lines) output_->ask_tail(rank);
   ends_.push(std::move(end), wants_lines ? now + limits::kLastLinesTake : Instant::never());
   if (workers_.empty()) {

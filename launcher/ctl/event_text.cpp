@@ -70,6 +70,20 @@ std::string decision(const ordered_json& event) {
   return "decided: " + what + text_of(event, "verdict");
 }
 
+std::string times_of(const ordered_json& event) {
+  std::string text = "round " + text_of(event, "round") + " began within " +
+                     text_of(event, "total_ms") + " ms of ";
+  text += text_of(event, "cause") == "start" ? "the start" : text_of(event, "cause");
+  const auto phases = event.find("phases_ms");
+  const char* before = ": ";
+  if (phases == event.end() || !phases->is_object()) return text;
+  for (const auto& [name, value] : phases->items()) {
+    text += before + name + " " + text_of(*phases, name.c_str());
+    before = ", ";
+  }
+  return text;
+}
+
 // What a known event says; nothing for others.
 std::optional<std::string> words(const ordered_json& event) {
   const std::string kind = text_of(event, "event");
@@ -95,6 +109,9 @@ std::optional<std::string> words(const ordered_json& event) {
   if (kind == "node_joined") return text_of(event, "why");
   if (kind == "round_stopping") return round + " stops: " + text_of(event, "why");
   if (kind == "round_stopped") return round + ": all workers here are gone";
+  if (kind == "round_ready") return round + ": all workers here are ready";
+  if (kind == "timing") return times_of(event);
+  if (kind == "verdict") return "verdict: " + text_of(event, "text");
   if (kind == "warning") return "warning: " + text_of(event, "text");
   if (kind == "decided") return decision(event);
   if (kind == "finished") {

@@ -18,6 +18,10 @@ Status check_numbers(const ParsedOptions& options) {
     return bad_value(options.shown("max-restarts", options.max_restarts) +
                      ": write 0 for no restart, or how many are allowed");
   }
+  if (options.startup_failures < 0 || options.startup_failures > kMaxRestarts) {
+    return bad_value(options.shown("startup-failures", options.startup_failures) +
+                     ": write after how many start-up failures in a row the job ends, or 0");
+  }
   if (!(options.monitor_interval > 0)) {
     std::string value = options.monitor_interval < 0 ? "below 0" : "0";
     return bad_value("--monitor-interval is " + value +
@@ -104,6 +108,8 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   if (Status status = read_snapshot_dir(options, environment, config); !status) return status;
   read_signals(options, launch);
   config.max_restarts = static_cast<int>(options.max_restarts);
+  config.startup_failures = static_cast<int>(options.startup_failures);
+  config.shows_timing = options.timing;
   config.environment = environment.variables;
   config.temporary_dir = temporary_dir(environment);
   config.own_error_file = environment.text("TORCHELASTIC_ERROR_FILE");

@@ -253,6 +253,19 @@ constexpr OptionRow kTable[] = {
              "every step; what is set already stays.",
      .note = "MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_, MALLOC_TOP_PAD_"},
 
+    {.name = "startup-failures",
+     .kind = Int,
+     .value = "N",
+     .group = kOwn,
+     .help = "End the job when a worker has failed within 10 s of its start in the same way in N "
+             "rounds in a row, whatever --max-restarts allows. Default: 0, never.",
+     .note = "job-wide, the first agent's value counts; the verdict tells of such failures always"},
+    {.name = "timing",
+     .kind = Flag,
+     .group = kOwn,
+     .help = "Print on stderr where the time of the start and of each recovery went, phase by "
+             "phase.",
+     .note = "events.jsonl has the same"},
     {.name = "snapshot-dir",
      .value = "DIR",
      .group = kOwn,

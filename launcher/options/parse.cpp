@@ -148,6 +148,8 @@ void CommandLine::bind(const OptionRow& row, ParsedOptions& o) {
   if (row.name == "event-log-handler") return add(row, o.event_log_handler);
   if (row.name == "worker-store") return add(row, o.worker_store);
   if (row.name == "pass-local-rank") return add(row, o.pass_local_rank);
+  if (row.name == "startup-failures") return add(row, o.startup_failures);
+  if (row.name == "timing") return add(row, o.timing);
   if (row.name == "tune-malloc") return add(row, o.tune_malloc);
   if (row.name == "snapshot-dir") return add(row, o.snapshot_dir);
   if (row.name == "faults") return add(row, o.faults);

@@ -51,6 +51,8 @@ struct ParsedOptions {
   std::string worker_store;     // empty, rank0, agent
   std::string pass_local_rank;  // empty, dash, underscore
   bool tune_malloc = false;
+  int64_t startup_failures = 0;
+  bool timing = false;
   std::string snapshot_dir;
   std::string faults;
   std::optional<int64_t> seed;

@@ -19,9 +19,9 @@ bool is_short(const std::string& name) {
 bool is_sane(const control::Terms& terms) {
   return terms.min_nodes >= 1 && terms.max_nodes >= terms.min_nodes &&
          terms.max_nodes <= limits::kNodesPerJob && terms.max_restarts >= 0 &&
-         terms.lease >= limits::kLeaseMin && terms.heartbeat > Duration{} &&
-         terms.scale_up_interval >= Duration{} && is_port(terms.master_port) &&
-         is_short(terms.master_addr);
+         terms.startup_failures >= 0 && terms.lease >= limits::kLeaseMin &&
+         terms.heartbeat > Duration{} && terms.scale_up_interval >= Duration{} &&
+         is_port(terms.master_port) && is_short(terms.master_addr);
 }
 
 bool is_sane(const control::Register& message) {
@@ -31,8 +31,9 @@ bool is_sane(const control::Register& message) {
          message.round <= RoundNumber(kNumberMax) && message.epoch <= Epoch(kNumberMax) &&
          is_port(message.reserved_port) && is_port(message.snapshot_port) &&
          message.strikes.size() <= limits::kFaultsPerPlan && are_sane(message.snapshots) &&
-         is_short(message.role) && is_short(message.local_addr) &&
-         all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
+         is_short(message.clock_id) && is_short(message.role) &&
+         is_short(message.local_addr) && all.size() <= limits::kAddressesPerNode &&
+         std::all_of(all.begin(), all.end(), is_short);
 }
 
 }  // namespace

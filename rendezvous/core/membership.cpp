@@ -228,6 +228,7 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
       node->work = Node::Work::Running;
     }
   } else if (const auto* failed = std::get_if<control::Failed>(&message)) {
+    note_clock(now, *node, *failed);
     on_failed(*node, *failed, effects);
   } else if (const auto* done = std::get_if<control::Done>(&message)) {
     on_done(*node, done->round, effects);
@@ -265,15 +266,13 @@ void Membership::on_strike(const Node& asker, const control::Strike& message, Ef
 
 namespace {
 
-std::string describe(const Node& node, const control::Failed& message) {
+// What went wrong before any worker ran; "" if one did.
+std::string why_none_ran(const Node& node, const control::Failed& message) {
   if (message.is_fatal) {
     return "a worker could not be started on " + node.id.name +
            (message.why.empty() ? "" : ": " + message.why);
   }
-  if (!message.why.empty()) return message.why + ", says " + node.id.name;
-  return "rank " + std::to_string(message.end.rank.value) + " (pid " +
-         std::to_string(message.end.pid) + ", on " + node.id.name + ") " +
-         describe_end(message.end);
+  return message.why.empty() ? "" : message.why + ", says " + node.id.name;
 }
 
 }  // namespace
@@ -288,7 +287,8 @@ void Membership::on_failed(Node& node, const control::Failed& message, Effects& 
   bool is_current = message.round == round_ && is_member(node.id.incarnation) &&
                     (phase_ == Phase::Running || phase_ == Phase::Stopping);
   if (!is_current) return;
-  const std::string what = describe(node, message);
+  const std::string why = why_none_ran(node, message);
+  const std::string what = describe(Culprit{node.id.name, message.end, why});
   if (is_damage_news(message)) {  // costs no restart: the next round begins with another
     damaged_.insert(message.damaged_snapshot);
     if (phase_ == Phase::Running) {
@@ -297,7 +297,8 @@ void Membership::on_failed(Node& node, const control::Failed& message, Effects& 
     request_stop(StopCause::Snapshot, what, effects);
     return;
   }
-  if (is_drained_ && !message.is_fatal) return;       // it follows from the stop that was asked for
+  if (is_drained_ && !message.is_fatal) return;  // it follows from the stop that was asked for
+  suspect(node, message.end, why);
   if (message.is_fatal || !budget_.charge(round_)) {  // R7; what no restart heals costs none
     if (!failing_) {
       failing_ = what + "; restarts used: " + std::to_string(budget_.used()) + " of " +
@@ -329,6 +330,8 @@ void Membership::on_stopped(Node& node, const control::Stopped& message, Effects
   take_snapshots(node, message.snapshots);
   if (!is_part) return;
   has_saved_ = has_saved_ && message.has_saved;
+  const bool is_of_now = phase_ == Phase::Running || phase_ == Phase::Stopping;
+  if (message.failure && is_of_now && !is_drained_) suspect(node, *message.failure, "");
   if (phase_ == Phase::Stopping) pending_.erase(node.id.incarnation);
   if (phase_ == Phase::Running) {  // nobody asked: its grant had ended
     request_stop(StopCause::NodeLost, node.id.name + " stopped its workers on its own", effects);

@@ -76,6 +76,18 @@ class Membership {
   std::optional<control::SnapshotName> newest_snapshot() const;
 
  private:
+  // A failure of the round that runs, or has just stopped.
+  struct Suspect {
+    Culprit culprit;
+    Instant at;              // on its own clock
+    bool has_cause = false;  // of its own: no peer's end brought it about
+  };
+  // The first of all nodes that share a clock, and how far that is behind ours.
+  struct Clock {
+    std::optional<Suspect> suspect;
+    std::optional<int64_t> lag_ns;
+  };
+
   // Joining (membership.cpp).
   Status admit(const Node* known, const control::Hello& hello,
                const control::Register& message) const;
@@ -96,6 +108,14 @@ class Membership {
   void take_snapshots(Node& node, const std::vector<control::SnapshotName>& snapshots);
   void on_ack(Node& node, Effects& effects);
   void on_strike(const Node& node, const control::Strike& message, Effects& effects);
+
+  // What failed first (membership_failures.cpp).
+  void note_clock(Instant now, const Node& node, const control::Failed& message);
+  Clock* clock_of(const Node& node);
+  void suspect(const Node& node, const WorkerEnd& end, const std::string& why);
+  const Culprit* first_failure() const;
+  void judge();
+  control::Decided failure() const;
 
   // Losses (membership_losses.cpp).
   void node_is_gone(Incarnation incarnation, control::StopCause cause, const std::string& why,
@@ -166,8 +186,14 @@ class Membership {
 
   Strikes strikes_;  // of the job's fault plan
 
-  std::optional<std::string> failing_;  // verdict: the job fails as soon as the round is over
+  std::map<std::string, Clock> clocks_;  // of nodes where something failed in round_
+  std::string start_up_signature_;       // how the last round failed at start-up; empty: it did not
+  int64_t same_start_ups_ = 0;           // rounds in a row that did so in the same way
+  std::optional<std::string> failing_;   // verdict: the job fails as soon as the round is over
   control::Decided decision_;
 };
+
+// "rank 1 (pid 4711, on node0) exited with code 3", or why no worker ran.
+std::string describe(const Culprit& culprit);
 
 }  // namespace cpprun

@@ -46,8 +46,9 @@ void Membership::settle(Instant now, Effects& effects) {
   if (is_over) {
     phase_ = Phase::Gathering;
     say_waiting_at_ = now + options_.say_waiting;
+    judge();
     if (failing_) {
-      decision_ = control::Decided{false, *failing_};
+      decision_ = failure();
       decide(effects);
     } else if (ends_resumable()) {
       decision_ = control::Decided{false, drained_by_ + " was asked to stop", true};
@@ -135,6 +136,7 @@ void Membership::form(Effects& effects) {
   say_waiting_at_ = Instant::never();
   worlds_.clear();
   done_.clear();
+  clocks_.clear();
   is_drained_ = has_saved_ = false;
 
   int64_t store_port = terms_.is_store_on_main_port ? 0 : *store_port_;

@@ -47,6 +47,7 @@ struct Terms {
   Duration scale_up_interval{};
   Duration heartbeat{};
   Duration lease{};
+  int64_t startup_failures = 0;  // ends the job after so many in a row; 0: never
   bool operator==(const Terms&) const = default;
 };
 
@@ -78,6 +79,8 @@ struct Register {
   std::vector<SnapshotName> snapshots{};  // newest first, at most limits::kSnapshotsTold
   int64_t snapshot_port = 0;              // where other nodes may fetch them; 0: nowhere
   std::vector<int64_t> strikes{};         // of each fault of the plan, as far as it has heard
+  // Which clock its times are of: nodes that say the same (one machine) have one. Empty: its own.
+  std::string clock_id{};
 };
 
 struct Ping {
@@ -94,6 +97,7 @@ struct Failed {
   // Id of the snapshot that could not be fetched because its bytes are not what its manifest says;
   // empty: another reason. Costs no restart: the next round takes another.
   std::string damaged_snapshot{};
+  Instant sent_at{};  // on the agent's own clock
 };
 struct Done {
   RoundNumber round;
@@ -104,6 +108,7 @@ struct Stopped {
   int64_t reserved_port = 0;
   std::vector<SnapshotName> snapshots{};  // as in Register, looked at after the last worker's end
   bool has_saved = false;                 // every worker ended with 0 or kStoppedResumable
+  std::optional<WorkerEnd> failure{};     // what failed first here, if anything did by itself
 };
 // Workers are gone and the agent goes: not a death.
 struct Leave {
@@ -194,8 +199,11 @@ struct Stop {
 };
 struct Decided {
   bool is_success = false;
-  std::string verdict;        // what failed first and what followed; empty after success
-  bool is_resumable = false;  // no failure: stopped on request, everything saved
+  std::string verdict;               // what failed first and what followed; empty after success
+  bool is_resumable = false;         // no failure: stopped on request, everything saved
+  std::optional<Culprit> culprit{};  // what failed first, of all nodes
+  int64_t world_size = 0;            // of the round that it ended
+  int64_t same_start_ups = 0;        // rounds in a row that failed at start-up in the same way
 };
 struct Bye {};
 // A fault strikes: told to all. Or the answer that it may not, to whoever asked. Answers come in

@@ -36,6 +36,7 @@ void fields(V&& v, Terms& m) {
   v("scale_up_interval_ns", m.scale_up_interval);
   v("heartbeat_ns", m.heartbeat);
   v("lease_ns", m.lease);
+  v("startup_failures", m.startup_failures);
 }
 template <class V>
 void fields(V&& v, SnapshotName& m) {
@@ -59,6 +60,7 @@ void fields(V&& v, Register& m) {
   v("snapshots", m.snapshots);
   v("snapshot_port", m.snapshot_port);
   v("strikes", m.strikes);
+  v("clock_id", m.clock_id);
 }
 template <class V>
 void fields(V&& v, Ping& m) {
@@ -76,6 +78,7 @@ void fields(V&& v, ErrorReport& m) {
   v("stamp_us", m.stamp);
   v("file_time_us", m.file_time);
   v("is_readable", m.is_readable);
+  v("is_consequence", m.is_consequence);
 }
 template <class V>
 void fields(V&& v, WorkerEnd& m) {
@@ -93,12 +96,19 @@ void fields(V&& v, WorkerEnd& m) {
   v("last_lines", m.last_lines);
 }
 template <class V>
+void fields(V&& v, Culprit& m) {
+  v("node", m.node);
+  v("end", m.end);
+  v("why", m.why);
+}
+template <class V>
 void fields(V&& v, Failed& m) {
   v("round", m.round);
   v("end", m.end);
   v("is_fatal", m.is_fatal);
   v("why", m.why);
   v("damaged_snapshot", m.damaged_snapshot);
+  v("sent_at_ns", m.sent_at);
 }
 template <class V>
 void fields(V&& v, Done& m) {
@@ -110,6 +120,7 @@ void fields(V&& v, Stopped& m) {
   v("reserved_port", m.reserved_port);
   v("snapshots", m.snapshots);
   v("has_saved", m.has_saved);
+  v("failure", m.failure);
 }
 template <class V>
 void fields(V&& v, Leave& m) {
@@ -196,6 +207,9 @@ void fields(V&& v, Decided& m) {
   v("is_success", m.is_success);
   v("verdict", m.verdict);
   v("is_resumable", m.is_resumable);
+  v("culprit", m.culprit);
+  v("world_size", m.world_size);
+  v("same_start_ups", m.same_start_ups);
 }
 template <class V>
 void fields(V&&, Bye&) {}

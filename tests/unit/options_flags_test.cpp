@@ -91,6 +91,8 @@ std::vector<FlagCase> worker_cases() {
       {"event-log-handler", "console", [](auto& c) { return c.event_log_handler == "console"; }},
       {"worker-store", "agent",
        [](auto& c) { return c.rendezvous.worker_store == WorkerStore::Agent; }},
+      {"startup-failures", "3", [](auto& c) { return c.startup_failures == 3; }},
+      {"timing", "", [](auto& c) { return c.shows_timing; }},
       {"tune-malloc", "", [](auto& c) { return c.workers.tunes_malloc; }},
       {"snapshot-dir", "here", [](auto& c) { return c.snapshot_dir == "here"; }},
       {"pass-local-rank", "dash",

@@ -1,6 +1,7 @@
 // What people read when a job fails: the root cause, the verdict, torchrun's summary.
 #include "common/verdict.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace cpprun::test {
@@ -27,6 +28,8 @@ Failure failure_of(std::vector<WorkerEnd> ends) {
   failure.title = "train.py";
   failure.host = "node0";
   failure.ends = std::move(ends);
+  failure.culprit = {"node0", failure.ends[root_cause(failure.ends)]};
+  failure.world_size = static_cast<int64_t>(failure.ends.size());
   failure.restarts_used = 1;
   failure.max_restarts = 3;
   failure.stamp = [](WallTime) { return "2026-11-21_14:03:59"; };
@@ -75,6 +78,46 @@ TEST(RootCause, OfTwoWhoLostAPeerTheFirst) {
   EXPECT_EQ(root_cause({ended(1, 0, 5), late}), 1U);
 }
 
+WorkerEnd saying(WorkerEnd end, const std::string& line) {
+  end.last_lines = {"Traceback (most recent call last):", line};
+  return end;
+}
+
+TEST(RootCause, WhoseConnectionAPeerClosedYieldsByItsWords) {
+  const WorkerEnd lost = saying(ended(0, 1, 100), "RuntimeError: Connection closed by peer [::1]");
+  EXPECT_TRUE(is_consequence(lost));
+  EXPECT_EQ(root_cause({lost, ended(1, 3, 110)}), 1U);
+  WorkerEnd stopped = saying(ended(1, 1, 110), "ValueError: no");
+  stopped.is_stopped_by_us = true;
+  EXPECT_EQ(root_cause({lost, stopped}), 1U) << "its exception was on the way out";
+  EXPECT_EQ(root_cause({lost, saying(stopped, "SignalException: Process got signal: 15")}), 0U);
+  EXPECT_EQ(root_cause({saying(ended(0, 1, 100), "Error: no"), stopped}), 0U);
+}
+
+TEST(RootCause, AnOldWarningIsNoConsequence) {
+  WorkerEnd end = saying(ended(0, 1, 100), "ValueError: no");
+  end.last_lines.insert(end.last_lines.begin(), "Connection reset by peer, trying again");
+  end.last_lines.insert(end.last_lines.begin() + 1, 7, "another line");
+  EXPECT_FALSE(is_consequence(end));
+}
+
+TEST(HappenedAt, WhenTheErrorWasWritten) {
+  WorkerEnd end = with_error(ended(0, 1, 5'000'000), 1, 4'000'000);
+  end.ended_at = Instant::from_nanoseconds(9'000'000'000);
+  EXPECT_EQ(happened_at(end), Instant::from_nanoseconds(8'000'000'000));
+  end.started_at = Instant::from_nanoseconds(8'500'000'000);
+  EXPECT_EQ(happened_at(end), end.ended_at) << "no error is older than its worker";
+  end.error->file_time = WallTime{INT64_MIN};
+  EXPECT_EQ(happened_at(end), end.ended_at);
+}
+
+TEST(Lived, TimesThatMakeNoSenseAreZero) {
+  WorkerEnd end;
+  end.started_at = Instant::from_nanoseconds(INT64_MIN);
+  end.ended_at = Instant::from_nanoseconds(INT64_MAX);
+  EXPECT_EQ(lived(end), Duration{});
+}
+
 TEST(RootCause, AStampOfTheFutureDoesNotExcuse) {
   EXPECT_EQ(root_cause({with_error(ended(0, 1, 100), 5000, 99), ended(1, 1, 200)}), 0U);
 }
@@ -94,15 +137,45 @@ TEST(DescribeEnd, Words) {
 TEST(Verdict, WhoHowWhenAndWhatFollowed) {
   WorkerEnd stopped = ended(0, -15, 30);
   stopped.is_stopped_by_us = true;
-  EXPECT_EQ(verdict(failure_of({ended(1, -9, 10), stopped, ended(2, 1, 20), ended(3, 0, 5)})),
-            "rank 1 (local rank 1, pid 1001, on node0) was killed by SIGKILL at 14:03:59.113; then "
-            "1 other worker failed too; cpprun stopped 1 other worker. Restarts used: 1 of 3.");
+  EXPECT_EQ(verdict(failure_of({ended(1, 13, 10), stopped, ended(2, 1, 20), ended(3, 0, 5)})),
+            "rank 1 (local rank 1, pid 1001, on node0) exited with code 13 at 14:03:59.113 "
+            "[class=user_error]. The other 2 workers ended because of this (1 failed too, 1 "
+            "stopped by cpprun). Restarts used: 1 of 3.");
+}
+
+TEST(Verdict, OfManyOnOtherNodesTheirNumber) {
+  Failure failure = failure_of({ended(1, 13, 10)});
+  failure.world_size = 64;
+  failure.restarts_used = 3;
+  EXPECT_THAT(verdict(failure),
+              testing::HasSubstr(". The other 63 workers ended because of this. Restarts used: 3 "
+                                 "of 3: none is left."));
+}
+
+TEST(Verdict, HowLongItLivedAndHowOftenItDidThat) {
+  Failure failure = failure_of({ended(1, 13, 10)});
+  failure.culprit.end.started_at = Instant::from_nanoseconds(1'000'000'000);
+  failure.culprit.end.ended_at = Instant::from_nanoseconds(2'500'000'000);
+  failure.same_start_ups = 4;
+  EXPECT_THAT(verdict(failure), testing::HasSubstr("14:03:59.113, 1.5 s after its start ["));
+  EXPECT_THAT(verdict(failure), testing::HasSubstr("in the same way in 4 attempts in a row"));
+}
+
+TEST(Verdict, WhatCouldNotStart) {
+  Failure failure;
+  failure.culprit = {"node1", {}, "cannot start ./train: No such file or directory"};
+  EXPECT_THAT(verdict(failure),
+              testing::StartsWith("no worker could be started on node1: cannot start ./train: No "
+                                  "such file or directory [class=start_failure]. Restarts used: 0 "
+                                  "of 0 (--max-restarts). Hint (program_not_found): "));
 }
 
 TEST(Verdict, ItsOwnWords) {
   WorkerEnd end = ended(0, 1, 10);
   end.last_lines = {"Traceback", "KeyError: 'x'", "  "};
   EXPECT_TRUE(verdict(failure_of({end})).ends_with(" Its last words: KeyError: 'x'"));
+  EXPECT_EQ(last_lines_text({"node0", end}),
+            "the last 3 lines of rank 0 on stderr:\n  Traceback\n  KeyError: 'x'\n    \n");
   end = with_error(end, 10, 10);
   EXPECT_TRUE(verdict(failure_of({end})).ends_with(" Its last words: ValueError: no"));
 }

@@ -1,0 +1,77 @@
+#include "common/failure_class.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "common/limits.hpp"
+#include "common/signals.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr std::array kOwnFaults{"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE",
+                                "SIGILL",  "SIGTRAP", "SIGSYS"};
+
+bool is_own_fault(int signal) {
+  const std::string name = signal_name(signal);
+  return std::find(kOwnFaults.begin(), kOwnFaults.end(), name) != kOwnFaults.end();
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+}  // namespace
+
+const char* name_of(FailureClass kind) {
+  switch (kind) {
+    case FailureClass::UserError:
+      return "user_error";
+    case FailureClass::Crash:
+      return "crash";
+    case FailureClass::Killed:
+      return "killed";
+    case FailureClass::OutOfMemory:
+      return "out_of_memory";
+    case FailureClass::LostPeer:
+      return "lost_peer";
+    case FailureClass::StartFailure:
+      return "start_failure";
+    case FailureClass::LostNode:
+      return "lost_node";
+  }
+  return "unknown";
+}
+
+FailureClass classify(const WorkerEnd& end) {
+  if (end.is_oom_kill) return FailureClass::OutOfMemory;
+  if (end.signal() != 0) {
+    return is_own_fault(end.signal()) ? FailureClass::Crash : FailureClass::Killed;
+  }
+  return is_consequence(end) ? FailureClass::LostPeer : FailureClass::UserError;
+}
+
+std::string own_words(const WorkerEnd& end) {
+  if (end.error && !end.error->message.empty()) return end.error->message;
+  for (auto line = end.last_lines.rbegin(); line != end.last_lines.rend(); ++line) {
+    const std::string_view words = text::strip(*line);
+    if (!words.empty()) return std::string(words);
+  }
+  return "";
+}
+
+std::string signature_of(const WorkerEnd& end) {
+  std::string text = name_of(classify(end));
+  text += " " + std::to_string(end.exit_code) + " ";
+  for (char c : own_words(end)) {
+    if (!is_digit(c)) text += c;
+  }
+  return text;
+}
+
+bool is_start_up_failure(const WorkerEnd& end) {
+  return lived(end) < limits::kStartUp;
+}
+
+}  // namespace cpprun

@@ -1,0 +1,107 @@
+// Membership: which failure of a round came first, on all nodes, and start-up failures in a row.
+#include <algorithm>
+
+#include "common/failure_class.hpp"
+#include "common/limits.hpp"
+#include "rendezvous/core/membership.hpp"
+
+namespace cpprun {
+namespace {
+
+// Numbers of other nodes may be anything; sums of clipped ones fit.
+int64_t clipped(int64_t ns) {
+  constexpr int64_t kMost = INT64_MAX / 4;
+  return std::clamp(ns, -kMost, kMost);
+}
+
+}  // namespace
+
+// A message took its time, so the least of all differences is the best: what is left of an error is
+// the quickest way that a message took. Only of this round: over days clocks drift apart.
+void Membership::note_clock(Instant now, const Node& node, const control::Failed& message) {
+  Clock* clock = clock_of(node);
+  if (clock == nullptr || message.sent_at == Instant{}) return;
+  const int64_t lag = clipped(now.nanoseconds()) - clipped(message.sent_at.nanoseconds());
+  clock->lag_ns = std::min(clock->lag_ns.value_or(lag), lag);
+}
+
+// nullptr: so many have failed that one more changes nothing.
+Membership::Clock* Membership::clock_of(const Node& node) {
+  const std::string& said = node.facts.clock_id;
+  const std::string id = said.empty() ? std::to_string(node.id.incarnation.value) : said;
+  const bool is_room = clocks_.contains(id) || clocks_.size() < limits::kFailureClocks;
+  return is_room ? &clocks_[id] : nullptr;
+}
+
+// Of those on one clock the one that came first is kept. Who only tells of a peer's end yields to
+// who knows a cause.
+void Membership::suspect(const Node& node, const WorkerEnd& end, const std::string& why) {
+  Clock* clock = clock_of(node);
+  if (clock == nullptr) return;
+  Suspect fresh{Culprit{node.id.name, end, why}, happened_at(end),
+                !why.empty() || has_own_cause(end)};
+  const std::optional<Suspect>& known = clock->suspect;
+  const bool is_first =
+      !known || (fresh.has_cause != known->has_cause ? fresh.has_cause : fresh.at < known->at);
+  if (is_first) clock->suspect = std::move(fresh);
+}
+
+// Over all clocks.
+const Culprit* Membership::first_failure() const {
+  const Suspect* first = nullptr;
+  int64_t first_at = 0;
+  for (const auto& [id, clock] : clocks_) {
+    if (!clock.suspect) continue;
+    const Suspect& each = *clock.suspect;
+    const int64_t at = clipped(each.at.nanoseconds()) + clock.lag_ns.value_or(0);
+    const bool is_before =
+        first == nullptr || (each.has_cause != first->has_cause ? each.has_cause : at < first_at);
+    if (!is_before) continue;
+    first = &each;
+    first_at = at;
+  }
+  return first == nullptr ? nullptr : &first->culprit;
+}
+
+// The round is over and all have said what failed.
+void Membership::judge() {
+  const Culprit* culprit = first_failure();
+  if (culprit == nullptr) {
+    same_start_ups_ = 0;
+    return;
+  }
+  const bool is_start_up = culprit->why.empty() && is_start_up_failure(culprit->end);
+  const std::string signature = is_start_up ? signature_of(culprit->end) : "";
+  const bool is_same = is_start_up && signature == start_up_signature_;
+  same_start_ups_ = is_same ? same_start_ups_ + 1 : is_start_up ? 1 : 0;
+  start_up_signature_ = signature;
+  const int64_t most = terms_.startup_failures;
+  const bool is_hopeless = most > 0 && same_start_ups_ >= most;
+  if (failing_ || is_hopeless) {
+    failing_ = describe(*culprit) + "; restarts used: " + std::to_string(budget_.used()) + " of " +
+               std::to_string(budget_.max());
+  }
+  if (is_hopeless) {
+    *failing_ += "; it failed at start-up in the same way " + std::to_string(same_start_ups_) +
+                 " times in a row (--startup-failures)";
+  }
+}
+
+control::Decided Membership::failure() const {
+  control::Decided decided{false, *failing_};
+  const Culprit* culprit = first_failure();
+  if (culprit == nullptr) return decided;
+  decided.culprit = *culprit;
+  decided.same_start_ups = same_start_ups_;
+  if (!worlds_.empty()) decided.world_size = worlds_.begin()->second.world_size;
+  return decided;
+}
+
+std::string describe(const Culprit& culprit) {
+  if (!culprit.why.empty()) return culprit.why;
+  return "rank " + std::to_string(culprit.end.rank.value) + " (pid " +
+         std::to_string(culprit.end.pid) + ", on " + culprit.node + ") " +
+         describe_end(culprit.end);
+}
+
+}  // namespace cpprun
