@@ -113,6 +113,22 @@ inline constexpr size_t kSummaryTextBytes = 16 * 1024;  // per worker on the wir
 inline constexpr Duration kProbeConnects = 2s;  // per address of an endpoint
 inline constexpr size_t kProbeAddresses = 8;
 
+// --- hangs: no limit may be too short for a long import, validation or snapshot
+inline constexpr Duration kHangLook = 60s;         // an idle agent is woken by looks no more often
+inline constexpr Duration kHangLookMin = 100ms;    // nor this often, however short the timeout
+inline constexpr Duration kHangStopped = 30s;      // auto: somebody may stop a worker for a moment
+inline constexpr Duration kHangQuiet = 300s;       // auto: all of a node, in training
+inline constexpr Duration kHangQuietLong = 1800s;  // auto: in any other phase
+inline constexpr Duration kEvidenceTakes = 30s;    // for all workers of a node together
+inline constexpr Duration kEvidenceToolTakes = 10s;  // for one tool at one worker
+inline constexpr Duration kOwnStackTakes = 2s;       // for a worker to write its own stack
+inline constexpr size_t kEvidenceBytes = 64 * 1024;  // of one worker's stack
+inline constexpr size_t kProcessesLookedAt = 256;    // of one worker's descendants
+
+// --- torch's file timers
+inline constexpr size_t kFileTimers = 4'096;     // of one node; a worker has one or two
+inline constexpr Duration kFileTimerLook = 60s;  // the wall clock may be set while one runs
+
 // --- the channel between an agent and its workers
 inline constexpr size_t kWorkerReportBytes = 4096;     // a worker's own words on why it ends
 inline constexpr size_t kWorkerConnections = 4;        // of one worker: it, and children of its own

@@ -64,6 +64,11 @@ bool failed_before_stop(const WorkerEnd& end) {
   return is_exception && !has_any(said, kStoppedWords);
 }
 
+// All workers lived when one of them was found to hang: what came after follows from the stop.
+bool is_hang(const WorkerEnd& end) {
+  return end.is_hang();
+}
+
 }  // namespace
 
 bool is_consequence(const WorkerEnd& end) {
@@ -93,6 +98,9 @@ Instant happened_at(const WorkerEnd& end) {
 }
 
 size_t root_cause(const std::vector<WorkerEnd>& ends) {
+  if (auto hung = std::find_if(ends.begin(), ends.end(), is_hang); hung != ends.end()) {
+    return static_cast<size_t>(hung - ends.begin());
+  }
   WallTime first = first_death(ends);
   const bool consequences_yield = std::any_of(ends.begin(), ends.end(), has_own_cause);
   size_t root = ends.size();
@@ -107,6 +115,7 @@ size_t root_cause(const std::vector<WorkerEnd>& ends) {
 }
 
 std::string describe_end(const WorkerEnd& end) {
+  if (end.is_hang()) return "hung (" + end.hang + ")";
   if (end.signal() == 0) return "exited with code " + std::to_string(end.exit_code);
   std::string text = "was killed by " + signal_name(end.signal());
   if (end.is_oom_kill) text += " (the kernel's OOM killer: out of memory)";

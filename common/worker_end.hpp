@@ -31,13 +31,17 @@ struct WorkerEnd {
   bool has_core = false;     // the kernel dumped core
   bool is_oom_kill = false;  // SIGKILL, and the kernel's counters say that the OOM killer did it
   bool is_stopped_by_us = false;  // the agent had already asked it to stop
-  Instant started_at;             // monotonic, when it was spawned
-  Instant ended_at;               // monotonic, when the kernel told us
+  // It was stopped because it hung, and this is how that showed: "no heartbeat for 12.0 s". Empty:
+  // it did not. Others of its round may have hung with it; this is the one to look at.
+  std::string hang{};
+  Instant started_at;  // monotonic, when it was spawned
+  Instant ended_at;    // monotonic, when the kernel told us
   WallTime ended_at_wall;
   std::optional<ErrorReport> error;
   std::vector<std::string> last_lines;  // newest last; of its stderr where that passes the agent
 
-  bool is_success() const { return exit_code == 0; }
+  bool is_hang() const { return !hang.empty(); }
+  bool is_success() const { return exit_code == 0 && !is_hang(); }
   int signal() const { return exit_code < 0 ? -exit_code : 0; }
 };
 
@@ -63,11 +67,11 @@ Instant happened_at(const WorkerEnd& end);
 
 // The kernel's order says who died first; an error file counts with its own stamp only if it was
 // written before the first death. Who says himself that a peer's end was the cause yields to those
-// who know a cause of their own. Index of the root cause in `ends`, which holds at least one
-// failure; successes are passed over.
+// who know a cause of their own. One that hung comes before all others. Index of the
+// root cause in `ends`, which holds at least one failure; successes are passed over.
 size_t root_cause(const std::vector<WorkerEnd>& ends);
 
-// "exited with code 3", "was killed by SIGKILL (out of memory)".
+// "exited with code 3", "was killed by SIGKILL (out of memory)", "hung (no heartbeat for 12.0 s)".
 std::string describe_end(const WorkerEnd& end);
 
 }  // namespace cpprun

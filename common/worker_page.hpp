@@ -15,6 +15,9 @@ namespace cpprun {
 
 inline constexpr uint32_t kWorkerPageMagic = 0x50525043;  // "CPRP"
 inline constexpr uint32_t kWorkerPageVersion = 3;
+// On this signal a worker that has a stack file writes its stack into it (a real-time signal that
+// libraries leave alone).
+inline constexpr int kStackSignal = 50;
 
 struct WorkerPage {
   // Set before the page is given out, and never again.
@@ -30,7 +33,10 @@ struct WorkerPage {
   std::atomic<uint32_t> phase{0};        // worker::Phase
   std::atomic<uint32_t> is_ready{0};
   std::atomic<uint32_t> can_save{0};  // from version 2: saves and ends when asked to stop
-  std::atomic<int64_t> step_ns{0};    // what a step takes, a mean of the last few; 0: not known
+  // From version 3: 1 + the descriptor of a file of the worker's own, or 0. It writes its stack at
+  // the end of that file when kStackSignal comes.
+  std::atomic<uint32_t> stack_file{0};
+  std::atomic<int64_t> step_ns{0};  // what a step takes, a mean of the last few; 0: not known
 
   // The agent's.
   alignas(64) std::atomic<uint32_t> wants_stop{0};

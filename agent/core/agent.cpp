@@ -175,6 +175,7 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
   if (!may_start || message.round <= world_.round || message.epoch < epoch_) return;  // R1
   world_ = message;
   ends_.clear();
+  hung_.reset();
   unreported_.reset();  // the round that it ended is over
   is_spare_ = false;
   is_drained_ = false;
@@ -229,6 +230,7 @@ void Agent::stop_past_grant(Duration grace, Effects& effects) {
 
 void Agent::on_worker_end(Instant now, const WorkerEnd& end, Effects& effects) {
   ends_.push_back(end);
+  if (hung_ && hung_->local_rank == end.local_rank) ends_.back().hang = hung_->hang;
   if (is_drained_) return on_failed_save(end, effects);
   if (end.is_success() || state_ != State::Running) return;
   if (is_fenced() && now >= grant_.deadline()) {  // R11: we were frozen, the guardian was not
@@ -243,6 +245,16 @@ void Agent::on_worker_end(Instant now, const WorkerEnd& end, Effects& effects) {
   if (!is_on_request) say_unsaid(effects);
   unreported_ = control::Failed{world_.round, for_the_wire(end), false};
   unreported_->sent_at = now;
+  effects.push_back(Tell{*unreported_});
+}
+
+void Agent::on_hang(Instant now, const WorkerEnd& hung, Effects& effects) {
+  if (state_ != State::Running) return;  // it is being stopped already, for another reason
+  if (is_fenced() && now >= grant_.deadline()) return stop_past_grant(Duration{}, effects);
+  hung_ = hung;
+  stop_workers(options_.stop_grace, false, effects);
+  effects.push_back(FirstFailure{hung, world_});
+  unreported_ = control::Failed{world_.round, for_the_wire(hung), false};
   effects.push_back(Tell{*unreported_});
 }
 

@@ -67,6 +67,9 @@ class Agent {
   void on_start_failed(Instant now, const Error& error, Effects& effects);
   void on_port(Instant now, int64_t port, Effects& effects);
   void on_signal(Instant now, int signal, Effects& effects);
+  // A worker hangs, and what could be seen of it is seen: the round ends for it. `hung` says who
+  // and how (WorkerEnd::hang); it lives.
+  void on_hang(Instant now, const WorkerEnd& hung, Effects& effects);
 
   // Where other nodes can fetch snapshots from here; 0: nowhere. Told with the next registration.
   void on_serving(int64_t port) { snapshot_port_ = port; }
@@ -140,6 +143,7 @@ class Agent {
   Epoch epoch_;
   control::World world_;                // the newest; its round is the newest seen
   std::vector<WorkerEnd> ends_;         // of world_
+  std::optional<WorkerEnd> hung_;       // of world_: why it was ended
   std::vector<WorkerEnd> failed_ends_;  // of the last round that had a failure here
   std::optional<control::Failed>
       unreported_;                      // a failure that may not have reached the coordinator

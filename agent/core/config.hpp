@@ -83,9 +83,16 @@ struct WorkerConfig {
   std::string title;                   // how summaries name the job: the script, else the program
   PassLocalRank pass_local_rank = PassLocalRank::No;
   bool is_virtual_local_rank = false;
-  bool tunes_malloc = false;         // kMallocVariables, where they are not set already
-  std::string numa_binding;          // empty: none; else one of torchrun's four words
-  bool set_omp_num_threads = false;  // nproc > 1 and the variable was unset
+  bool tunes_malloc = false;           // kMallocVariables, where they are not set already
+  std::vector<std::vector<int>> cpus;  // that each may use, by local rank; empty: all
+  bool set_omp_num_threads = false;  // to 1, and said: nproc > 1, the variable and the option unset
+  int omp_threads = 0;               // --omp-threads; 0: not given
+};
+
+// --hang-timeout: agent/core/hang_watch.hpp.
+struct HangConfig {
+  enum class Mode { Off, Auto, Fixed } mode = Mode::Auto;
+  Duration limit{};  // Fixed
 };
 
 struct FaultConfig {
@@ -110,15 +117,18 @@ struct AgentConfig {
   int max_restarts = 0;
   int startup_failures = 0;                  // as Terms' own; 0: off
   Duration stop_grace = limits::kStopGrace;  // TERM to KILL, for every stop
-  std::vector<int> signals;                  // to catch and forward
-  std::string signals_text;                  // as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
-  std::vector<std::string> environment;      // the launcher's own, "NAME=value"
-  std::string temporary_dir;                 // TMPDIR, else /tmp
+  HangConfig hangs;
+  std::optional<int64_t> debug_rank;     // this global rank waits for a debugger
+  std::string timer_file;                // FIFO of torch's file timers; empty: none
+  std::vector<int> signals;              // to catch and forward
+  std::string signals_text;              // as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
+  std::vector<std::string> environment;  // the launcher's own, "NAME=value"
+  std::string temporary_dir;             // TMPDIR, else /tmp
   std::string own_error_file;  // TORCHELASTIC_ERROR_FILE of the launcher itself; "" = none
   std::string event_log_handler = "null";  // null or console
   std::string snapshot_dir;                // --snapshot-dir; empty: the launcher knows of none
   FaultConfig faults;
-  bool shows_timing = false;               // --timing
+  bool shows_timing = false;  // --timing
 };
 
 }  // namespace cpprun

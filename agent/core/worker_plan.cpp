@@ -58,7 +58,7 @@ std::vector<Variable> rank_variables(const AgentConfig& config, const control::W
 
 std::vector<Variable> elastic_variables(const AgentConfig& config, const control::World& world,
                                         const WorkerPlace& place) {
-  return {{"TORCHELASTIC_RESTART_COUNT", std::to_string(world.restart_count)},
+  return {{"TORCHELASTIC_RESTART_COUNT", std::to_string(restarts_of(world))},
           {"TORCHELASTIC_MAX_RESTARTS", std::to_string(world.max_restarts)},
           {"TORCHELASTIC_RUN_ID", config.rendezvous.run_id},
           {"TORCHELASTIC_USE_AGENT_STORE", world.is_agent_store ? "True" : "False"},
@@ -83,7 +83,13 @@ std::vector<Variable> optional_variables(const AgentConfig& config, int local_ra
   if (!inherited(config, "TORCH_NCCL_ASYNC_ERROR_HANDLING")) {
     variables.emplace_back("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
   }
-  if (config.workers.set_omp_num_threads) variables.emplace_back("OMP_NUM_THREADS", "1");
+  if (!config.timer_file.empty())
+    variables.emplace_back("TORCHELASTIC_TIMER_FILE", config.timer_file);
+  if (config.workers.omp_threads > 0) {
+    variables.emplace_back("OMP_NUM_THREADS", std::to_string(config.workers.omp_threads));
+  } else if (config.workers.set_omp_num_threads) {
+    variables.emplace_back("OMP_NUM_THREADS", "1");
+  }
   if (config.workers.is_virtual_local_rank) {
     variables.emplace_back("CUDA_VISIBLE_DEVICES", virtual_device(config, local_rank));
   }
@@ -120,6 +126,10 @@ std::vector<Variable> fault_variables(const AgentConfig& config, const control::
 
 }  // namespace
 
+int64_t restarts_of(const control::World& world) {
+  return world.restart_count + world.hang_restarts;
+}
+
 std::vector<std::string> worker_argv(const WorkerConfig& config, int local_rank) {
   std::vector<std::string> argv = config.program;
   std::string rank = std::to_string(local_rank);
@@ -129,6 +139,13 @@ std::vector<std::string> worker_argv(const WorkerConfig& config, int local_rank)
     argv.push_back(safe_substitute(argument, {{"local_rank", rank}}));
   }
   return argv;
+}
+
+// The shell is given the words as they are; it reads none of them.
+std::vector<std::string> after_debugger(const std::vector<std::string>& argv) {
+  std::vector<std::string> waiting{"/bin/sh", "-c", "kill -STOP $$; exec \"$@\"", "cpprun-debug"};
+  waiting.insert(waiting.end(), argv.begin(), argv.end());
+  return waiting;
 }
 
 std::vector<std::string> worker_environment(const AgentConfig& config, const control::World& world,

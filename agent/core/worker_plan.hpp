@@ -21,7 +21,14 @@ struct WorkerPlace {
   std::string host_name;   // for prefixes
 };
 
+// The number of restarts that workers and log folders know: whatever they were charged to.
+int64_t restarts_of(const control::World& world);
+
 std::vector<std::string> worker_argv(const WorkerConfig& config, int local_rank);
+
+// --debug-rank: the same command, but the process stops itself first and becomes the program when a
+// debugger or SIGCONT lets it go on.
+std::vector<std::string> after_debugger(const std::vector<std::string>& argv);
 
 // Complete, "NAME=value"; what the launcher itself inherited, with the contract's variables
 // replaced.

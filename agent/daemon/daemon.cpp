@@ -79,6 +79,7 @@ Status AgentDaemon::Impl::prepare() {
   if (!guardian) return guardian.error();
   guardian_ = std::move(*guardian);
   start_host();
+  watch_for_hangs();
   report_.emplace(config_, host_name_);
   recorder_.emplace(config_, host_name_, folder_.run_folder());
   return {};
@@ -97,6 +98,8 @@ void AgentDaemon::Impl::start_host() {
   events.on_quiet = [this] {
     recorder_->quiet();
     if (faults_) faults_->on_stopped();
+    hangs_->end_round();
+    if (timers_) timers_->end_round();
     tell_core([&](agent::Effects& e) { core_->on_quiet(boot_now(), e); });
   };
   events.on_stdout_closed = [] { log::info("stdout was closed by its reader"); };
@@ -115,10 +118,30 @@ void AgentDaemon::Impl::start_host() {
     };
     events.on_began = [this](int, const channel::Began& began) { faults_->on_began(began); };
   }
+  if (config_.hangs.mode != HangConfig::Mode::Off) {
+    events.on_stopped = [this] { hangs_->on_stopped(); };
+  }
   ProcessHost::Options options;
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
+}
+
+void AgentDaemon::Impl::watch_for_hangs() {
+  HangRoom::Events events;
+  events.look = [this] { return host_->look(); };
+  events.on_hang = [this](const WorkerEnd& hung) {
+    tell_core([&](agent::Effects& e) { core_->on_hang(boot_now(), hung, e); });
+  };
+  events.on_warning = [this](const std::string& text) {
+    log::warning(text);
+    recorder_->warning(text);
+  };
+  hangs_ = std::make_unique<HangRoom>(loop_, config_.hangs, std::move(events));
+  if (config_.timer_file.empty()) return;
+  FileTimerRoom::Events timer_events{[this] { return host_->pids(); },
+                                     [](const std::string& text) { log::warning(text); }};
+  timers_ = std::make_unique<FileTimerRoom>(loop_, config_.timer_file, std::move(timer_events));
 }
 
 // ---------------------------------------------------------------- the loop

@@ -1,4 +1,5 @@
 // AgentDaemon: how the core's wishes are carried out.
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -33,7 +34,7 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
 }
 
 Status AgentDaemon::Impl::start_workers(const control::World& world) {
-  int attempt = static_cast<int>(world.restart_count);
+  int attempt = static_cast<int>(agent::restarts_of(world));
   Status ok = folder_.begin_attempt(attempt, world.round.value, config_.workers.nproc);
   if (!ok) return ok;
   int64_t port = world.store_port != 0 ? world.store_port : coordinator_.port;
@@ -42,11 +43,32 @@ Status AgentDaemon::Impl::start_workers(const control::World& world) {
   place.token = token_;
   place.agent = host_->channel_name();
   place.host_name = host_name_;
-  return host_->start(worker_specs(config_, world, folder_, std::move(place)));
+  const std::vector<WorkerSpec> specs = worker_specs(config_, world, folder_, std::move(place));
+  if (timers_) {
+    if (Status open = timers_->begin_round(); !open) return open;
+  }
+  if (Status started = host_->start(specs); !started) return started;
+  const std::string folder = folder_.run_folder();
+  hangs_->begin_round(
+      folder.empty() ? "" : folder + "/hang_round_" + std::to_string(world.round.value) + ".txt");
+  say_debugged_worker(specs);
+  return {};
+}
+
+void AgentDaemon::Impl::say_debugged_worker(const std::vector<WorkerSpec>& specs) const {
+  const std::vector<int> pids = host_->pids();
+  for (size_t i = 0; i < std::min(specs.size(), pids.size()); ++i) {
+    if (!config_.debug_rank || specs[i].rank.value != *config_.debug_rank) continue;
+    const std::string pid = std::to_string(pids[i]);
+    log::warning("rank " + std::to_string(*config_.debug_rank) + " (pid " + pid +
+                 ") waits for a debugger before its program begins: gdb -p " + pid +
+                 "; without one, kill -CONT " + pid + " lets it begin");
+  }
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
   recorder_->stopping();
+  hangs_->end_round();
   if (effect.lets_save) {
     host_->stop_saving(effect.signal, effect.grace);
   } else {

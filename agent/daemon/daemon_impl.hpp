@@ -13,8 +13,10 @@
 
 #include "agent/core/agent.hpp"
 #include "agent/daemon/daemon.hpp"
-#include "agent/daemon/operator_socket.hpp"
 #include "agent/daemon/fault_room.hpp"
+#include "agent/daemon/file_timer_room.hpp"
+#include "agent/daemon/hang_room.hpp"
+#include "agent/daemon/operator_socket.hpp"
 #include "agent/daemon/recorder.hpp"
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/snapshot_room.hpp"
@@ -81,6 +83,8 @@ class AgentDaemon::Impl {
   Status start_workers(const control::World& world);
   void start_host();
   void open_faults();
+  void watch_for_hangs();
+  void say_debugged_worker(const std::vector<WorkerSpec>& specs) const;
   void open_snapshots();
   void serve_snapshots(const std::vector<std::string>& addresses);
   void connect();
@@ -116,6 +120,8 @@ class AgentDaemon::Impl {
   std::optional<Recorder> recorder_;
   std::optional<PortReservation> port_;
   std::unique_ptr<ProcessHost> host_;
+  std::unique_ptr<HangRoom> hangs_;
+  std::unique_ptr<FileTimerRoom> timers_;      // with TORCHELASTIC_ENABLE_FILE_TIMER only
   bool is_own_ = false;                        // the coordinator is in this process
   std::unique_ptr<ControlClient> connection_;  // none before the snapshots here are known
   std::unique_ptr<SnapshotRoom> snapshots_;    // with --snapshot-dir only

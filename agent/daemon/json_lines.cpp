@@ -275,6 +275,28 @@ const char* name_of(control::StopCause cause) {
   return "unknown";
 }
 
+std::optional<agent::TimerRequest> timer_request(const std::string& text) {
+  const ordered_json body = parse_if_shallow(text);
+  if (!body.is_object() || !body.contains("version") || body["version"] != 1) return std::nullopt;
+  const auto number = [&](const char* name) {
+    return body.contains(name) && body[name].is_number() ? body[name].get<double>() : 0.0;
+  };
+  constexpr double kPidMax = 1 << 22;
+  constexpr double kSignalMax = 64;
+  agent::TimerRequest request;
+  const double pid = number("pid");
+  const double signal = number("signal");
+  request.expires_at = number("expiration_time");
+  const bool has_scope = body.contains("scope_id") && body["scope_id"].is_string();
+  if (!has_scope || !(pid > 1) || pid > kPidMax || !(signal >= 0) || signal > kSignalMax) {
+    return std::nullopt;
+  }
+  request.pid = static_cast<int>(pid);
+  request.signal = static_cast<int>(signal);
+  request.scope = body["scope_id"].get<std::string>();
+  return request;
+}
+
 void write_file(const std::string& path, const std::string& bytes) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << bytes;

@@ -2,9 +2,11 @@
 // and units of every field: docs/events.md. Each function gives one whole line.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "agent/core/effects.hpp"
+#include "agent/core/file_timers.hpp"
 #include "agent/core/phases.hpp"
 #include "common/verdict.hpp"
 #include "common/worker_end.hpp"
@@ -44,6 +46,8 @@ std::string worker_ready(const Stamp& stamp, RoundNumber round, LocalRank local_
 std::string round_ready(const Stamp& stamp, RoundNumber round, Duration after);
 std::string snapshot_complete(const Stamp& stamp, LocalRank local_rank, int64_t step,
                               const std::string& path);
+// What a client of torch's file timers wrote; nothing if it is no such message.
+std::optional<agent::TimerRequest> timer_request(const std::string& line);
 // `node`: its time stamps are the end's own.
 std::string worker_ended(const std::string& node, RoundNumber round, const WorkerEnd& end);
 std::string round_stopping(const Stamp& stamp, RoundNumber round, const std::string& cause,

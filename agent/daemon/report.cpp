@@ -19,18 +19,20 @@ constexpr const char* kBanner =
     "your system being overloaded, please further tune the variable for optimal performance in "
     "your application as needed. \n";
 
-std::string restarts_text(const control::World& world) {
-  if (world.restart_count >= world.max_restarts) {
+// Hangs are counted apart.
+std::string restarts_text(const WorkerEnd& end, const control::World& world) {
+  const int64_t used = end.is_hang() ? world.hang_restarts : world.restart_count;
+  if (used >= world.max_restarts) {
     return world.max_restarts == 0
                ? "no restarts were allowed (--max-restarts)"
                : "all " + std::to_string(world.max_restarts) + " restarts are used";
   }
-  return "restart " + std::to_string(world.restart_count + 1) + " of " +
-         std::to_string(world.max_restarts);
+  return "restart " + std::to_string(used + 1) + " of " + std::to_string(world.max_restarts) +
+         (end.is_hang() ? " after a hang" : "");
 }
 
 bool is_own_failure(const WorkerEnd& end) {
-  return !end.is_success() && !end.is_stopped_by_us;
+  return !end.is_success() && (end.is_hang() || !end.is_stopped_by_us);
 }
 
 }  // namespace
@@ -47,7 +49,7 @@ std::string Report::first_failure(const agent::FirstFailure& failure) const {
       cpprun::first_failure(failure.end, host_name_, local_clock(failure.end.ended_at_wall));
   size_t others = static_cast<size_t>(config_.workers.nproc) - 1;
   if (others > 0) text += "; stopping " + text::count(others, "other worker");
-  text += "; " + restarts_text(failure.world);
+  text += "; " + restarts_text(failure.end, failure.world);
   log::warning(text);
   return text;
 }

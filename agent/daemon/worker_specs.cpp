@@ -33,6 +33,9 @@ std::vector<WorkerSpec> worker_specs(const AgentConfig& config, const control::W
     spec.local_rank = LocalRank(local_rank);
     spec.rank = Rank(world.base_rank + local_rank);
     spec.argv = agent::worker_argv(config.workers, local_rank);
+    if (config.debug_rank == spec.rank.value) spec.argv = agent::after_debugger(spec.argv);
+    const auto& cpus = config.workers.cpus;
+    if (!cpus.empty()) spec.cpus = cpus.at(static_cast<size_t>(local_rank));
     spec.environment = agent::worker_environment(config, world, place, local_rank);
     spec.out = std::move(streams.out);
     spec.err = std::move(streams.err);

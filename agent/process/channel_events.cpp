@@ -1,7 +1,9 @@
 // The part of ProcessHost's inside that listens to the workers' own words.
+#include <algorithm>
 #include <cstdio>
 
 #include "agent/process/host_impl.hpp"
+#include "agent/process/worker_look.hpp"
 #include "common/limits.hpp"
 #include "common/text.hpp"
 
@@ -60,6 +62,31 @@ std::string ProcessHost::Impl::why_not_commit() const {
   if (!is_running_ || is_stopping_) return "this round is being stopped";
   const bool is_ours = !events_.holds_grant || events_.holds_grant();
   return is_ours ? "" : "this node has lost its coordinator";
+}
+
+bool ProcessHost::Impl::has_stopped_worker() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const auto& item) { return item.second.is_stopped(); });
+}
+
+std::vector<Witness> ProcessHost::Impl::look_at_workers() const {
+  std::vector<Witness> seen;
+  for (const auto& [pid, worker] : workers_) {
+    Witness witness;
+    witness.worker.pid = pid;
+    witness.worker.local_rank = worker.local_rank();
+    witness.worker.rank = worker.rank();
+    look_at_process(witness.worker);
+    const auto rank = static_cast<int>(worker.local_rank().value);
+    if (channel_) witness.worker.beat = channel_->heartbeat(rank);
+    if (channel_) witness.stack_file = channel_->stack_file(rank);
+    seen.push_back(std::move(witness));
+  }
+  const auto by_rank = [](const Witness& a, const Witness& b) {
+    return a.worker.local_rank < b.worker.local_rank;
+  };
+  std::sort(seen.begin(), seen.end(), by_rank);
+  return seen;
 }
 
 void ProcessHost::Impl::ask_to_stop() {

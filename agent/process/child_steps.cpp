@@ -68,6 +68,10 @@ CPPRUN_IN_CHILD int child_main(void* argument) {
   if (plan.descriptors != nullptr) {  // lowers the soft limit only, which can't fail
     ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, plan.descriptors, nullptr);
   }
+  if (plan.cpus != nullptr &&
+      ::syscall(SYS_sched_setaffinity, 0, sizeof *plan.cpus, plan.cpus) < 0) {
+    give_up(plan, ChildStep::Cpus);
+  }
   if (!place_stdio(plan)) give_up(plan, ChildStep::Stdio);
   clear_signals(plan);
   ::syscall(SYS_execve, plan.program, plan.argv, plan.environment);

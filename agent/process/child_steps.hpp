@@ -5,6 +5,7 @@
 // is kept out of the sanitizers' sight (their bookkeeping would be ours).
 #pragma once
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -13,7 +14,7 @@
 namespace cpprun {
 
 // In the order in which they are taken.
-enum class ChildStep : int { None, Session, Cgroup, ParentDeath, Stdio, Exec };
+enum class ChildStep : int { None, Session, Cgroup, ParentDeath, Cpus, Stdio, Exec };
 
 struct ChildPlan {
   const char* program = nullptr;
@@ -23,6 +24,7 @@ struct ChildPlan {
   int cgroup_procs = -1;     // written to when the child was not born in its cgroup
   pid_t parent = 0;
   const rlimit* descriptors = nullptr;  // null: as many as we may have
+  const cpu_set_t* cpus = nullptr;      // null: as ours
   const int* signals = nullptr;         // to be set to their default action
   size_t signal_count = 0;
   volatile ChildStep failed = ChildStep::None;  // written by the child

@@ -44,6 +44,7 @@ class ProcessHost::Impl {
   std::vector<LiveWorker> live() const;
   std::optional<int> pid_of(int local_rank) const;
   std::optional<int64_t> step_of(int local_rank) const;
+  std::vector<Witness> look_at_workers() const;
   const std::string& channel_name() const { return options_.channel_name; }
 
  private:
@@ -62,6 +63,9 @@ class ProcessHost::Impl {
   // process_host.cpp: events
   void watch(WorkerProcess& worker);
   void watch_children();
+  bool has_stopped_worker() const;
+  void watch_window();
+  void resize_terminals();
   void on_dead(int pid);
   void open_channel();
   void on_ready(int local_rank);
@@ -99,6 +103,7 @@ class ProcessHost::Impl {
   Timer lines_timer_;
   Timer drain_timer_{loop_, [this] { on_drained(); }};
   boost::asio::signal_set child_signals_;
+  boost::asio::signal_set window_signals_;
   std::optional<WorkerChannel> channel_;
   Instant started_at_;
   size_t started_ = 0;          // workers of this round
@@ -108,6 +113,7 @@ class ProcessHost::Impl {
   bool is_stopping_ = false;  // stop() was called for this round
   bool is_drained_ = true;
   bool is_hurried_ = false;
+  bool has_terminals_ = false;  // some worker of some round had one
   bool is_look_posted_ = false;
   std::string found_name_, found_path_, found_program_;  // the last look-up on PATH
   std::unique_ptr<Output> output_;  // last: its thread posts to what stands above

@@ -30,6 +30,17 @@ class LineCutter {
     }
   }
 
+  // What is held up to its last lone carriage return: a picture of a progress bar, which the next
+  // one follows. "" if there is none yet; one at the very end may be the first half of an end of
+  // line.
+  std::string take_pictures() {
+    size_t end = held_.size() < 2 ? std::string::npos : held_.rfind('\r', held_.size() - 2);
+    if (end == std::string::npos) return {};
+    std::string pictures = held_.substr(0, end + 1);
+    held_.erase(0, end + 1);
+    return pictures;
+  }
+
   // Something is held back that take_part() would give.
   bool has_part() const { return !held_.empty(); }
   std::string take_part() { return std::exchange(held_, {}); }

@@ -89,6 +89,10 @@ void Output::ask_tail(int local_rank) {
   thread_->post([local_rank](OutputLoop& loop) { loop.send_tail(local_rank); });
 }
 
+void Output::resize(int rows, int columns) {
+  thread_->post([rows, columns](OutputLoop& loop) { loop.resize(rows, columns); });
+}
+
 void Output::finish() {
   thread_->post([](OutputLoop& loop) { loop.finish(); });
 }

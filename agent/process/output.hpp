@@ -24,8 +24,9 @@ struct LogFile {
 struct OutputStream {
   int local_rank = 0;
   bool is_stderr = false;
-  UniqueFd pipe;  // its read end, non-blocking
-  LogFile file;   // not open: none
+  UniqueFd pipe;  // its read end, or a terminal's master; non-blocking
+  bool is_terminal = false;
+  LogFile file;  // not open: none
   bool to_console = false;
   std::string prefix;
   std::vector<std::string> duplicate_filters;
@@ -39,6 +40,7 @@ class Output {
     std::function<void()> on_drained;        // once per finish()
     std::function<void()> on_stdout_closed;  // its reader went away; once
     std::function<void(int local_rank, std::vector<std::string> lines)> on_tail;
+    std::function<void()> on_resized;  // once per resize(): the terminals have the new size
   };
 
   explicit Output(Events events);  // starts the thread
@@ -48,6 +50,7 @@ class Output {
   void add(std::vector<OutputStream> streams);  // those of a new round
   void on_worker_end(int local_rank);  // its streams may stay open a little longer, not for ever
   void ask_tail(int local_rank);       // answered by on_tail: the last lines of its stderr
+  void resize(int rows, int columns);  // the workers' terminals
   void finish();                       // tell when all streams have ended and all is written
 
  private:

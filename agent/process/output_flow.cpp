@@ -59,6 +59,10 @@ void OutputFlow::show(std::string_view bytes, Instant now) {
         is_new_part = true;
       },
       [&](std::string_view part) { console_->add_part(this, stream_.prefix, part); });
+  if (stream_.is_terminal) {
+    const std::string pictures = cutter_.take_pictures();
+    if (!pictures.empty()) console_->add_part(this, stream_.prefix, pictures);
+  }
   if (!cutter_.has_part()) {
     part_deadline_ = Instant::never();
   } else if (is_new_part) {

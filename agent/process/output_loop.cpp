@@ -9,6 +9,7 @@
 #include <array>
 
 #include "agent/process/clock.hpp"
+#include "agent/process/terminal.hpp"
 #include "common/check.hpp"
 #include "common/limits.hpp"
 
@@ -192,6 +193,13 @@ void OutputLoop::send_tail(int local_rank) {
     return;
   }
   events_.on_tail(local_rank, tails_[local_rank]);
+}
+
+void OutputLoop::resize(int rows, int columns) {
+  for (auto& [key, flow] : flows_) {
+    if (flow->stream().is_terminal) set_window(flow->fd(), {rows, columns});
+  }
+  events_.on_resized();
 }
 
 void OutputLoop::finish() {

@@ -24,6 +24,7 @@ class OutputLoop {
   void add(std::vector<OutputStream> streams);
   void on_worker_end(int local_rank);
   void send_tail(int local_rank);
+  void resize(int rows, int columns);
   void finish();
   void settle();  // writes what it can; tells when all is done
 

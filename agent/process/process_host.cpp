@@ -1,12 +1,14 @@
 #include "agent/process/process_host.hpp"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
 #include "agent/process/host_impl.hpp"
+#include "agent/process/terminal.hpp"
 #include "common/check.hpp"
 #include "common/limits.hpp"
 
@@ -54,6 +56,9 @@ std::optional<int> ProcessHost::pid_of(int local_rank) const {
 std::optional<int64_t> ProcessHost::step_of(int local_rank) const {
   return impl_->step_of(local_rank);
 }
+std::vector<Witness> ProcessHost::look() const {
+  return impl_->look_at_workers();
+}
 const std::string& ProcessHost::channel_name() const {
   return impl_->channel_name();
 }
@@ -76,6 +81,7 @@ void ProcessHost::Impl::carry(std::vector<OutputStream> streams) {
         if (events_.on_stdout_closed) events_.on_stdout_closed();
       });
     };
+    events.on_resized = [this] { post([this] { forward(SIGWINCH); }); };
     events.on_tail = [this](int rank, std::vector<std::string> lines) {
       post([this, rank, lines = std::move(lines)]() mutable { on_lines(rank, std::move(lines)); });
     };
@@ -98,8 +104,28 @@ void ProcessHost::Impl::watch_children() {
     if (error || alive.expired() || !is_running_) return;
     look_soon();
     watch_children();
+    if (events_.on_stopped && has_stopped_worker()) events_.on_stopped();
   };
   child_signals_.async_wait(on_signal);
+}
+
+// Workers have no controlling terminal, so the kernel does not tell them of a new size.
+void ProcessHost::Impl::watch_window() {
+  boost::system::error_code ignored;
+  window_signals_.add(SIGWINCH, ignored);
+  const auto on_signal = [this, alive = std::weak_ptr<int>(life_)](boost::system::error_code error,
+                                                                   int) {
+    if (error || alive.expired()) return;
+    resize_terminals();
+    watch_window();
+  };
+  window_signals_.async_wait(on_signal);
+}
+
+void ProcessHost::Impl::resize_terminals() {
+  const int console = ::isatty(STDOUT_FILENO) == 1 ? STDOUT_FILENO : STDERR_FILENO;
+  const Window window = window_of(console);
+  if (output_ && window.rows > 0) output_->resize(window.rows, window.columns);
 }
 
 void ProcessHost::Impl::on_dead(int pid) {

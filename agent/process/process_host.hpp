@@ -12,7 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/process/heartbeat.hpp"
+#include "agent/process/evidence.hpp"
+#include "common/heartbeat.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
@@ -42,6 +43,7 @@ struct WorkerSpec {
   std::vector<std::string>
       argv;  // argv[0] is looked up on PATH of `environment` unless it has a slash
   std::vector<std::string> environment;  // complete, "NAME=value"
+  std::vector<int> cpus{};               // on which it may run; empty: as we
   StreamPlan out;
   StreamPlan err;
   std::string error_file;  // read when the worker has ended; empty: none
@@ -81,6 +83,9 @@ class ProcessHost {
     // Something worth a line at INFO: all workers have said that they are ready, or how far one was
     // that failed.
     std::function<void(const std::string&)> on_note;
+    // A worker has been stopped by a signal (SIGSTOP); may come again while it is. Unset: nobody
+    // looks.
+    std::function<void()> on_stopped;
     // May this node's workers count as its job's only world now? Asked before a worker gives a
     // snapshot its final name. Unset: always.
     std::function<bool()> holds_grant;
@@ -135,6 +140,8 @@ class ProcessHost {
   // Nothing: it has ended, or there never was one. Good until the next event of the loop.
   std::optional<int> pid_of(int local_rank) const;
   std::optional<int64_t> step_of(int local_rank) const;  // that it last said; nothing: none
+  // What there is to see of the live workers, by local rank. Reads some files of /proc.
+  std::vector<Witness> look() const;
 
  private:
   class Impl;

@@ -61,6 +61,8 @@ Error step_error(const SpawnPlan& plan, ChildStep step, int error) {
       return system_error(start + "joining the cgroup", error);
     case ChildStep::ParentDeath:
       return system_error(start + "parent-death signal", error);
+    case ChildStep::Cpus:
+      return system_error(start + "its CPUs", error);
     case ChildStep::Stdio:
       return system_error(start + "its standard streams", error);
     default:
@@ -171,6 +173,11 @@ Result<Spawned> SpawnGround::spawn(const SpawnPlan& plan) {
   child.descriptors = plan.descriptors;
   child.signals = signals_.data();
   child.signal_count = signals_.size();
+
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  for (int cpu : plan.cpus) CPU_SET(static_cast<size_t>(cpu), &cpus);
+  if (!plan.cpus.empty()) child.cpus = &cpus;
 
   int pidfd = -1;
   const int pid = run_child(child, plan.cgroup, pidfd);

@@ -25,6 +25,7 @@ struct SpawnPlan {
   int err = 2;                          // becomes its stderr; 2 = ours is inherited
   int cgroup = -1;                      // folder to be born in; -1: none
   const rlimit* descriptors = nullptr;  // RLIMIT_NOFILE; null: ours
+  std::vector<int> cpus{};              // on which it may run; empty: as we
 };
 
 struct Spawned {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "agent/process/host_impl.hpp"
 #include "agent/process/standard_streams.hpp"
@@ -33,7 +34,8 @@ ProcessHost::Impl::Impl(boost::asio::io_context& loop, Options options, Events e
                      deliver();
                      settle();
                    }),
-      child_signals_(loop, SIGCHLD) {
+      child_signals_(loop, SIGCHLD),
+      window_signals_(loop) {
   CPPRUN_CHECK(!options_.token.empty() && events_.on_end);
   fill_standard_streams();
   ::getrlimit(RLIMIT_NOFILE, &descriptors_);
@@ -64,6 +66,10 @@ Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
   for (const OutputStream& stream : streams) {
     if (stream.is_stderr) has_lines_[stream.local_rank] = true;
   }
+  const bool has_terminals =
+      std::any_of(streams.begin(), streams.end(),
+                  [](const OutputStream& stream) { return stream.is_terminal; });
+  if (has_terminals && !std::exchange(has_terminals_, true)) watch_window();
   carry(std::move(streams));
   is_running_ = true;
   guard_.emplace(loop_.get_executor());
@@ -100,6 +106,7 @@ Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, Spawn
   plan.err = err->child;
   if (cgroup_) plan.cgroup = cgroup_->folder();
   plan.descriptors = &descriptors_;
+  plan.cpus = spec.cpus;
   Result<Spawned> spawned = ground.spawn(plan);
   if (!spawned) return spawned.error();
   const int pid = spawned->pid;

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "agent/process/terminal.hpp"
 #include "common/limits.hpp"
 
 namespace cpprun {
@@ -33,6 +34,20 @@ Status open_pipe(UniqueFd& read_end, UniqueFd& write_end) {
   // no harm.
   ::fcntl(ends[0], F_SETPIPE_SZ, static_cast<int>(limits::kOutputBufferBytes));
   return {};
+}
+
+// Where our own end is a terminal the worker gets one of its own, else a pipe.
+Status open_line(bool is_stderr, OutputStream& ours, UniqueFd& theirs) {
+  const int console = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
+  if (ours.to_console && ::isatty(console) == 1) {
+    if (std::optional<Terminal> made = open_terminal(window_of(console))) {
+      ours.pipe = std::move(made->master);
+      ours.is_terminal = true;
+      theirs = std::move(made->slave);
+      return {};
+    }
+  }
+  return open_pipe(ours.pipe, theirs);
 }
 
 Result<StreamEnds> open_simple(const std::string& file) {
@@ -77,7 +92,7 @@ Result<StreamEnds> open_carried(const WorkerSpec& worker, const StreamPlan& plan
     stream.duplicate_filters = plan.duplicate_filters;
   }
   StreamEnds ends;
-  if (Status made = open_pipe(stream.pipe, ends.held); !made) return made.error();
+  if (Status made = open_line(is_stderr, stream, ends.held); !made) return made.error();
   ends.child = ends.held.get();
   ends.ours = std::move(stream);
   return ends;

@@ -42,7 +42,7 @@ int64_t monotonic_ns() {
   return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
 }
 
-std::optional<Heartbeat> heartbeat_of(WorkerPage& page) {
+std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
   const int64_t at = page.heartbeat_ns.load(std::memory_order_acquire);
   if (at <= 0) return std::nullopt;
   Heartbeat beat;
@@ -87,16 +87,27 @@ void WorkerChannel::ask_to_stop() {
   }
 }
 
-bool WorkerChannel::can_save(int local_rank) const {
+const WorkerPage* WorkerChannel::page_of(int local_rank) const {
   const auto worker = workers_.find(local_rank);
-  if (worker == workers_.end() || !worker->second.page) return false;
-  return worker->second.page->page().can_save.load(std::memory_order_acquire) != 0;
+  if (worker == workers_.end() || !worker->second.page) return nullptr;
+  return &worker->second.page->page();
+}
+
+bool WorkerChannel::can_save(int local_rank) const {
+  const WorkerPage* page = page_of(local_rank);
+  return page != nullptr && page->can_save.load(std::memory_order_acquire) != 0;
 }
 
 std::optional<Heartbeat> WorkerChannel::heartbeat(int local_rank) const {
-  const auto worker = workers_.find(local_rank);
-  if (worker == workers_.end() || !worker->second.page) return std::nullopt;
-  return heartbeat_of(worker->second.page->page());
+  const WorkerPage* page = page_of(local_rank);
+  return page != nullptr ? heartbeat_of(*page) : std::nullopt;
+}
+
+std::optional<int> WorkerChannel::stack_file(int local_rank) const {
+  const WorkerPage* page = page_of(local_rank);
+  const uint32_t file = page != nullptr ? page->stack_file.load(std::memory_order_acquire) : 0;
+  if (file == 0 || file > INT32_MAX) return std::nullopt;
+  return static_cast<int>(file) - 1;
 }
 
 std::optional<int64_t> WorkerChannel::step_of(int local_rank) const {

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "agent/process/arenas.hpp"
-#include "agent/process/heartbeat.hpp"
 #include "agent/process/shared_page.hpp"
 #include "agent/process/timer.hpp"
 #include "common/worker_channel.hpp"
+#include "common/worker_sight.hpp"
 
 namespace cpprun {
 
@@ -64,10 +64,13 @@ class WorkerChannel {
   void ask_to_stop();  // all workers of the round, those that connect later too
   // This worker saves and then ends when it is asked to stop.
   bool can_save(int local_rank) const;
-  // Nothing before its first heartbeat.
+  // Its newest heartbeat; nothing if it has sent none.
   std::optional<Heartbeat> heartbeat(int local_rank) const;
   // The step of its last heartbeat; nothing: it has sent none.
   std::optional<int64_t> step_of(int local_rank) const;
+  // The number of the descriptor, inside the worker, of the file into which it writes its stack on
+  // kStackSignal (worker_page.hpp); nothing if it has none. It may be any number.
+  std::optional<int> stack_file(int local_rank) const;
   // Reads what the worker has said until now, and ends its connections.
   LastWords worker_ended(int local_rank);
 
@@ -88,6 +91,7 @@ class WorkerChannel {
     Instant turn_ends{};
   };
 
+  const WorkerPage* page_of(int local_rank) const;
   void watch_listener();
   void accept_some();
   bool accept_one();

@@ -25,7 +25,8 @@ class WorkerProcess {
   // Calls `on_dead` once when the process has ended; never if this object is gone by then.
   void async_wait(std::function<void(boost::system::error_code)> on_dead);
 
-  bool is_dead() const;  // ended, perhaps not yet reaped; asks the kernel
+  bool is_dead() const;     // ended, perhaps not yet reaped; asks the kernel
+  bool is_stopped() const;  // by a signal, not by a debugger
   bool wait_dead(int milliseconds) const;
   void signal_group(int signal) const;
   void mark_stopped() { end_.is_stopped_by_us = true; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "common/limits.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 #include "launcher/options/resolve.hpp"
@@ -91,11 +92,41 @@ Status read_snapshot_dir(const ParsedOptions& options, const Environment& enviro
   return {};
 }
 
+// Who debugs takes his time, and the other workers wait for him.
+Status read_hangs(const ParsedOptions& options, AgentConfig& config) {
+  if (options.debug_rank && *options.debug_rank < 0) {
+    return bad_value(options.shown("debug-rank", *options.debug_rank) +
+                     ": write the global rank of the worker to debug, 0 or more");
+  }
+  config.debug_rank = options.debug_rank;
+  const std::string& word = options.hang_timeout;
+  using Mode = HangConfig::Mode;
+  if (word == "off" || word == "auto") {
+    config.hangs.mode = word == "off" || config.debug_rank ? Mode::Off : Mode::Auto;
+    return {};
+  }
+  const std::optional<double> limit = text::parse_double(word);
+  if (!limit || *limit < to_seconds(limits::kHangLookMin) || *limit > kMaxGraceSeconds) {
+    return bad_value(options.shown("hang-timeout", word) +
+                     ": write auto, off, or seconds without a sign of life, such as 600");
+  }
+  config.hangs.limit = seconds(*limit);
+  config.hangs.mode = config.debug_rank ? Mode::Off : Mode::Fixed;
+  return {};
+}
+
 // A TMPDIR that is no folder is passed over, as Python does.
 std::string temporary_dir(const Environment& environment) {
   std::string named(environment.text("TMPDIR"));
   if (named.empty() || environment.look_at(named).kind != FileKind::Directory) return "/tmp";
   return named;
+}
+
+// torch's names, and torch's place where none is given.
+std::string timer_file(const Environment& environment, const std::string& temporary) {
+  if (environment.text("TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return "";
+  const std::string given(environment.text("TORCHELASTIC_TIMER_FILE"));
+  return given.empty() ? temporary + "/watchdog_timer_" + environment.make_uuid() : given;
 }
 
 }  // namespace
@@ -106,12 +137,14 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   if (Status status = read_stop_grace(options, environment, config); !status) return status;
   if (Status status = read_event_handler(options, config); !status) return status;
   if (Status status = read_snapshot_dir(options, environment, config); !status) return status;
+  if (Status status = read_hangs(options, config); !status) return status;
   read_signals(options, launch);
   config.max_restarts = static_cast<int>(options.max_restarts);
   config.startup_failures = static_cast<int>(options.startup_failures);
   config.shows_timing = options.timing;
   config.environment = environment.variables;
   config.temporary_dir = temporary_dir(environment);
+  config.timer_file = timer_file(environment, config.temporary_dir);
   config.own_error_file = environment.text("TORCHELASTIC_ERROR_FILE");
   return {};
 }

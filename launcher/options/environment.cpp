@@ -98,6 +98,11 @@ Environment real_environment() {
   if (auto text = made.variable("CPPRUN_TEST_GPUS")) pretended = *text;
   if (auto text = made.variable("CUDA_VISIBLE_DEVICES")) visible = *text;
   made.probe_gpus = [pretended, visible] { return probe_gpus(pretended, visible); };
+  made.read_topology = [pretended, visible] {
+    std::optional<int> gpus;
+    if (pretended) gpus = probe_gpus(pretended, visible).count;
+    return read_topology("", own_cpus(), visible, gpus);
+  };
   return made;
 }
 

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "launcher/options/numa.hpp"
+
 namespace cpprun {
 
 enum class FileKind {
@@ -34,6 +36,7 @@ struct Environment {
   std::vector<std::string> variables;  // "NAME=value", as they came
   std::function<int()> count_cpus = [] { return 1; };
   std::function<GpuProbe()> probe_gpus = [] { return GpuProbe{0, "not looked for"}; };
+  std::function<Topology()> read_topology = [] { return Topology{}; };
   std::function<FileFacts(const std::string& path)> look_at = [](const std::string&) {
     return FileFacts{};
   };

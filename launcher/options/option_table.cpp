@@ -56,9 +56,8 @@ constexpr OptionRow kTable[] = {
      .has_variable = false,
      .group = kSize,
      .since = "2.9",
-     .help = "Bind each worker to CPUs near its GPU: node, socket, exclusive or core-complex. "
-             "Needs numactl.",
-     .note = "no GPU or no numactl on PATH: exit 1, as torchrun"},
+     .help = "Bind each worker to CPUs near its GPU: node, socket, exclusive or core-complex.",
+     .note = "needs no numactl; a worker without a GPU: exit 1, as torchrun"},
 
     // --- where nodes meet
     {.name = "standalone",
@@ -289,6 +288,24 @@ constexpr OptionRow kTable[] = {
      .value = "FILE",
      .group = kOwn,
      .help = "Write there what became of the faults and expectations, as JUnit's XML."},
+    {.name = "hang-timeout",
+     .value = "auto|off|SECONDS",
+     .group = kOwn,
+     .help = "How long workers may go without a sign of life before their stacks are collected and "
+             "they are restarted. auto learns it, and acts only where it is sure. Default: auto.",
+     .note = "hangs are counted apart, up to --max-restarts too; docs/supervision.md"},
+    {.name = "debug-rank",
+     .kind = Int,
+     .value = "N",
+     .group = kOwn,
+     .help = "The worker with this global rank waits for a debugger before its program begins; "
+             "nothing counts as a hang then.",
+     .note = "gdb -p attaches, SIGCONT lets it begin without one"},
+    {.name = "omp-threads",
+     .value = "N|auto",
+     .group = kOwn,
+     .help = "OMP_NUM_THREADS of each worker; auto shares this node's CPUs out evenly. Default: as "
+             "torchrun, 1 where it is unset and there are several workers."},
 
     // --- information
     {.name = "help",

@@ -155,6 +155,9 @@ void CommandLine::bind(const OptionRow& row, ParsedOptions& o) {
   if (row.name == "faults") return add(row, o.faults);
   if (row.name == "seed") return add(row, o.seed);
   if (row.name == "junit") return add(row, o.junit);
+  if (row.name == "hang-timeout") return add(row, o.hang_timeout);
+  if (row.name == "debug-rank") return add(row, o.debug_rank);
+  if (row.name == "omp-threads") return add(row, o.omp_threads);
   if (row.name == "print-completion") return add(row, o.print_completion);
   CPPRUN_CHECK(row.kind == OptionKind::Question);
   const std::string help(row.help);

@@ -57,6 +57,9 @@ struct ParsedOptions {
   std::string faults;
   std::optional<int64_t> seed;
   std::string junit;
+  std::string hang_timeout = "auto";
+  std::optional<int64_t> debug_rank;
+  std::string omp_threads;
   std::string print_completion;
 
   std::string script;

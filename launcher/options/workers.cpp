@@ -1,4 +1,6 @@
 // How many workers, what they are called, and what each one sees of the machine.
+#include <algorithm>
+
 #include "common/limits.hpp"
 #include "common/text.hpp"
 #include "launcher/options/nproc.hpp"
@@ -20,7 +22,8 @@ Status check_virtual_local_rank(const ParsedOptions& options, const Environment&
                    text::count(static_cast<size_t>(nproc), "worker"));
 }
 
-Status check_numa_binding(const ParsedOptions& options, const Environment& environment) {
+Status bind_to_cpus(const ParsedOptions& options, const Environment& environment,
+                    WorkerConfig& workers) {
   if (options.numa_binding.empty()) return {};
   std::string what = options.shown("numa-binding", options.numa_binding);
   GpuProbe gpus = environment.probe_gpus();
@@ -28,12 +31,34 @@ Status check_numa_binding(const ParsedOptions& options, const Environment& envir
     return bad_value(what + " binds workers near their GPUs, but none was found (" + gpus.why_none +
                      "); leave the option out");
   }
-  if (find_program(environment, "numactl").empty()) {
-    return bad_value(
-        what +
-        " needs the program numactl, which is not on PATH; install it (apt install numactl)");
+  const Topology topology = environment.read_topology();
+  for (int worker = 0; worker < workers.nproc; ++worker) {
+    Result<std::vector<int>> cpus = cpus_near(topology, options.numa_binding, worker);
+    if (!cpus) return cpus.error();
+    workers.cpus.push_back(std::move(*cpus));
   }
   return {};
+}
+
+// No error: jobs without a GPU are legal on machines that have some.
+void warn_of_too_few_gpus(const Environment& environment, int nproc, Launch& launch) {
+  if (nproc == 1) return;
+  const GpuProbe gpus = environment.probe_gpus();
+  if (gpus.count == 0 || gpus.count >= nproc) return;
+  launch.warnings.push_back(std::to_string(nproc) + " workers but " +
+                            text::count(static_cast<size_t>(gpus.count), "visible GPU") +
+                            ": some share one, or find none (--nproc-per-node)");
+}
+
+Result<int> resolve_omp_threads(const ParsedOptions& options, const Environment& environment,
+                                int nproc) {
+  constexpr int64_t kMost = 100'000;
+  if (options.omp_threads.empty()) return 0;
+  if (options.omp_threads == "auto") return std::max(1, environment.count_cpus() / nproc);
+  const std::optional<int64_t> number = text::parse_int(options.omp_threads);
+  if (number && *number > 0 && *number <= kMost) return static_cast<int>(*number);
+  return bad_value(options.shown("omp-threads", options.omp_threads) +
+                   ": write the number of threads of each worker, or auto");
 }
 
 Result<PassLocalRank> parse_pass_local_rank(const ParsedOptions& options) {
@@ -55,7 +80,7 @@ Status resolve_workers(const ParsedOptions& options, const Environment& environm
   }
   if (Status status = check_virtual_local_rank(options, environment, *nproc); !status)
     return status;
-  if (Status status = check_numa_binding(options, environment); !status) return status;
+  warn_of_too_few_gpus(environment, *nproc, launch);
   Result<PassLocalRank> pass = parse_pass_local_rank(options);
   if (!pass) return pass.error();
 
@@ -65,8 +90,12 @@ Status resolve_workers(const ParsedOptions& options, const Environment& environm
   workers.pass_local_rank = *pass;
   workers.tunes_malloc = options.tune_malloc;
   workers.is_virtual_local_rank = options.virtual_local_rank;
-  workers.numa_binding = options.numa_binding;
-  workers.set_omp_num_threads = *nproc > 1 && !environment.variable("OMP_NUM_THREADS");
+  if (Status status = bind_to_cpus(options, environment, workers); !status) return status;
+  Result<int> threads = resolve_omp_threads(options, environment, *nproc);
+  if (!threads) return threads.error();
+  workers.omp_threads = *threads;
+  workers.set_omp_num_threads =
+      *threads == 0 && *nproc > 1 && !environment.variable("OMP_NUM_THREADS");
   return {};
 }
 

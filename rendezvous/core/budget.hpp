@@ -15,13 +15,14 @@ class Budget {
 
   // Charges a failure of `round` once. False: nothing is left to restart with.
   bool charge(RoundNumber round) {
-    if (round <= last_charged_) return true;
+    if (has_charged(round)) return true;
     last_charged_ = round;
     if (used_ >= max_) return false;
     ++used_;
     return true;
   }
 
+  bool has_charged(RoundNumber round) const { return round <= last_charged_; }
   int64_t used() const { return used_; }
   int64_t max() const { return max_; }
 

@@ -31,9 +31,8 @@ bool is_sane(const control::Register& message) {
          message.round <= RoundNumber(kNumberMax) && message.epoch <= Epoch(kNumberMax) &&
          is_port(message.reserved_port) && is_port(message.snapshot_port) &&
          message.strikes.size() <= limits::kFaultsPerPlan && are_sane(message.snapshots) &&
-         is_short(message.clock_id) && is_short(message.role) &&
-         is_short(message.local_addr) && all.size() <= limits::kAddressesPerNode &&
-         std::all_of(all.begin(), all.end(), is_short);
+         is_short(message.clock_id) && is_short(message.role) && is_short(message.local_addr) &&
+         all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
 }
 
 }  // namespace

@@ -40,7 +40,10 @@ Node::Work to_work(Standing standing) {
 }  // namespace
 
 Membership::Membership(MembershipOptions options, const control::Terms& terms, Effects& effects)
-    : options_(std::move(options)), terms_(terms), budget_(terms.max_restarts) {
+    : options_(std::move(options)),
+      terms_(terms),
+      budget_(terms.max_restarts),
+      hang_budget_(terms.max_restarts) {
   if (!terms_.is_store_on_main_port) effects.push_back(WantStorePort{options_.run_id});
 }
 
@@ -299,10 +302,14 @@ void Membership::on_failed(Node& node, const control::Failed& message, Effects& 
   }
   if (is_drained_ && !message.is_fatal) return;  // it follows from the stop that was asked for
   suspect(node, message.end, why);
-  if (message.is_fatal || !budget_.charge(round_)) {  // R7; what no restart heals costs none
+  // R7: a round is charged once, for what ended it; what no restart heals costs none.
+  const bool is_hang = message.end.is_hang();
+  Budget& budget = is_hang ? hang_budget_ : budget_;
+  const bool is_charged = budget_.has_charged(round_) || hang_budget_.has_charged(round_);
+  if (message.is_fatal || (!is_charged && !budget.charge(round_))) {
     if (!failing_) {
-      failing_ = what + "; restarts used: " + std::to_string(budget_.used()) + " of " +
-                 std::to_string(budget_.max());
+      failing_ = what + (is_hang ? "; restarts used after hangs: " : "; restarts used: ") +
+                 std::to_string(budget.used()) + " of " + std::to_string(budget.max());
     }
   }
   request_stop(StopCause::Failure, what, effects);

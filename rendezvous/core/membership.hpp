@@ -68,6 +68,7 @@ class Membership {
   Phase phase() const { return phase_; }
   RoundNumber round() const { return round_; }
   const Budget& budget() const { return budget_; }
+  const Budget& hang_budget() const { return hang_budget_; }
   const control::Terms& terms() const { return terms_; }
   const std::map<Incarnation, Node>& nodes() const { return nodes_; }
   std::string why_no_round() const;  // "" while one runs
@@ -152,6 +153,7 @@ class Membership {
   const MembershipOptions options_;
   const control::Terms terms_;
   Budget budget_;
+  Budget hang_budget_;  // of rounds that ended because a worker hung: as many, counted apart
 
   // Iterated where the order reaches messages, hence ordered.
   std::map<Incarnation, Node> nodes_;

@@ -192,6 +192,7 @@ control::World Membership::world_for(const Node& node, const RankShare& share,
   world.store_port = store_port;
   world.is_agent_store = terms_.is_agent_store;
   world.restart_count = budget_.used();
+  world.hang_restarts = hang_budget_.used();
   world.max_restarts = budget_.max();
   return world;
 }

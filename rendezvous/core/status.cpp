@@ -65,6 +65,7 @@ json to_json(const Membership& job) {
           {"min_nodes", job.terms().min_nodes},
           {"max_nodes", job.terms().max_nodes},
           {"restarts_used", job.budget().used()},
+          {"hang_restarts_used", job.hang_budget().used()},
           {"max_restarts", job.budget().max()},
           {"why_no_round", job.phase() == Membership::Phase::Running ? "" : job.why_no_round()},
           {"snapshot", to_json(job.newest_snapshot())},

@@ -182,7 +182,8 @@ struct World {
   int64_t master_port = 0;
   int64_t store_port = 0;  // the round's store at the coordinator (CPPRUN_STORE)
   bool is_agent_store = false;
-  int64_t restart_count = 0;  // job-wide
+  int64_t restart_count = 0;  // job-wide, after workers' failures
+  int64_t hang_restarts = 0;  // the same after hangs
   int64_t max_restarts = 0;
   std::optional<Resume> resume{};  // nothing: from the beginning, or no --snapshot-dir here
   std::string snapshot_secret{};   // who shows it may fetch; empty: nobody may in this round

@@ -89,6 +89,7 @@ void fields(V&& v, WorkerEnd& m) {
   v("has_core", m.has_core);
   v("is_oom_kill", m.is_oom_kill);
   v("is_stopped_by_us", m.is_stopped_by_us);
+  v("hang", m.hang);
   v("started_at_ns", m.started_at);
   v("ended_at_ns", m.ended_at);
   v("ended_at_wall_us", m.ended_at_wall);
@@ -187,6 +188,7 @@ void fields(V&& v, World& m) {
   v("store_port", m.store_port);
   v("is_agent_store", m.is_agent_store);
   v("restart_count", m.restart_count);
+  v("hang_restarts", m.hang_restarts);
   v("max_restarts", m.max_restarts);
   v("resume", m.resume);
   v("snapshot_secret", m.snapshot_secret);

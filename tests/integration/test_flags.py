@@ -1,5 +1,9 @@
 """Flags with bad values: one or two lines that name the value and the cure, and nothing started."""
 
+import json
+import os
+import pathlib
+
 import pytest
 from conftest import BIN, has_no_traces
 
@@ -18,7 +22,7 @@ BAD = [
     ('--node-rank=1 --master-port=1', VALUE, '--node-rank=1', '0 to 0'),
     ('--virtual-local-rank=1', USAGE, '--virtual-local-rank', "'1'"),
     ('--numa-binding=moon', USAGE, "'moon'", 'core-complex'),
-    ('--numa-binding=node', VALUE, '--numa-binding=node', 'numactl|NVIDIA'),
+    ('--numa-binding=node', VALUE, '--numa-binding=node', 'leave the option out'),
     ('--standalone=yes', USAGE, '--standalone', "'yes'"),
     ('--rdzv-backend=pigeon', VALUE, 'pigeon', 'c10d'),
     ('--rdzv-backend=etcd --rdzv-endpoint=h:1', VALUE, 'etcd', 'c10d'),
@@ -154,3 +158,37 @@ def test_cpprunctl_refuses_bad_places(jobs, place):
     assert running.done(10) in (VALUE, USAGE), running.output
     assert place in running.err
     assert has_no_traces(running.err)
+
+
+def test_more_workers_than_visible_gpus_is_warned_of(jobs):
+    words = ('--standalone', '--nproc_per_node=3', '--no-python', jobs.sh('true'))
+    job = jobs.cpprun(*words, env={'CPPRUN_TEST_GPUS': '2'})
+    assert job.done() == 0
+    assert job.err.count('3 workers but 2 visible GPUs') == 1
+
+
+def test_workers_run_on_the_cpus_near_their_gpus(jobs):
+    node0 = pathlib.Path('/sys/devices/system/node/node0/cpulist')
+    if not node0.exists():
+        pytest.skip('no NUMA in /sys')
+    worker = jobs.py('import os; os.write(1, f"{sorted(os.sched_getaffinity(0))}\\n".encode())')
+    words = ('--standalone', '--nproc_per_node=2', '--numa-binding=exclusive', worker)
+    job = jobs.cpprun(*words, env={'CPPRUN_TEST_GPUS': '2'})
+    if job.done() == 1 and 'near a NUMA node with 1 core' in job.err:
+        pytest.skip('one core')
+    sets = [set(json.loads(line)) for line in job.out.splitlines()]
+    assert len(sets) == 2
+    assert not sets[0] & sets[1]
+    assert sets[0] | sets[1] <= os.sched_getaffinity(0)
+
+
+def test_threads_are_shared_out(jobs):
+    worker = jobs.sh('echo "threads $OMP_NUM_THREADS"')
+    words = ('--standalone', '--nproc_per_node=2', '--no-python', worker)
+    job = jobs.cpprun('--omp-threads=auto', *words, env={'OMP_NUM_THREADS': None})
+    assert job.done() == 0
+    assert job.out.count(f'threads {max(1, os.cpu_count() // 2)}') == 2
+    assert 'OMP_NUM_THREADS' not in job.err
+    job = jobs.cpprun('--omp-threads=7', *words, env={'OMP_NUM_THREADS': '3'})
+    assert job.done() == 0
+    assert job.out.count('threads 7') == 2

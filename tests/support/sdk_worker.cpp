@@ -155,7 +155,21 @@ void sleep_until_killed() {
   ::puts("awake");
 }
 
+std::atomic<bool> goes_on{true};
+
+[[gnu::noinline]] void spin_for_ever() {
+  while (goes_on.load()) {
+  }
+}
+
+void hang_in_a_step() {
+  worker::heartbeat(5);
+  spin_for_ever();
+  ::puts("over");
+}
+
 const std::map<std::string, std::function<void()>> kEnds{
+    {"spin", hang_in_a_step},
     {"return", [] {}},
     {"exception", [] { throw OwnError("no data for this rank"); }},
     {"nested", throw_nested},

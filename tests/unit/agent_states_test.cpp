@@ -335,5 +335,37 @@ TEST_F(Agent, R9_NothingIsStartedOnceTheOutcomeIsKnown) {
   expect_finish(How::Success);
 }
 
+TEST_F(Agent, AHangEndsTheRoundAndTheOneThatHungIsNamed) {
+  runs();
+  WorkerEnd hung;
+  hung.local_rank = LocalRank(1);
+  hung.hang = "no heartbeat for 9.0 s";
+  call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
+  expect_state(State::Stopping);
+  ASSERT_EQ(stops.size(), 1u);
+  ASSERT_TRUE(said<control::Failed>());
+  EXPECT_EQ(said<control::Failed>()->end.hang, hung.hang);
+  worker_ends(0, -15);
+  worker_ends(1, 0);  // it ends well when it is asked to: that heals nothing
+  all_quiet();
+  is_decided(false);
+  bye();
+  expect_finish(How::Failure);
+  ASSERT_EQ(finish->ends.size(), 2u);
+  EXPECT_TRUE(finish->ends[1].is_hang());
+  EXPECT_FALSE(finish->ends[0].is_hang());
+}
+
+TEST_F(Agent, AHangInARoundThatEndsAlreadyIsNothing) {
+  runs();
+  worker_ends(0, 3);
+  forget();
+  WorkerEnd hung;
+  hung.hang = "no heartbeat for 9.0 s";
+  call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
+  EXPECT_TRUE(stops.empty());
+  EXPECT_FALSE(said<control::Failed>());
+}
+
 }  // namespace
 }  // namespace cpprun::test

@@ -52,6 +52,28 @@ TEST_F(Membership, R7_AFailureInTheMomentOfGrowthIsCharged) {
   EXPECT_EQ(world("c").restart_count, 1);
 }
 
+TEST_F(Membership, R7_HangsAreCountedApart) {
+  terms.max_restarts = 1;
+  a_and_b_run();
+  WorkerEnd hung;
+  hung.hang = "no heartbeat for 9.0 s";
+  says("a", control::Failed{RoundNumber(1), hung, false});
+  says_failed("b", -6);  // its peer has gone: charged already
+  all({"a", "b"}, &Membership::says_stopped);
+  EXPECT_EQ(world("a").restart_count, 0);
+  EXPECT_EQ(world("a").hang_restarts, 1);
+  says_failed("b");
+  all({"a", "b"}, &Membership::says_stopped);
+  EXPECT_EQ(world("a").restart_count, 1);
+  says("a", control::Failed{RoundNumber(3), hung, false});
+  all({"a", "b"}, &Membership::says_stopped);
+  const auto* decided = heard<control::Decided>("a");
+  ASSERT_TRUE(decided);
+  EXPECT_EQ(
+      decided->verdict,
+      "rank 0 (pid 0, on a) hung (no heartbeat for 9.0 s); restarts used after hangs: 1 of 1");
+}
+
 TEST_F(Membership, R7_ASpentBudgetEndsTheJob) {
   terms.max_restarts = 1;
   a_and_b_run();

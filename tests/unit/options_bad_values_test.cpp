@@ -127,12 +127,16 @@ TEST(OptionsBadValues, GpuWithoutGpuIsTwoLinesThatHelp) {
       "cpprun: use a number (--nproc_per_node=2) or --nproc_per_node=cpu (8 workers here).\n");
 }
 
-TEST(OptionsBadValues, NumaBindingNeedsNumactl) {
+TEST(OptionsBadValues, NumaBindingNeedsAGpuForEachWorker) {
   Machine machine;
   machine.gpus = {2, ""};
-  EXPECT_TRUE(holds(error_of(line({"--numa-binding=socket"}), machine).text, "numactl"));
-  machine.files["/bin/numactl"] = {FileKind::Program, true};
-  EXPECT_EQ(config_of(line({"--numa-binding=socket"}), machine).workers.numa_binding, "socket");
+  machine.topology.cpus = {{0, {0, 0, 0, 0}}, {1, {0, 0, 1, 0}}, {2, {1, 1, 2, 2}}};
+  machine.topology.gpu_nodes = {1, 0};
+  const Strings two = {"--numa-binding=socket", "--nproc-per-node=2"};
+  EXPECT_EQ(config_of(line(two), machine).workers.cpus,
+            (std::vector<std::vector<int>>{{2}, {0, 1}}));
+  const Strings three = {"--numa-binding=socket", "--nproc-per-node=3"};
+  EXPECT_TRUE(holds(error_of(line(three), machine).text, "worker 2 has no GPU"));
 }
 
 TEST(OptionsBadValues, UsageErrorsAreShownAsTheyAre) {

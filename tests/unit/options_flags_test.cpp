@@ -95,6 +95,13 @@ std::vector<FlagCase> worker_cases() {
       {"timing", "", [](auto& c) { return c.shows_timing; }},
       {"tune-malloc", "", [](auto& c) { return c.workers.tunes_malloc; }},
       {"snapshot-dir", "here", [](auto& c) { return c.snapshot_dir == "here"; }},
+      {"hang-timeout", "2.5",
+       [](auto& c) {
+         return c.hangs.mode == HangConfig::Mode::Fixed && c.hangs.limit == seconds(2.5);
+       }},
+      {"debug-rank", "3",
+       [](auto& c) { return c.debug_rank == 3 && c.hangs.mode == HangConfig::Mode::Off; }},
+      {"omp-threads", "4", [](auto& c) { return c.workers.omp_threads == 4; }},
       {"pass-local-rank", "dash",
        [](auto& c) { return c.workers.pass_local_rank == PassLocalRank::Dash; }},
   };
@@ -159,6 +166,19 @@ TEST(OptionsFlags, DefaultsAreTorchruns) {
   EXPECT_EQ(config.temporary_dir, "/tmp");
   EXPECT_EQ(config.event_log_handler, "null");
   EXPECT_EQ(config.environment, Machine{}.variables);
+}
+
+TEST(OptionsFlags, MoreWorkersThanVisibleGpusIsWarnedOf) {
+  const auto warnings = [](const std::string& workers, int gpus) {
+    Machine machine;
+    machine.gpus = GpuProbe{gpus, ""};
+    return launch_of({"--nproc-per-node=" + workers, "train.py"}, machine).warnings;
+  };
+  ASSERT_EQ(warnings("3", 2).size(), 1u);
+  EXPECT_TRUE(holds(warnings("3", 2)[0], "3 workers but 2 visible GPUs"));
+  EXPECT_TRUE(warnings("2", 2).empty());
+  EXPECT_TRUE(warnings("3", 0).empty()) << "a machine without any is no surprise";
+  EXPECT_TRUE(warnings("gpu", 2).empty());
 }
 
 TEST(OptionsFlags, TheLastOneWins) {

@@ -17,6 +17,7 @@ struct Machine {
   Strings variables;
   int cpus = 2;
   GpuProbe gpus;
+  Topology topology;
   std::map<std::string, FileFacts> files;
 
   // Not inlined: g++ 12 warns of members of temporaries as uninitialised that are not.
@@ -34,6 +35,7 @@ struct Machine {
     made.variables = variables;
     made.count_cpus = [n = cpus] { return n; };
     made.probe_gpus = [g = gpus] { return g; };
+    made.read_topology = [t = topology] { return t; };
     made.look_at = [f = files](const std::string& path) {
       auto found = f.find(path);
       return found == f.end() ? FileFacts{} : found->second;

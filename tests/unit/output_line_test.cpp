@@ -31,6 +31,18 @@ TEST(LineCutter, WholeLinesGoAtOnceTheRestWaits) {
   EXPECT_FALSE(cut.cutter_.has_part());
 }
 
+TEST(LineCutter, APictureOfAProgressBarIsTakenWhenTheNextOneBegins) {
+  Cut cut;
+  cut.feed("\r 10%");
+  EXPECT_EQ(cut.cutter_.take_pictures(), "\r");
+  cut.feed("\r 20%\r 30%");
+  EXPECT_EQ(cut.cutter_.take_pictures(), " 10%\r 20%\r");
+  cut.feed("\r");
+  EXPECT_EQ(cut.cutter_.take_pictures(), "") << "a newline may follow";
+  cut.feed("\n");
+  EXPECT_EQ(cut.take(), " 30%\r\n");
+}
+
 TEST(LineCutter, CutAnywhereTheTextIsTheSame) {
   const std::string text = "a\n\nbb\r\nlong line here\n\n\nlast without end";
   for (size_t first = 0; first <= text.size(); ++first) {

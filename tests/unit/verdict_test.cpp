@@ -57,6 +57,14 @@ TEST(RootCause, AnErrorWrittenAfterTheFirstDeathIsAConsequence) {
   EXPECT_EQ(root_cause({ended(0, -9, 100), with_error(ended(1, 1, 130), 90, 120)}), 0U);
 }
 
+TEST(RootCause, AHangBeforeWhatFollowedFromTheStop) {
+  WorkerEnd hung = ended(1, 0, 200);  // it ended well when it was asked to
+  hung.hang = "no heartbeat for 9.0 s";
+  EXPECT_EQ(root_cause({ended(0, -6, 100), hung}), 1U);
+  EXPECT_EQ(describe_end(hung), "hung (no heartbeat for 9.0 s)");
+  EXPECT_FALSE(hung.is_success());
+}
+
 WorkerEnd with_lost_peer(WorkerEnd end, int64_t stamp, int64_t file_time) {
   end = with_error(std::move(end), stamp, file_time);
   end.error->is_consequence = true;

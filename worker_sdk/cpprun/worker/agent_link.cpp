@@ -4,6 +4,7 @@
 
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/internal/own_agent.hpp"
+#include "cpprun/worker/internal/stack_file.hpp"
 #include "cpprun/worker/stop_request.hpp"
 
 namespace cpprun::worker {
@@ -22,7 +23,9 @@ int64_t now_ns() {
 AgentSocket& own_agent() {
   static auto* const link = [] {
     const Result<Environment>& found = environment();
-    return new AgentSocket(AgentSocket::connect(found ? found->agent : std::string()));
+    auto* const made = new AgentSocket(AgentSocket::connect(found ? found->agent : std::string()));
+    if (made->page() != nullptr && made->page()->version >= 3) offer_stack(*made->page());
+    return made;
   }();
   return *link;
 }

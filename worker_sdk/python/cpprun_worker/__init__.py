@@ -55,6 +55,13 @@ def heartbeat(step, phase=TRAINING):
         agent.beat(step, phase)
 
 
+def count_collective():
+    """One more collective is about to begin. In a hang the rank with the fewest is the odd one."""
+    agent = _own_agent()
+    if agent:
+        agent.count()
+
+
 def ready():
     """Set up and about to train; the agent notes when the last worker of a round has said so."""
     agent = _own_agent()

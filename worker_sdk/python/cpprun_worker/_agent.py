@@ -4,6 +4,7 @@ Bytes: common/worker_channel.hpp; page: common/worker_page.hpp.
 """
 
 import array
+import faulthandler
 import fcntl
 import mmap
 import os
@@ -26,8 +27,11 @@ CONNECT_TAKES = 2  # seconds
 ANSWER_TAKES = 10
 
 # Fields of the page: 64-bit ones by their place in words of 8 bytes, the others in words of 4.
-STEP, HEARTBEAT_NS, STEP_NS, SNAPSHOT_WRITTEN, SNAPSHOT_NEWEST = 8, 10, 13, 24, 32
-PHASE, IS_READY, CAN_SAVE, WANTS_STOP = 22, 23, 24, 32
+STEP, COLLECTIVES, HEARTBEAT_NS, STEP_NS, SNAPSHOT_WRITTEN, SNAPSHOT_NEWEST = 8, 9, 10, 13, 24, 32
+PHASE, IS_READY, CAN_SAVE, STACK_FILE, WANTS_STOP = 22, 23, 24, 25, 32
+
+# On this signal the stacks of all threads go into a file of ours, which the agent reads.
+STACK_SIGNAL = 50
 
 GET_SEALS, SEAL_SHRINK = 1034, 2  # of fcntl; Python knows them from 3.9 on
 
@@ -98,6 +102,22 @@ class Agent:
         self._version = self._halves[1]
         self._asking = threading.Lock()
         self._last_question = 0
+        self._count = threading.Lock()
+        if self._version >= 3:
+            self._offer_stack()
+
+    def _offer_stack(self):
+        """Evidence of a hang, before it is ended. It costs nothing until it is asked for."""
+        try:
+            file = os.memfd_create('cpprun-stack')
+            faulthandler.register(STACK_SIGNAL, file=file, all_threads=True)
+        except (OSError, ValueError, RuntimeError, AttributeError):
+            return
+        self._halves[STACK_FILE] = file + 1
+
+    def count(self):
+        with self._count:
+            self._words[COLLECTIVES] += 1
 
     def beat(self, step, phase):
         now, words = time.monotonic_ns(), self._words

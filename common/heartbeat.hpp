@@ -12,7 +12,7 @@ namespace cpprun {
 struct Heartbeat {
   int64_t step = 0;
   int64_t collectives = 0;
-  uint32_t phase = 0;
+  uint32_t phase = 0;  // worker::Phase; any number
   Duration age{};
   Duration step_takes{};  // zero: not known
 };

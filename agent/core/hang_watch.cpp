@@ -1,0 +1,256 @@
+#include "agent/core/hang_watch.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "common/limits.hpp"
+#include "common/text.hpp"
+
+namespace cpprun::agent {
+namespace {
+
+using State = WorkerSight::State;
+
+// worker::Phase, which the page carries as a number.
+constexpr uint32_t kStarting = 0, kTraining = 2, kEvaluating = 3, kSaving = 4;
+constexpr std::array<const char*, 6> kPhaseNames{"starting",   "ready",  "training",
+                                                 "evaluating", "saving", "ending"};
+
+constexpr int kGapFactor = 20;     // a phase may take so many times its longest gap so far
+constexpr int kIdlePercent = 2;    // of a core: what libraries' own threads use while all wait
+constexpr int kLooksPerLimit = 4;  // so a hang is seen at most a quarter later than its limit
+
+bool takes_long(const std::optional<Heartbeat>& beat) {
+  return !beat || beat->phase == kStarting || beat->phase == kSaving;
+}
+
+std::string seconds_text(Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", to_seconds(duration));
+  return text;
+}
+
+// The only worker that is least by `value`; nothing if several are, or all.
+template <class Value>
+const WorkerSight* only_least(const std::vector<WorkerSight>& workers, Value value) {
+  const auto by_value = [&](const WorkerSight& a, const WorkerSight& b) {
+    return value(a) < value(b);
+  };
+  const auto least = std::min_element(workers.begin(), workers.end(), by_value);
+  const auto is_as_low = [&](const WorkerSight& w) { return value(w) == value(*least); };
+  return std::count_if(workers.begin(), workers.end(), is_as_low) == 1 ? &*least : nullptr;
+}
+
+}  // namespace
+
+std::string phase_name(uint32_t phase) {
+  return phase < kPhaseNames.size() ? kPhaseNames[phase] : "phase " + std::to_string(phase);
+}
+
+// ---------------------------------------------------------------- limits
+
+Duration HangWatch::interval() const {
+  if (config_.mode == HangConfig::Mode::Auto) return limits::kHangLook;
+  return std::clamp<Duration>(config_.limit / kLooksPerLimit, limits::kHangLookMin,
+                              limits::kHangLook);
+}
+
+Duration HangWatch::stopped_limit() const {
+  return config_.mode == HangConfig::Mode::Auto ? limits::kHangStopped : config_.limit;
+}
+
+Duration HangWatch::limit(const Track& track) const {
+  if (config_.mode == HangConfig::Mode::Fixed) return config_.limit;
+  const uint32_t phase = track.beat ? track.beat->phase : kStarting;
+  const bool is_regular = track.beat && (phase == kTraining || phase == kEvaluating);
+  const Duration least = is_regular ? limits::kHangQuiet : limits::kHangQuietLong;
+  const Duration longest = phase < kPhases ? track.longest_gap[phase] : Duration{};
+  return std::max(least, longest * kGapFactor);
+}
+
+// For how long it has given no sign of going on, as far as its phase asks for one.
+Duration HangWatch::silence(const Track& track, Instant now) const {
+  const Duration quiet = now - track.moved_at;
+  if (takes_long(track.beat)) return quiet;
+  const Duration since_beat = now - std::max(track.beat_at, awake_since_);
+  return config_.mode == HangConfig::Mode::Auto ? std::min(since_beat, quiet) : since_beat;
+}
+
+// At work that may take long, and really at work: others may wait for it.
+bool HangWatch::is_excused(const Track& track, Instant now) const {
+  return takes_long(track.beat) && now - track.moved_at < limit(track);
+}
+
+// ---------------------------------------------------------------- looks
+
+void HangWatch::begin_round(Instant now) {
+  tracks_.clear();
+  is_said_ = false;
+  looked_at_ = awake_since_ = now;
+  next_look_ = config_.mode == HangConfig::Mode::Off ? Instant::never() : now + interval();
+}
+
+void HangWatch::end_round() {
+  tracks_.clear();
+  next_look_ = Instant::never();
+}
+
+std::optional<Hang> HangWatch::look(Instant now, const std::vector<WorkerSight>& workers) {
+  if (next_look_.is_never()) return std::nullopt;
+  const bool has_slept = now - looked_at_ > interval() * 3 + limits::kHangLookMin;
+  std::map<int64_t, Track> kept;
+  for (const WorkerSight& worker : workers) {
+    const auto known = tracks_.find(worker.local_rank.value);
+    const bool is_known = known != tracks_.end() && known->second.pid == worker.pid;
+    Track& track = kept[worker.local_rank.value];
+    if (is_known) track = known->second;
+    if (!is_known) track.moved_at = now;
+    note(now, worker, track);
+  }
+  tracks_ = std::move(kept);
+  const bool is_debugged = std::any_of(workers.begin(), workers.end(), [](const WorkerSight& w) {
+    return w.state == State::Traced;
+  });
+  if (has_slept || is_debugged) wake_up(now);
+  looked_at_ = now;
+  next_look_ = now + interval();
+  for (const auto& [rank, track] : tracks_) {
+    if (!track.stopped_since.is_never()) {
+      next_look_ = std::min(next_look_, track.stopped_since + stopped_limit());
+    }
+  }
+  std::optional<Hang> hang = judge(now, workers);
+  next_look_ = hang && hang->is_sure ? Instant::never() : std::max(next_look_, now + Duration(1));
+  return hang;
+}
+
+// We were frozen, or it was wished that the workers stand: what was missed meanwhile counts not.
+void HangWatch::wake_up(Instant now) {
+  awake_since_ = now;
+  for (auto& [rank, track] : tracks_) {
+    track.moved_at = now;
+    if (!track.stopped_since.is_never()) track.stopped_since = now;
+  }
+}
+
+void HangWatch::note(Instant now, const WorkerSight& worker, Track& track) const {
+  const auto used = worker.cpu > track.cpu ? worker.cpu - track.cpu : track.cpu - worker.cpu;
+  const bool has_worked = used * 100 > (now - looked_at_) * kIdlePercent;
+  if (has_worked || worker.bytes != track.bytes || track.pid != worker.pid) track.moved_at = now;
+  track.pid = worker.pid;
+  track.cpu = worker.cpu;
+  track.bytes = worker.bytes;
+  const bool is_stopped = worker.state == State::Stopped;
+  if (!is_stopped) track.stopped_since = Instant::never();
+  if (is_stopped && track.stopped_since.is_never()) track.stopped_since = now;
+  if (!worker.beat) return;
+  const Instant beat_at = now - worker.beat->age;
+  const bool is_next = track.beat && track.beat->phase == worker.beat->phase;
+  if (is_next && worker.beat->phase < kPhases) {
+    // Several steps between two looks took as long as they did on the whole.
+    const int64_t steps = std::max<int64_t>(1, worker.beat->step - track.beat->step);
+    Duration& longest = track.longest_gap[worker.beat->phase];
+    if (beat_at > track.beat_at) longest = std::max(longest, (beat_at - track.beat_at) / steps);
+  }
+  track.beat = worker.beat;
+  track.beat_at = beat_at;
+}
+
+// ---------------------------------------------------------------- judgement
+
+std::optional<Hang> HangWatch::judge(Instant now, const std::vector<WorkerSight>& workers) {
+  if (workers.empty()) return std::nullopt;
+  if (std::optional<Hang> stopped = find_stopped(now, workers)) return stopped;
+  if (!is_breach(now)) return std::nullopt;
+  Hang hang = describe(now, workers);
+  const bool all_beat = std::all_of(workers.begin(), workers.end(),
+                                    [](const WorkerSight& w) { return w.beat.has_value(); });
+  hang.is_sure = config_.mode == HangConfig::Mode::Fixed || all_beat;
+  if (!hang.is_sure && std::exchange(is_said_, true)) return std::nullopt;
+  return hang;
+}
+
+std::optional<Hang> HangWatch::find_stopped(Instant now,
+                                            const std::vector<WorkerSight>& workers) const {
+  for (const WorkerSight& worker : workers) {
+    const Instant since = tracks_.at(worker.local_rank.value).stopped_since;
+    if (since.is_never() || now - since < stopped_limit()) continue;
+    return Hang{worker, "stopped by a signal, such as SIGSTOP, for " + seconds_text(now - since),
+                true};
+  }
+  return std::nullopt;
+}
+
+bool HangWatch::is_breach(Instant now) const {
+  const auto is_silent = [&](const auto& item) {
+    return silence(item.second, now) >= limit(item.second);
+  };
+  if (config_.mode == HangConfig::Mode::Auto) {
+    return std::all_of(tracks_.begin(), tracks_.end(), is_silent);
+  }
+  const auto is_at_work = [&](const auto& item) { return is_excused(item.second, now); };
+  return std::any_of(tracks_.begin(), tracks_.end(), is_silent) &&
+         std::none_of(tracks_.begin(), tracks_.end(), is_at_work);
+}
+
+Hang HangWatch::describe(Instant now, const std::vector<WorkerSight>& workers) const {
+  std::string why;
+  const WorkerSight& worker = odd_one_out(now, workers, why);
+  const Track& track = tracks_.at(worker.local_rank.value);
+  std::string how;
+  if (worker.beat) {
+    const Duration since = now - std::max(track.beat_at, awake_since_);
+    how = "no heartbeat for " + seconds_text(since) + " at step " +
+          std::to_string(worker.beat->step) + ", " + phase_name(worker.beat->phase);
+  } else {
+    how = "no CPU time, input or output for " + seconds_text(now - track.moved_at) +
+          "; it sends no heartbeats, so no more is known";
+  }
+  return Hang{worker, how + why, false};
+}
+
+// The one that the others wait for, as far as it shows.
+const WorkerSight& HangWatch::odd_one_out(Instant now, const std::vector<WorkerSight>& workers,
+                                          std::string& why) const {
+  for (const auto& [state, words] : {std::pair{State::Stopped, "; it is stopped by a signal"},
+                                     std::pair{State::Blocked, "; it waits inside the kernel"}}) {
+    for (const WorkerSight& worker : workers) {
+      if (worker.state != state) continue;
+      why = words;
+      return worker;
+    }
+  }
+  const auto least_silent_first = [&](const WorkerSight& a, const WorkerSight& b) {
+    return silence(tracks_.at(a.local_rank.value), now) <
+           silence(tracks_.at(b.local_rank.value), now);
+  };
+  const WorkerSight& most_silent =
+      *std::max_element(workers.begin(), workers.end(), least_silent_first);
+  if (workers.size() == 1) return most_silent;
+  const bool all_beat = std::all_of(workers.begin(), workers.end(),
+                                    [](const WorkerSight& w) { return w.beat.has_value(); });
+  if (all_beat) {
+    const auto collectives = [](const WorkerSight& w) { return w.beat->collectives; };
+    if (const WorkerSight* odd = only_least(workers, collectives)) {
+      why = "; it has come to fewer collectives than the others (" +
+            std::to_string(odd->beat->collectives) + ")";
+      return *odd;
+    }
+    const auto step = [](const WorkerSight& w) { return w.beat->step; };
+    if (const WorkerSight* odd = only_least(workers, step)) {
+      why = "; the others have come further";
+      return *odd;
+    }
+  }
+  // Of those that wait for each other one may be busy: the others wait for it.
+  const auto idle = [&](const WorkerSight& w) {
+    return tracks_.at(w.local_rank.value).moved_at == now ? 0 : 1;
+  };
+  const WorkerSight* busy = only_least(workers, idle);
+  if (busy == nullptr || idle(*busy) != 0) return most_silent;
+  why = "; it is busy, the others wait";
+  return *busy;
+}
+
+}  // namespace cpprun::agent

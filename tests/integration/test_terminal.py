@@ -1,0 +1,169 @@
+"""Workers see a terminal where cpprun's own stdout and stderr are one."""
+
+import fcntl
+import os
+import pty
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+from conftest import BIN, poll
+
+TELL = """
+import os, signal, sys, time
+def tell(text):
+    os.write(1, (text + '\\n').encode())
+"""
+
+
+def set_size(terminal, rows, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
+
+
+class Screen:
+    """cpprun with a terminal of its own, and what came out of it."""
+
+    def __init__(self, jobs, *words, stderr=None):
+        self.terminal, other = pty.openpty()
+        set_size(self.terminal, 33, 111)
+        self.shown = b''
+        command = [str(word) for word in (BIN / 'cpprun', '--standalone', *words)]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=other, stderr=stderr or other,
+            env=jobs.env(), start_new_session=True,
+        )
+        os.close(other)
+
+    def read(self):
+        """Everything so far; what has ended shows nothing new."""
+        while select.select([self.terminal], [], [], 0)[0]:
+            try:
+                self.shown += os.read(self.terminal, 65536)
+            except OSError:  # EIO: nobody writes to it any more
+                break
+        return self.shown
+
+    def wait_for(self, text):
+        poll(lambda: text in self.read(), 60, lambda: f'{text} in {self.shown}')
+
+    def done(self):
+        poll(lambda: self.read() is not None and self.process.poll() is not None, 60, 'its end')
+        self.read()
+        return self.process.returncode
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.terminal)
+
+
+@pytest.fixture
+def screen(jobs):
+    opened = []
+
+    def start(*words, **options):
+        opened.append(Screen(jobs, *words, **options))
+        return opened[-1]
+
+    yield start
+    for one in opened:
+        one.close()
+
+
+def two(jobs, code, *flags):
+    return ('--nproc-per-node=2', *flags, *jobs.py(TELL + code))
+
+
+def test_workers_see_a_terminal_of_its_size(jobs, screen):
+    code = 'tell(f"{os.isatty(1)} {os.isatty(2)} {os.get_terminal_size(1)}")'
+    job = screen(*two(jobs, code))
+    assert job.done() == 0
+    assert job.shown.count(b'True True os.terminal_size(columns=111, lines=33)\r\n') == 2
+
+
+def test_logs_have_the_bytes_as_they_were_written(jobs, screen):
+    logs = jobs.folder / 'logs'
+    job = screen(*two(jobs, 'tell("one"); tell("two")', '--tee=1', f'--log-dir={logs}'))
+    assert job.done() == 0
+    for path in logs.glob('*/attempt_0/*/stdout.log'):
+        assert path.read_bytes() == b'one\ntwo\n'
+    assert b'[default1]:two\r\n' in job.shown
+
+
+def test_each_stream_by_itself(jobs, screen):
+    with open(jobs.folder / 'err', 'wb') as errors:
+        job = screen(*two(jobs, 'tell(f"{os.isatty(1)} {os.isatty(2)}")'), stderr=errors)
+        assert job.done() == 0
+    assert job.shown.count(b'True False') == 2
+
+
+def test_a_new_size_reaches_them(jobs, screen):
+    code = """
+def on_resize(*_):
+    tell(f'now {os.get_terminal_size(1)}')
+    sys.exit(0)
+signal.signal(signal.SIGWINCH, on_resize)
+tell('ready')
+time.sleep(60)
+"""
+    job = screen(*two(jobs, code))
+    poll(lambda: job.read().count(b'ready') == 2, 60, lambda: job.shown)
+    set_size(job.terminal, 44, 99)
+    job.process.send_signal(signal.SIGWINCH)
+    assert job.done() == 0
+    assert job.shown.count(b'now os.terminal_size(columns=99, lines=44)') == 2
+
+
+def test_a_progress_bar_lives(jobs, screen):
+    code = """
+if os.environ['RANK'] == '1':
+    sys.exit(0)
+for percent in range(0, 101, 50):
+    os.write(1, f'\\r {percent}%'.encode())
+while not os.path.exists(os.environ['MARKS'] + '/seen'):
+    time.sleep(0.01)
+tell('')
+"""
+    job = screen(*two(jobs, code))
+    job.wait_for(b'\r 0%\r 50%\r 100%')
+    (jobs.marks / 'seen').touch()
+    assert job.done() == 0
+
+
+def test_everything_is_read_before_the_end(jobs, screen):
+    job = screen(*two(jobs, 'os.write(1, b"x" * 79 + b"\\n") and [tell("y" * 79)] * 1; '
+                            '[tell("z" * 79) for _ in range(2000)]'))
+    assert job.done() == 0
+    assert job.shown.count(b'z' * 79 + b'\r\n') == 4000
+
+
+@pytest.mark.skipif(not shutil.which('tmux'), reason='tmux is not installed')
+def test_under_tmux(jobs):
+    (program, script) = jobs.py(TELL + 'tell(f"{os.isatty(1)} {os.get_terminal_size(1).columns}")')
+    socket = jobs.folder / 'tmux'
+    out = jobs.marks / 'done'
+    words = f'--standalone --nproc-per-node=2 {program} {script}'
+    command = f'{BIN}/cpprun {words}; echo $? >{out}; cat'
+    tmux = ['tmux', '-S', str(socket), '-f', '/dev/null']
+    subprocess.run(
+        [*tmux, 'new-session', '-d', '-x', '90', '-y', '20', command], env=jobs.env(), check=True,
+        timeout=60,
+    )
+    try:
+        assert jobs.mark('done', 60) == '0'
+        shown = poll(lambda: captured(tmux), 30, 'the screen')
+        assert shown.count('True 90') == 2
+    finally:
+        subprocess.run([*tmux, 'kill-server'], check=False, timeout=60)
+
+
+def captured(tmux):
+    shown = subprocess.run(
+        [*tmux, 'capture-pane', '-p'], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+    return shown if shown.count('True') == 2 else None

@@ -1,0 +1,277 @@
+// What counts as a hang, and which worker is the odd one out.
+#include "agent/core/hang_watch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+
+#include "common/limits.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using namespace std::chrono_literals;
+using State = WorkerSight::State;
+constexpr uint32_t kReady = 1, kTraining = 2, kSaving = 4;
+
+class HangWatchTest : public testing::Test {
+ protected:
+  // Two workers, as the last look is to find them.
+  HangWatchTest() { workers = {worker(0), worker(1)}; }
+
+  static WorkerSight worker(int64_t rank) {
+    WorkerSight made;
+    made.local_rank = LocalRank(rank);
+    made.rank = Rank(rank + 4);
+    made.pid = static_cast<int>(100 + rank);
+    return made;
+  }
+  void watches(Duration limit) {
+    watch.emplace(HangConfig{HangConfig::Mode::Fixed, limit});
+    watch->begin_round(now);
+  }
+  void watches_by_itself() {
+    watch.emplace(HangConfig{HangConfig::Mode::Auto, {}});
+    watch->begin_round(now);
+  }
+  void beats(size_t i, int64_t step, uint32_t phase = kTraining, int64_t collectives = 0) {
+    workers[i].beat = Heartbeat{step, collectives, phase, {}};
+  }
+  void works(size_t i) { workers[i].cpu += 10s; }
+  // Looks are made when they are due; `each` happens before each of them.
+  void passes(
+      Duration duration, const std::function<void()>& each = [] {}) {
+    const Instant end = now + duration;
+    while (!hang && watch->next_look() <= end) {
+      ASSERT_GT(watch->next_look(), now);
+      goes_to(watch->next_look());
+      each();
+      ++looks;
+      hang = watch->look(now, workers);
+    }
+    if (!hang) goes_to(end);
+  }
+  void goes_to(Instant at) {
+    for (WorkerSight& seen : workers) {
+      if (seen.beat) seen.beat->age += at - now;
+    }
+    now = at;
+  }
+  void expect_hang(int64_t rank, const std::string& part) {
+    ASSERT_TRUE(hang);
+    EXPECT_EQ(hang->worker.rank.value, rank + 4);
+    EXPECT_NE(hang->how.find(part), std::string::npos) << hang->how;
+  }
+
+  std::optional<agent::HangWatch> watch;
+  std::vector<WorkerSight> workers;
+  Instant now = Instant::from_nanoseconds(1'000'000'000'000);
+  std::optional<agent::Hang> hang;
+  int looks = 0;
+};
+
+TEST_F(HangWatchTest, NoHeartbeatForTheLimitIsAHangEvenOfABusyWorker) {
+  watches(10s);
+  beats(0, 7);
+  beats(1, 7);
+  passes(9s, [&] { works(0); });
+  EXPECT_FALSE(hang);
+  passes(4s, [&] { works(0); });
+  expect_hang(0, "no heartbeat for 1");
+  expect_hang(0, "at step 7, training; it is busy, the others wait");
+  EXPECT_TRUE(hang->is_sure);
+}
+
+TEST_F(HangWatchTest, HeartbeatsKeepItQuiet) {
+  watches(10s);
+  int64_t step = 0;
+  passes(300s, [&] {
+    beats(0, ++step);
+    beats(1, step);
+  });
+  EXPECT_FALSE(hang);
+}
+
+TEST_F(HangWatchTest, TheOneWithTheFewestCollectivesIsNamed) {
+  watches(10s);
+  beats(0, 7, kTraining, 42);
+  beats(1, 7, kTraining, 41);
+  passes(20s);
+  expect_hang(1, "fewer collectives than the others (41)");
+}
+
+TEST_F(HangWatchTest, TheOneThatIsBehindIsNamed) {
+  watches(10s);
+  beats(0, 7);
+  beats(1, 8);
+  passes(20s);
+  expect_hang(0, "the others have come further");
+}
+
+TEST_F(HangWatchTest, OneAloneHangsThoughOthersGoOn) {
+  watches(10s);
+  beats(1, 3);
+  int64_t step = 3;
+  passes(20s, [&] { beats(0, ++step); });
+  expect_hang(1, "at step 3");
+}
+
+TEST_F(HangWatchTest, ALongSnapshotIsNone) {
+  watches(10s);
+  beats(0, 7, kSaving);
+  beats(1, 7);  // waits for it
+  passes(600s, [&] { workers[0].bytes += 1; });
+  EXPECT_FALSE(hang);
+  passes(20s);
+  ASSERT_TRUE(hang) << "its disk is gone";
+}
+
+TEST_F(HangWatchTest, ALongStartIsNone) {
+  watches(10s);
+  passes(600s, [&] { works(0); });
+  EXPECT_FALSE(hang) << "rank 1 waits for rank 0";
+}
+
+TEST_F(HangWatchTest, WithoutHeartbeatsAllMustBeQuiet) {
+  watches(10s);
+  passes(20s);
+  expect_hang(0, "it sends no heartbeats, so no more is known");
+  EXPECT_TRUE(hang->is_sure) << "the user gave the limit";
+}
+
+TEST_F(HangWatchTest, AStoppedOneIsNamedThough) {
+  watches(10s);
+  beats(0, 7);
+  beats(1, 7);
+  workers[1].state = State::Stopped;
+  passes(20s);
+  expect_hang(1, "at step 7, training; it is stopped by a signal");
+}
+
+TEST_F(HangWatchTest, OneThatIsLetGoInTimeIsNone) {
+  watches(10s);
+  for (int i = 0; i < 10; ++i) {
+    workers[1].state = i % 2 == 0 ? State::Stopped : State::Going;
+    passes(9s, [&] { works(1); });
+  }
+  EXPECT_FALSE(hang);
+}
+
+TEST_F(HangWatchTest, WhileADebuggerIsAttachedNobodyHangs) {
+  watches(10s);
+  beats(0, 7);
+  beats(1, 7);
+  workers[1].state = State::Traced;
+  passes(3600s);
+  EXPECT_FALSE(hang);
+  workers[1].state = State::Going;
+  passes(9s);
+  EXPECT_FALSE(hang) << "the time counts from its leaving";
+  passes(9s);
+  EXPECT_TRUE(hang);
+}
+
+TEST_F(HangWatchTest, WhatWeSleptThroughDoesNotCount) {
+  watches(10s);
+  beats(0, 7);
+  beats(1, 7);
+  workers[0].beat->age = 3600s;
+  now = now + 3600s;  // the machine was suspended
+  hang = watch->look(now, workers);
+  EXPECT_FALSE(hang);
+  passes(9s);
+  EXPECT_FALSE(hang);
+}
+
+TEST_F(HangWatchTest, OneInTheKernelIsNamed) {
+  watches(10s);
+  beats(0, 7);
+  beats(1, 7);
+  workers[1].state = State::Blocked;
+  passes(20s);
+  expect_hang(1, "it waits inside the kernel");
+}
+
+TEST_F(HangWatchTest, AutoActsWhenNobodyDoesAnythingAnyMore) {
+  watches_by_itself();
+  beats(0, 7);
+  beats(1, 7);
+  passes(limits::kHangQuiet - 1s);
+  EXPECT_FALSE(hang);
+  passes(200s);
+  ASSERT_TRUE(hang);
+  EXPECT_TRUE(hang->is_sure);
+}
+
+TEST_F(HangWatchTest, AutoLetsABusyValidationBe) {
+  watches_by_itself();
+  beats(0, 7);
+  beats(1, 7);
+  passes(4 * 3600s, [&] { works(1); });
+  EXPECT_FALSE(hang);
+}
+
+TEST_F(HangWatchTest, AutoLearnsHowLongAStepTakes) {
+  watches_by_itself();
+  int64_t step = 0;
+  for (int i = 0; i < 5; ++i) {  // a step takes two minutes and needs no CPU
+    beats(0, ++step);
+    beats(1, step);
+    passes(120s);
+  }
+  passes(120s * 15);
+  EXPECT_FALSE(hang);
+  passes(120s * 10);
+  EXPECT_TRUE(hang);
+}
+
+TEST_F(HangWatchTest, AutoOnlySaysOnceWhatItSeesOfProgramsWithoutHeartbeats) {
+  watches_by_itself();
+  passes(limits::kHangQuietLong + 120s);
+  ASSERT_TRUE(hang);
+  EXPECT_FALSE(hang->is_sure);
+  hang.reset();
+  passes(24 * 3600s);
+  EXPECT_FALSE(hang);
+}
+
+TEST_F(HangWatchTest, AutoEndsAStoppedOneSoon) {
+  watches_by_itself();
+  workers[0].state = State::Stopped;
+  now = now + 5s;
+  EXPECT_FALSE(watch->look(now, workers)) << "the kernel told that it was stopped";
+  passes(limits::kHangStopped);
+  expect_hang(0, "stopped by a signal");
+  EXPECT_TRUE(hang->is_sure);
+}
+
+TEST_F(HangWatchTest, AutoWakesNobodyWithinTenSeconds) {
+  watches_by_itself();
+  EXPECT_GE(watch->next_look() - now, 10s);
+  beats(0, 1, kReady);
+  passes(600s);
+  EXPECT_LE(looks, 11);
+}
+
+TEST_F(HangWatchTest, OffNeverLooks) {
+  watch.emplace(HangConfig{HangConfig::Mode::Off, {}});
+  watch->begin_round(now);
+  EXPECT_TRUE(watch->next_look().is_never());
+  EXPECT_FALSE(watch->look(now + 3600s, workers));
+}
+
+TEST_F(HangWatchTest, ANewRoundForgets) {
+  watches(10s);
+  beats(0, 7);
+  passes(9s);
+  watch->begin_round(now);
+  workers = {worker(0), worker(1)};
+  passes(9s, [&] { works(0); });
+  EXPECT_FALSE(hang);
+  watch->end_round();
+  EXPECT_TRUE(watch->next_look().is_never());
+}
+
+}  // namespace
+}  // namespace cpprun::test
