@@ -14,7 +14,17 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'support'))
-from launches import BIN, Launches, is_alive, kill, poll, read_bytes, skip_unless_built, state_of
+from launches import (
+    BIN,
+    Launches,
+    has_no_traces,
+    is_alive,
+    kill,
+    poll,
+    read_bytes,
+    skip_unless_built,
+    state_of,
+)
 
 PYTHON = sys.executable
 
@@ -82,12 +92,6 @@ def jobs(tmp_path):
     made = Jobs(tmp_path)
     yield made
     made.close()
-
-
-def has_no_traces(text):
-    """Nothing of our inside is shown to people."""
-    inside = ('terminate called', 'what():', 'Aborted', 'check failed', '.cpp:', 'Traceback')
-    return not any(word in text for word in inside)
 
 
 def children_of(pid):

@@ -54,6 +54,12 @@ def kill(pid, number=signal.SIGKILL):
         pass
 
 
+def has_no_traces(text):
+    """Nothing of our inside is shown to people."""
+    inside = ('terminate called', 'what():', 'Aborted', 'check failed', '.cpp:', 'Traceback')
+    return not any(word in text for word in inside)
+
+
 class Running:
     """One launcher. Its stdout and stderr go to files that can be read while it runs: to one, or,
     if `is_split`, to two."""
@@ -63,7 +69,7 @@ class Running:
         self.out_path = path
         self.err_path = path.with_name(path.name + '-err') if is_split else path
         self.started_at = time.monotonic()
-        with open(self.out_path, 'wb') as out, open(self.err_path, 'ab') as err:
+        with open(self.out_path, 'ab') as out, open(self.err_path, 'ab') as err:
             streams = {'stdout': out, 'stderr': err, 'stdin': subprocess.DEVNULL}
             self.process = subprocess.Popen(
                 command, **{'cwd': folder, 'env': env, **streams, **options}
