@@ -53,11 +53,7 @@ AgentDaemon::Impl::Impl(AgentConfig given)
 }
 
 AgentDaemon::Impl::~Impl() {
-  if (!finish_) {
-    folder_.remove_if_temporary();  // nothing was ever started
-  } else if (guardian_) {
-    guardian_->dismiss();  // no process is left: its end and that of cgroup and handles, at once
-  }
+  if (!finish_) folder_.remove_if_temporary();  // nothing was ever started
 }
 
 Status AgentDaemon::Impl::prepare() {

@@ -77,18 +77,14 @@ class Guardian::Impl {
     [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &one, sizeof one);
   }
 
-  // It holds nothing that needs care, so the quickest end is the best one.
-  void dismiss() {
-    if (pid_ != 0) ::kill(pid_, SIGKILL);
-  }
-
   int pidfd() const { return pidfd_.get(); }
   int pid() const { return pid_; }
 
  private:
+  // It holds nothing that needs care, so the quickest end is the best one.
   void end_child() {
     if (pid_ == 0) return;
-    dismiss();
+    ::kill(pid_, SIGKILL);
     siginfo_t info{};
     while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {
     }
@@ -117,9 +113,6 @@ Result<std::unique_ptr<Guardian>> Guardian::start(const std::string& token,
   return std::unique_ptr<Guardian>(new Guardian(std::move(impl)));
 }
 
-void Guardian::dismiss() {
-  impl_->dismiss();
-}
 void Guardian::set_deadline(Instant deadline) {
   impl_->set_deadline(deadline);
 }

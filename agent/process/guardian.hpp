@@ -23,9 +23,6 @@ class Guardian {
                                                  const std::string& cgroup);
   ~Guardian();  // tells it that the agent ends well, and reaps it
 
-  // The agent ends well, and no process is left: the guardian may go while the rest is put away.
-  void dismiss();
-
   // Workers may live until then; Instant::never() when nobody fences this agent. Any thread may
   // call it.
   void set_deadline(Instant deadline);

@@ -22,9 +22,7 @@ namespace cpprun {
 // own that can be handed on to somebody who wants to keep it.
 class InputBuffer {
  public:
-  // A command of 16 keys with ordinary values fits, or as many commands; what does not costs a
-  // block of memory and a second read (GAIN). An idle connection may take 4 KiB in all.
-  static constexpr size_t kInside = 2048;
+  static constexpr size_t kInside = 1024;  // a burst of 16 ordinary commands fits
 
   InputBuffer() = default;
   InputBuffer(const InputBuffer&) = delete;
