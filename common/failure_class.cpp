@@ -40,11 +40,14 @@ const char* name_of(FailureClass kind) {
       return "start_failure";
     case FailureClass::LostNode:
       return "lost_node";
+    case FailureClass::Hang:
+      return "hang";
   }
   return "unknown";
 }
 
 FailureClass classify(const WorkerEnd& end) {
+  if (end.is_hang()) return FailureClass::Hang;
   if (end.is_oom_kill) return FailureClass::OutOfMemory;
   if (end.signal() != 0) {
     return is_own_fault(end.signal()) ? FailureClass::Crash : FailureClass::Killed;

@@ -16,9 +16,11 @@ enum class FailureClass {
   LostPeer,      // says itself that another worker's end was the cause
   StartFailure,  // never ran: the program could not be started
   LostNode,      // its node went
+  Hang,          // stood still, and was stopped for it
 };
 
-// "user_error", "crash", "killed", "out_of_memory", "lost_peer", "start_failure", "lost_node".
+// "user_error", "crash", "killed", "out_of_memory", "lost_peer", "start_failure", "lost_node",
+// "hang".
 const char* name_of(FailureClass kind);
 
 // By how it ended and what it said. Requires: a failure.

@@ -76,6 +76,7 @@ bool is_consequence(const WorkerEnd& end) {
 }
 
 bool has_own_cause(const WorkerEnd& end) {
+  if (end.is_hang()) return true;
   if (end.is_success() || is_consequence(end)) return false;
   if (!end.is_stopped_by_us) return true;
   return (end.error && !has_any(last_said(end), kStoppedWords)) || failed_before_stop(end);

@@ -49,7 +49,8 @@ void Agent::finish(Finish how, Effects& effects) {
   }
   if (!snapshots_.empty()) how.snapshot = snapshots_.front();
   how.ends = failed_ends_;
-  how.restarts_used = world_.restart_count;
+  const bool is_hang = decided_ && decided_->culprit && decided_->culprit->end.is_hang();
+  how.restarts_used = is_hang ? world_.hang_restarts : world_.restart_count;
   how.decision = decided_;
   state_ = State::Ended;
   effects.push_back(std::move(how));

@@ -45,6 +45,7 @@ def test_one_that_is_stopped(jobs):
     assert job.done(60) == 1
     assert culprit(job)[1] == '1'
     assert 'stopped by a signal, such as SIGSTOP, for' in culprit(job)[2]
+    assert 'class=hang' in job.err
     assert re.search(r'rank 1 .*no heartbeats; stopped by a signal', job.err)
     assert 'FAILED' in job.err
 

@@ -62,6 +62,8 @@ TEST(RootCause, AHangBeforeWhatFollowedFromTheStop) {
   hung.hang = "no heartbeat for 9.0 s";
   EXPECT_EQ(root_cause({ended(0, -6, 100), hung}), 1U);
   EXPECT_EQ(describe_end(hung), "hung (no heartbeat for 9.0 s)");
+  EXPECT_STREQ(name_of(classify(hung)), "hang");
+  EXPECT_TRUE(has_own_cause(hung));
   EXPECT_FALSE(hung.is_success());
 }
 
