@@ -10,6 +10,10 @@
 namespace cpprun {
 namespace {
 
+// Files are stamped with a clock that is up to a tick of the kernel behind: this much later is the
+// last moment at which one can have been written.
+constexpr int64_t kTickUs = 10'000;
+
 WallTime first_death(const std::vector<WorkerEnd>& ends) {
   WallTime first{INT64_MAX};
   for (const WorkerEnd& end : ends) {
@@ -21,7 +25,8 @@ WallTime first_death(const std::vector<WorkerEnd>& ends) {
 // When this failure happened, for the order of failures. An error file written after the first
 // death tells of a consequence, whatever stamp stands in it.
 WallTime counts_from(const WorkerEnd& end, WallTime first) {
-  bool counts = end.error && end.error->stamp && end.error->file_time <= first;
+  bool counts = end.error && end.error->stamp &&
+                end.error->file_time.microseconds <= first.microseconds - kTickUs;
   return counts ? std::min(*end.error->stamp, end.ended_at_wall) : end.ended_at_wall;
 }
 
@@ -94,8 +99,9 @@ Instant happened_at(const WorkerEnd& end) {
   int64_t lead = 0;
   const bool overflows = __builtin_sub_overflow(end.ended_at_wall.microseconds,
                                                 end.error->file_time.microseconds, &lead);
-  const bool is_sane = !overflows && lead >= 0 && lead <= lived(end) / std::chrono::microseconds(1);
-  return is_sane ? end.ended_at - std::chrono::microseconds(lead) : end.ended_at;
+  const bool is_sane =
+      !overflows && lead >= kTickUs && lead - kTickUs <= lived(end) / std::chrono::microseconds(1);
+  return is_sane ? end.ended_at - std::chrono::microseconds(lead - kTickUs) : end.ended_at;
 }
 
 size_t root_cause(const std::vector<WorkerEnd>& ends) {
@@ -103,10 +109,10 @@ size_t root_cause(const std::vector<WorkerEnd>& ends) {
     return static_cast<size_t>(hung - ends.begin());
   }
   WallTime first = first_death(ends);
-  const bool consequences_yield = std::any_of(ends.begin(), ends.end(), has_own_cause);
+  const bool others_yield = std::any_of(ends.begin(), ends.end(), has_own_cause);
   size_t root = ends.size();
   for (size_t i = 0; i < ends.size(); ++i) {
-    if (ends[i].is_success() || (consequences_yield && is_consequence(ends[i]))) continue;
+    if (ends[i].is_success() || (others_yield && !has_own_cause(ends[i]))) continue;
     if (root == ends.size() || counts_from(ends[i], first) < counts_from(ends[root], first)) {
       root = i;
     }

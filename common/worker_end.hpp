@@ -67,8 +67,9 @@ Instant happened_at(const WorkerEnd& end);
 
 // The kernel's order says who died first; an error file counts with its own stamp only if it was
 // written before the first death. Who says himself that a peer's end was the cause yields to those
-// who know a cause of their own. One that hung comes before all others. Index of the
-// root cause in `ends`, which holds at least one failure; successes are passed over.
+// who know a cause of their own, and so does who was only stopped. One that hung comes before all
+// others. Index of the root cause in `ends`, which holds at least one failure; successes are passed
+// over.
 size_t root_cause(const std::vector<WorkerEnd>& ends);
 
 // "exited with code 3", "was killed by SIGKILL (out of memory)", "hung (no heartbeat for 12.0 s)".

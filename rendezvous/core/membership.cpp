@@ -308,8 +308,8 @@ void Membership::on_failed(Node& node, const control::Failed& message, Effects& 
   const bool is_charged = budget_.has_charged(round_) || hang_budget_.has_charged(round_);
   if (message.is_fatal || (!is_charged && !budget.charge(round_))) {
     if (!failing_) {
-      failing_ = what + (is_hang ? "; restarts used after hangs: " : "; restarts used: ") +
-                 std::to_string(budget.used()) + " of " + std::to_string(budget.max());
+      is_workers_fault_ = true;
+      failing_ = what + restarts_used(is_hang);
     }
   }
   request_stop(StopCause::Failure, what, effects);

@@ -116,6 +116,7 @@ class Membership {
   void suspect(const Node& node, const WorkerEnd& end, const std::string& why);
   const Culprit* first_failure() const;
   void judge();
+  std::string restarts_used(bool after_hangs) const;
   control::Decided failure() const;
 
   // Losses (membership_losses.cpp).
@@ -192,6 +193,7 @@ class Membership {
   std::string start_up_signature_;       // how the last round failed at start-up; empty: it did not
   int64_t same_start_ups_ = 0;           // rounds in a row that did so in the same way
   std::optional<std::string> failing_;   // verdict: the job fails as soon as the round is over
+  bool is_workers_fault_ = false;        // and that is because of a worker, not of us
   control::Decided decision_;
 };
 

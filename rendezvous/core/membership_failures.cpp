@@ -1,5 +1,6 @@
 // Membership: which failure of a round came first, on all nodes, and start-up failures in a row.
 #include <algorithm>
+#include <tuple>
 
 #include "common/failure_class.hpp"
 #include "common/limits.hpp"
@@ -46,21 +47,26 @@ void Membership::suspect(const Node& node, const WorkerEnd& end, const std::stri
   if (is_first) clock->suspect = std::move(fresh);
 }
 
-// Over all clocks.
+// Over all clocks. One whose lag nobody knows can't be compared, and yields.
 const Culprit* Membership::first_failure() const {
+  using Order = std::tuple<bool, bool, int64_t>;
   const Suspect* first = nullptr;
-  int64_t first_at = 0;
+  Order least;
   for (const auto& [id, clock] : clocks_) {
     if (!clock.suspect) continue;
-    const Suspect& each = *clock.suspect;
-    const int64_t at = clipped(each.at.nanoseconds()) + clock.lag_ns.value_or(0);
-    const bool is_before =
-        first == nullptr || (each.has_cause != first->has_cause ? each.has_cause : at < first_at);
-    if (!is_before) continue;
-    first = &each;
-    first_at = at;
+    const int64_t at = clipped(clock.suspect->at.nanoseconds()) + clock.lag_ns.value_or(0);
+    const Order order{!clock.suspect->has_cause, !clock.lag_ns, at};
+    if (first != nullptr && order >= least) continue;
+    first = &*clock.suspect;
+    least = order;
   }
   return first == nullptr ? nullptr : &first->culprit;
+}
+
+std::string Membership::restarts_used(bool after_hangs) const {
+  const Budget& budget = after_hangs ? hang_budget_ : budget_;
+  return std::string("; restarts used") + (after_hangs ? " after hangs: " : ": ") +
+         std::to_string(budget.used()) + " of " + std::to_string(budget.max());
 }
 
 // The round is over and all have said what failed.
@@ -76,10 +82,10 @@ void Membership::judge() {
   same_start_ups_ = is_same ? same_start_ups_ + 1 : is_start_up ? 1 : 0;
   start_up_signature_ = signature;
   const int64_t most = terms_.startup_failures;
-  const bool is_hopeless = most > 0 && same_start_ups_ >= most;
-  if (failing_ || is_hopeless) {
-    failing_ = describe(*culprit) + "; restarts used: " + std::to_string(budget_.used()) + " of " +
-               std::to_string(budget_.max());
+  const bool is_hopeless = most > 0 && same_start_ups_ >= most && !failing_;
+  is_workers_fault_ = is_workers_fault_ || is_hopeless;
+  if (is_workers_fault_) {
+    failing_ = describe(*culprit) + restarts_used(culprit->end.is_hang());
   }
   if (is_hopeless) {
     *failing_ += "; it failed at start-up in the same way " + std::to_string(same_start_ups_) +
@@ -90,7 +96,7 @@ void Membership::judge() {
 control::Decided Membership::failure() const {
   control::Decided decided{false, *failing_};
   const Culprit* culprit = first_failure();
-  if (culprit == nullptr) return decided;
+  if (culprit == nullptr || !is_workers_fault_) return decided;
   decided.culprit = *culprit;
   decided.same_start_ups = same_start_ups_;
   if (!worlds_.empty()) decided.world_size = worlds_.begin()->second.world_size;

@@ -99,21 +99,24 @@ ROWS = {
     'a Gloo peer error comes first': (
         ranks(
             r0=f"wait_for said; say '{PEER}'; echo $$ >\"$MARKS/pid\"; exit 1",
-            r1='trap : TERM; say "ValueError: the cause"; touch "$MARKS/said"; gone pid; exit 1',
+            r1='trap : TERM; say "ValueError: the cause"; exec 2>&-;'
+            ' touch "$MARKS/said"; gone pid; exit 1',
         ),
         {'rank': 1, 'words': 'ValueError: the cause'},
     ),
     'a NCCL peer error comes first': (
         ranks(
             r0=f"wait_for said; say '{REMOTE}'; echo $$ >\"$MARKS/pid\"; exit 1",
-            r1='trap : TERM; say "TypeError: the cause"; touch "$MARKS/said"; gone pid; exit 1',
+            r1='trap : TERM; say "TypeError: the cause"; exec 2>&-;'
+            ' touch "$MARKS/said"; gone pid; exit 1',
         ),
         {'rank': 1, 'words': 'TypeError: the cause'},
     ),
     'a store error comes first': (
         ranks(
             r0=f"wait_for said; say '{STORE}'; echo $$ >\"$MARKS/pid\"; exit 1",
-            r1='trap : TERM; say "KeyError: cause"; touch "$MARKS/said"; gone pid; exit 1',
+            r1='trap : TERM; say "KeyError: cause"; exec 2>&-;'
+            ' touch "$MARKS/said"; gone pid; exit 1',
         ),
         {'rank': 1, 'words': 'KeyError: cause'},
     ),
@@ -130,7 +133,7 @@ ROWS = {
         ranks(
             r1=error_file('ValueError: early') + '; touch "$MARKS/wrote"; trap : TERM;'
             ' gone pid; exit 1',
-            r2='wait_for wrote; echo $$ >"$MARKS/pid"; exit 3',
+            r2='wait_for wrote; sleep 0.1; echo $$ >"$MARKS/pid"; exit 3',
         ),
         {'rank': 1, 'words': 'ValueError: early'},
     ),
@@ -195,14 +198,14 @@ def test_what_followed_and_the_last_lines(jobs):
     assert 'in the same way in 2 attempts in a row' in running.err
 
 
-def test_a_program_that_is_not_there(jobs):
-    running = jobs.cpprun('--nproc-per-node=2', '--no-python', f'--log-dir={jobs.folder}/logs',
-                          './no-such-program')
+def test_a_program_that_cannot_be_started(jobs):
+    script = jobs.script('exit 0', '/no/such/interpreter')
+    running = jobs.cpprun('--nproc-per-node=2', f'--log-dir={jobs.folder}/logs', script)
     assert running.done(60) == 1, running.output
     verdict = verdict_of(jobs, 'logs')
-    assert fields(verdict, ['class', 'hint']) == {
-        'class': 'start_failure', 'hint': 'program_not_found'}
-    assert 'no-such-program' in verdict['why']
+    wanted = {'class': 'start_failure', 'hint': 'program_not_found'}
+    assert fields(verdict, wanted) == wanted
+    assert script.name in verdict['why']
     assert 'class=start_failure' in running.err
 
 
@@ -287,7 +290,8 @@ NODES = {
     'a peer error on one, its cause on the other': (
         ranks(
             r0=f"wait_for said; say '{PEER}'; echo $$ >\"$MARKS/pid\"; exit 1",
-            r3='trap : TERM; say "ValueError: the cause"; touch "$MARKS/said"; gone pid; exit 1',
+            r3='trap : TERM; say "ValueError: the cause"; exec 2>&-;'
+            ' touch "$MARKS/said"; gone pid; exit 1',
         ),
         {'rank': 3, 'words': 'ValueError: the cause'},
     ),

@@ -120,7 +120,9 @@ std::string page() {
   for (const Hint& hint : hints()) {
     text += "\n## " + std::string(hint.seen) + "\n\n`" + std::string(hint.id) + "`, for:";
     for (const std::string& word : text::split(hint.words, '|')) text += " `" + word + "`";
-    text += "\n\n" + std::string(hint.cure) + ".\n";
+    std::string cure(hint.cure);
+    cure[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(cure[0])));
+    text += "\n\n" + cure + ".\n";
   }
   return text;
 }

@@ -54,11 +54,21 @@ TEST_F(Failures, AndOfTheNodeWhoseClockIsAhead) {
   EXPECT_EQ(decided().culprit->node, "b");
 }
 
-TEST_F(Failures, WhatWasOnlyToldWithStoppedCounts) {
+TEST_F(Failures, WhatWasOnlyToldWithStoppedCountsOnOneClock) {
+  terms.max_restarts = 0;
+  for (const char* name : {"a", "b"}) player(name).facts.clock_id = "one machine";
   run_without_restarts();
   fails("a", ended("a", 10ms));
-  stops_with("b", ended("b", 30ms, 5));
+  stops_with("b", ended("a", 30ms, 5));
   says_stopped("a");
+  EXPECT_EQ(decided().culprit->end.exit_code, 5);
+}
+
+TEST_F(Failures, WhoseClockNobodyKnowsYields) {
+  run_without_restarts();
+  fails("b", ended("b", 10ms, 5));
+  stops_with("a", ended("a", 30ms));
+  says_stopped("b");
   EXPECT_EQ(decided().culprit->end.exit_code, 5);
 }
 
