@@ -204,11 +204,12 @@ void Agent::start_if_granted(Instant now, Effects& effects) {
 }
 
 void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
-  effects.push_back(Note{Note::Level::Warning, error.text});
   if (state_ != State::Running) {  // a stop was quicker; there is nothing to wait for
+    effects.push_back(Note{Note::Level::Warning, error.text});
     if (has_workers()) on_quiet(now, effects);
     return;
   }
+  effects.push_back(Note{Note::Level::Info, error.text});  // people read it in the verdict
   effects.push_back(Fence{Instant::never()});
   unreported_ = control::Failed{world_.round, WorkerEnd{}, true, error.text};
   effects.push_back(Tell{*unreported_});
