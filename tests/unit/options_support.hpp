@@ -19,6 +19,7 @@ struct Machine {
   GpuProbe gpus;
   Topology topology;
   std::map<std::string, FileFacts> files;
+  std::map<std::string, std::string> texts;  // of the files that are read
 
   // Not inlined: g++ 12 warns of members of temporaries as uninitialised that are not.
   [[gnu::noinline]] Machine() : variables{"PATH=/bin:/opt/bin", "HOME=/root"} {
@@ -28,6 +29,7 @@ struct Machine {
     files["train.py"] = {FileKind::Other, false};
     files["/tmp"] = {FileKind::Directory, true};
     files["/scratch"] = {FileKind::Directory, true};
+    texts["plan.json"] = R"({"plan":[{"at":{"rank":1,"epoch":2},"do":"kill"}]})";
   }
 
   Environment environment() const {
@@ -39,6 +41,10 @@ struct Machine {
     made.look_at = [f = files](const std::string& path) {
       auto found = f.find(path);
       return found == f.end() ? FileFacts{} : found->second;
+    };
+    made.read_file = [t = texts](const std::string& path, size_t) -> std::optional<std::string> {
+      auto found = t.find(path);
+      return found == t.end() ? std::nullopt : std::optional(found->second);
     };
     made.make_uuid = [] { return std::string("a-fresh-id"); };
     return made;
