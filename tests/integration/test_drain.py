@@ -76,7 +76,7 @@ def test_a_saving_worker_may_commit(jobs):
 
 
 def test_others_get_the_signal_as_ever(jobs):
-    job = workers(jobs, 2, 'ignore-term', 'mark=up-${local_rank}', 'await-stop', 'exit=0')
+    job = workers(jobs, 2, 'ignore-term', 'mark=up-${local_rank}', 'await-term', 'exit=0')
     jobs.numbers(['up-0', 'up-1'])
     job.send(signal.SIGTERM)
     assert job.done() == 128 + signal.SIGTERM

@@ -4,7 +4,7 @@
 //   beat=N ready     heartbeat(N), mark_ready()
 //   tell=TEXT        tell_agent()
 //   ignore-term      SIGTERM is only printed, with what should_stop() says by then
-//   await-stop       waits for should_stop(), 20 s at most
+//   await-stop       waits for should_stop(), 20 s at most; await-term for the signal
 //   mark=FILE        makes a file in $MARKS; await=FILE waits for one
 //   spawn=HOW        runs the words "agent" in a child: "child", or "stranger" in a session of its
 //                    own
@@ -65,11 +65,14 @@ std::string mark(const std::string& name) {
   return std::string(folder == nullptr ? "." : folder) + "/" + name;
 }
 
+volatile sig_atomic_t has_term = 0;
+
 void on_term(int) {
   const char* text = worker::should_stop() ? "TERM, asked before\n" : "TERM, not asked\n";
   while (*text != 0) {
-    if (::write(1, text++, 1) != 1) return;
+    if (::write(1, text++, 1) != 1) break;
   }
+  has_term = 1;
 }
 
 void spawn(const std::string& how, char* program) {
@@ -122,6 +125,7 @@ void obey(const std::string& word, const std::string& value, char* program) {
   if (word == "mark") std::ofstream(mark(value)) << ::getpid() << '\n';
   if (word == "await") await(value, [&] { return std::ifstream(mark(value)).good(); });
   if (word == "spawn") spawn(value, program);
+  if (word == "await-term") await("SIGTERM", [] { return has_term != 0; });
   obey_about_snapshots(word, value);
   if (word == "exit") ::exit(std::stoi(value));
   if (word != "await-stop") return;
