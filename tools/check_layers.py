@@ -76,7 +76,8 @@ ARROWS = {
         'common/faults',
         'common/log',
         'launcher/doctor',
-        'agent/core',  # the words of operators
+        'launcher/options',  # explains them
+        'agent/core',  # its configuration, the words of operators
         'rendezvous/server',
         'worker_sdk/cpprun/pickle',
         'worker_sdk/cpprun/archive',

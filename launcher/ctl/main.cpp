@@ -11,6 +11,7 @@
 #include "launcher/ctl/ctl_completion.hpp"
 #include "launcher/ctl/doctor.hpp"
 #include "launcher/ctl/events.hpp"
+#include "launcher/ctl/explain.hpp"
 #include "launcher/ctl/job_verbs.hpp"
 #include "launcher/ctl/output.hpp"
 #include "launcher/ctl/serve.hpp"
@@ -233,6 +234,9 @@ int main(int argc, char** argv) {
   completion->add_option("shell", shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  CLI::App* explain = app.add_subcommand(
+      "explain", "What a command line of cpprun would do, and where that differs from torchrun");
+  explain->prefix_command();
   cpprun::ChaosOptions chaos;
   const CLI::App* chaos_verb = add_chaos(app, chaos);
   try {
@@ -251,6 +255,12 @@ int main(int argc, char** argv) {
     const cpprun::Result<bool> is_well = cpprun::run_doctor(doctor);
     if (!is_well) return fail(is_well.error());
     return *is_well ? 0 : 1;
+  }
+  if (explain->parsed()) {
+    const cpprun::Result<std::string> text = cpprun::explain(explain->remaining());
+    if (!text) return fail(text.error());
+    cpprun::ctl::print(*text);
+    return 0;
   }
   if (completion->parsed()) {
     cpprun::ctl::print(cpprun::ctl::completion_script(shell, words_of(app)));

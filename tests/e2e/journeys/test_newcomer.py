@@ -1,6 +1,7 @@
 """A newcomer with a laptop and no GPU: sees ranks, then a restart."""
 
 import re
+import uuid
 
 import pytest
 from conftest import EXAMPLES
@@ -42,12 +43,13 @@ def test_a_killed_rank_goes_on_from_the_snapshot(cpprun, tmp_path, program):
     path = EXAMPLES / program if program.endswith('.py') else BIN / program
     if not path.exists():
         pytest.skip('the C++ examples are not built')
+    name = f'laptop-{uuid.uuid4().hex[:8]}'  # other jobs may run here
     job = cpprun.start(
-        'cpprun', '--standalone', '--nproc_per_node=2', '--max_restarts=3', '--rdzv-id=laptop',
-        path, '--total-epochs', 4_000, '--save-every', 1,
+        'cpprun', '--rdzv-backend=c10d', '--rdzv-endpoint=localhost:0', f'--rdzv-id={name}',
+        '--nproc_per_node=2', '--max_restarts=3', path, '--total-epochs', 4_000, '--save-every', 1,
     )  # fmt: skip
     job.wait_for(r'Epoch 2 \| Training snapshot saved')
-    code, pid = cpprun.run('cpprunctl', 'pid', '--rank', 1)
+    code, pid = cpprun.run('cpprunctl', 'pid', '--rank', 1, '--job', name)
     assert code == 0, pid
     kill(int(pid))
     killed = rf'^cpprun: rank 1 \(.*pid {int(pid)}.*\) was killed by SIGKILL at .*'

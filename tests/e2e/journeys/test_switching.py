@@ -81,10 +81,11 @@ def test_libraries_and_scripts_find_what_they_look_for(cpprun, torchrun, tmp_pat
     assert errors[0]['message']['message'] == 'ValueError: no such batch'
 
 
-def test_what_would_run_and_where_it_differs(cpprun):
-    code, output = cpprun.run(
-        'cpprunctl', 'explain', '--nproc_per_node=2', '--standalone', 't.py'
-    )
+def test_what_would_run_and_where_it_differs(cpprun, tmp_path):
+    (tmp_path / 't.py').touch()
+    code, output = cpprun.run('cpprunctl', 'explain', '--nproc_per_node=2', '--standalone', 't.py')
     assert code == 0, output
-    assert re.search(r't\.py +x ?2', output), output
-    assert 'torchrun' in output
+    assert re.search(r'^would run .* -u t\.py +x2$', output, re.M), output
+    assert 'differs from torchrun:' in output and 'TORCHELASTIC_USE_AGENT_STORE=False' in output
+    code, output = cpprun.run('cpprunctl', 'explain', 'torchrun', '--nproc_per_node=many', 't.py')
+    assert code == 1 and '--nproc_per_node=many' in output

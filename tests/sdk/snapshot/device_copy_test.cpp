@@ -96,7 +96,7 @@ TEST_F(DeviceCopyTest, CopiesComeAfterWhatTheDeviceHasToDo) {
 }
 
 TEST_F(DeviceCopyTest, APieceIsUsedAgainWhenItsBytesAreAway) {
-  const int64_t size = 4 * DeviceCopy::kPiece + 5;
+  const int64_t size = 4 * DeviceCopy::kPiece + 105;
   const at::Tensor bytes = at::arange(size, at::kLong).remainder(251).to(at::kByte);
   std::vector<std::byte> memory(static_cast<size_t>(size));
   DeviceCopy copy(device(), fake_calls());
