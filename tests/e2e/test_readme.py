@@ -63,3 +63,20 @@ def test_block(cpprun, tmp_path, line, mark, body):
 
 def test_the_readme_has_commands():
     assert len(BLOCKS) >= 3
+
+
+TABLE = README.split('## Coming from another launcher')[-1]
+SWITCHERS = re.findall(r'`cpprun (.*?)` \|$', TABLE, re.M)
+
+
+@pytest.mark.parametrize('words', SWITCHERS)
+def test_what_others_type_instead_is_understood(cpprun, tmp_path, words):
+    (tmp_path / 't.py').touch()
+    (tmp_path / 'train').write_text('#!/bin/sh\n')
+    (tmp_path / 'train').chmod(0o755)
+    code, output = cpprun.run('cpprunctl', 'explain', *words.split())
+    assert code == 0 and output.startswith('would run '), output
+
+
+def test_the_table_of_other_launchers_was_found():
+    assert len(SWITCHERS) == 9
