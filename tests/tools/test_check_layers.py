@@ -52,7 +52,7 @@ def test_include_spares(project, path, name):
         ('agent/daemon/a.cpp', '"launcher/options/options.hpp"'),
         ('agent/daemon/a.cpp', '<torch/torch.h>'),
         ('rendezvous/client/a.cpp', '"rendezvous/server/server.hpp"'),
-        ('launcher/ctl/main.cpp', '"agent/core/config.hpp"'),
+        ('launcher/ctl/main.cpp', '"agent/daemon/daemon.hpp"'),
         ('launcher/main.cpp', '<boost/asio/io_context.hpp>'),
         ('worker_sdk/a.cpp', '<boost/asio/io_context.hpp>'),
         ('worker_sdk/a.cpp', '"rendezvous/client/client.hpp"'),
