@@ -18,6 +18,13 @@ bool is_own_fault(int signal) {
   return std::find(kOwnFaults.begin(), kOwnFaults.end(), name) != kOwnFaults.end();
 }
 
+// What a program of Python's, C++'s or LibTorch's says when it can't have the memory it asks for.
+// A GPU's memory is another matter: torch.OutOfMemoryError.
+bool is_short_of_memory(std::string_view words) {
+  return words.starts_with("MemoryError") || words.find("std::bad_alloc") != words.npos ||
+         words.find("DefaultCPUAllocator: can't allocate memory") != words.npos;
+}
+
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -52,7 +59,8 @@ FailureClass classify(const WorkerEnd& end) {
   if (end.signal() != 0) {
     return is_own_fault(end.signal()) ? FailureClass::Crash : FailureClass::Killed;
   }
-  return is_consequence(end) ? FailureClass::LostPeer : FailureClass::UserError;
+  if (is_consequence(end)) return FailureClass::LostPeer;
+  return is_short_of_memory(own_words(end)) ? FailureClass::OutOfMemory : FailureClass::UserError;
 }
 
 std::string own_words(const WorkerEnd& end) {

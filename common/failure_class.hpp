@@ -12,7 +12,7 @@ enum class FailureClass {
   UserError,     // ended with a code of its own, or an exception
   Crash,         // a signal that a program's own fault brings (SIGSEGV, SIGABRT, ...)
   Killed,        // another signal, from outside
-  OutOfMemory,   // the kernel's OOM killer
+  OutOfMemory,   // the kernel's OOM killer, or memory that was asked for in vain
   LostPeer,      // says itself that another worker's end was the cause
   StartFailure,  // never ran: the program could not be started
   LostNode,      // its node went

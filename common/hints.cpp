@@ -11,7 +11,7 @@ namespace {
 
 // Words that begin with "class=" or "signal=" fit the end itself, not what was said.
 constexpr std::array kHints{
-    Hint{"out_of_memory", "The kernel's OOM killer ended a worker", "class=out_of_memory",
+    Hint{"out_of_memory", "A worker ran out of memory", "class=out_of_memory",
          "the machine, or the job's cgroup, ran out of memory: fewer workers per node, a smaller "
          "batch, fewer DataLoader workers, or a higher memory limit of the container or Slurm "
          "job"},

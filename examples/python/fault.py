@@ -6,13 +6,14 @@ cpprun --standalone --nproc_per_node=2 examples/python/fault.py --how signal:SEG
 
 import argparse
 import os
+import resource
 import signal
 import sys
 import time
 
 parser = argparse.ArgumentParser()
 parser.add_argument(
-    "--how", required=True, help="exit:CODE, signal:NAME, raise, stop (SIGSTOP) or hang"
+    "--how", required=True, help="exit:CODE, signal:NAME, raise, oom, stop (SIGSTOP) or hang"
 )
 parser.add_argument("--rank", type=int, default=0, help="global rank that goes wrong, default: 0")
 parser.add_argument("--attempt", type=int, help="only at this restart count")
@@ -35,6 +36,9 @@ elif kind == "signal":
     os.kill(os.getpid(), signal.Signals["SIG" + value.removeprefix("SIG")])
 elif kind == "raise":
     raise RuntimeError("this worker was asked to fail")
+elif kind == "oom":
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 28, 1 << 28))
+    bytearray(1 << 30)
 elif kind == "stop":
     os.kill(os.getpid(), signal.SIGSTOP)
 elif kind != "hang":

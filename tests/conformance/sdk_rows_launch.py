@@ -221,6 +221,12 @@ ROWS = [
         says('1'),
     ),
     Row(
+        'C1',
+        'for f in exit:13 signal:SEGV oom stop; do cpprun --standalone --nproc_per_node=2 '
+        "$E/fault.py --how $f 2>$T/$f; grep -o 'class=[a-z_]*' $T/$f; done",
+        says('class=user_error', 'class=crash', 'class=out_of_memory', 'class=hang'),
+    ),
+    Row(
         'C4',
         "grep -c 'World Size: 6' <(cpprun --nproc_per_node=6 $E/launch_args_test.py)",
         says('6'),
@@ -237,6 +243,12 @@ ROWS = [
         '<(wc -l < <(nvidia-smi -L)) && echo same',
         says('same'),
         'gpu',
+    ),
+    Row(
+        'C9',
+        'CPPRUN_TEST_GPUS=2 cpprun --nproc_per_node=3 $E/argv.py 2>$T/e; '
+        "grep -c '3 workers but 2 visible GPUs' $T/e",
+        says('[]', '[]', '[]', '1'),
     ),
     Row(
         'C10',

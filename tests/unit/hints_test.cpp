@@ -87,6 +87,10 @@ TEST(FailureClass, EveryKind) {
   EXPECT_STREQ(name_of(classify(end)), "user_error");
   end.last_lines = {"RuntimeError: Connection reset by peer"};
   EXPECT_STREQ(name_of(classify(end)), "lost_peer");
+  end.last_lines = {"MemoryError"};
+  EXPECT_STREQ(name_of(classify(end)), "out_of_memory");
+  end.last_lines = {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"};
+  EXPECT_STREQ(name_of(classify(end)), "user_error");  // of the GPU: its hint says so
   end.exit_code = -15;
   EXPECT_STREQ(name_of(classify(end)), "killed");
   end.exit_code = -6;
