@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -25,12 +24,6 @@ constexpr int kSignalBase = 128;  // exit codes from here on: ended by a signal 
 
 std::optional<int64_t> known(int64_t number) {
   return number < 0 ? std::nullopt : std::optional(number);
-}
-
-std::string crc32_text(const std::string& bytes) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%08x", archive::crc32(archive::bytes_of(bytes)));
-  return text;
 }
 
 }  // namespace
@@ -254,7 +247,7 @@ std::string FaultRoom::final_hash() const {
   std::ifstream in(expect->final_hash->file, std::ios::binary);
   if (!in) return "";
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  return in.bad() ? "" : crc32_text(bytes);
+  return in.bad() ? "" : archive::crc32_text(archive::crc32(archive::bytes_of(bytes)));
 }
 
 bool FaultRoom::write(const std::string& path, const std::string& text) const {

@@ -93,18 +93,12 @@ Run run_of(const ChaosOptions& options, const std::string& seed,
   return run;
 }
 
-std::string crc32_text(const std::string& bytes) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%08x", archive::crc32(archive::bytes_of(bytes)));
-  return text;
-}
-
 // What the final file is when nothing goes wrong.
 Result<std::string> fault_free_hash(const ChaosOptions& options, const std::string& file) {
   const Result<int> status = carry_out(run_of(options, kFaultFree, {}));
   if (!status) return status.error();
   const std::optional<std::string> bytes = read_file(with_seed(file, kFaultFree));
-  if (*status == 0 && bytes) return crc32_text(*bytes);
+  if (*status == 0 && bytes) return archive::crc32_text(archive::crc32(archive::bytes_of(*bytes)));
   return Error{ErrorKind::BadValue,
                "the run without faults " +
                    std::string(*status == 0 ? "left no '" + file + "'" : "failed") +

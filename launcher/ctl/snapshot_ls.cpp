@@ -1,8 +1,8 @@
 // The verbs that look: ls, show, verify, latest.
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cpprun/archive/crc32.hpp"
 #include "cpprun/archive/plan.hpp"
 #include "cpprun/archive/tree.hpp"
 #include "launcher/ctl/output.hpp"
@@ -123,9 +123,8 @@ Status show_snapshot(const SnapshotOptions& options) {
   add("torch", manifest.torch);
   add("cpprun", manifest.cpprun);
   for (const ManifestFile& file : manifest.files) {
-    char crc[9];
-    std::snprintf(crc, sizeof crc, "%08x", file.crc32);
-    text += "  " + file.name + "  " + bytes_text(file.bytes) + "  crc32 " + crc + "\n";
+    text += "  " + file.name + "  " + bytes_text(file.bytes) + "  crc32 " +
+            archive::crc32_text(file.crc32) + "\n";
   }
   for (const std::string& name : manifest.elsewhere) text += "  " + name + "  in another folder\n";
   if (manifest.user != "{}") text += "user " + manifest.user + "\n";

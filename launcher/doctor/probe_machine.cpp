@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "common/gpu_file.hpp"
 #include "common/text.hpp"
 #include "launcher/doctor/probe.hpp"
 #include "launcher/doctor/room.hpp"
@@ -40,12 +41,6 @@ std::optional<bool> clock_state() {
   const int said = ::adjtimex(&state);
   if (said < 0) return std::nullopt;
   return said != TIME_ERROR && (state.status & STA_UNSYNC) == 0;
-}
-
-bool is_gpu_file(std::string_view name) {
-  constexpr std::string_view kStart = "nvidia";
-  return name.size() > kStart.size() && name.starts_with(kStart) &&
-         name.find_first_not_of("0123456789", kStart.size()) == std::string_view::npos;
 }
 
 // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue …": the first word that begins

@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "common/gpu_file.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -23,17 +24,11 @@ int count_entries(const char* folder, const std::function<bool(std::string_view)
   return count;
 }
 
-bool is_device_file(std::string_view name) {
-  constexpr std::string_view kStart = "nvidia";
-  return name.size() > kStart.size() && name.starts_with(kStart) &&
-         name.find_first_not_of("0123456789", kStart.size()) == std::string_view::npos;
-}
-
 GpuTraces look() {
   GpuTraces traces;
   traces.proc_gpus = count_entries("/proc/driver/nvidia/gpus",
                                    [](std::string_view name) { return name.front() != '.'; });
-  traces.device_files = count_entries("/dev", is_device_file);
+  traces.device_files = count_entries("/dev", is_gpu_file);
   traces.has_modprobe = ::access("/usr/bin/nvidia-modprobe", X_OK) == 0;
   return traces;
 }

@@ -3,6 +3,7 @@
 #include <libdeflate.h>
 
 #include <array>
+#include <cstdio>
 #include <cstring>
 
 #if defined(__x86_64__)
@@ -97,6 +98,12 @@ uint32_t crc32_combine(uint32_t first, uint32_t second, uint64_t second_bytes) {
     if ((second_bytes & 1) != 0) first = multiply(kZeros[i], first);
   }
   return first ^ second;
+}
+
+std::string crc32_text(uint32_t crc32) {
+  char text[9];
+  std::snprintf(text, sizeof text, "%08x", crc32);
+  return text;
 }
 
 }  // namespace cpprun::archive

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "cpprun/archive/bytes.hpp"
 
@@ -12,5 +13,8 @@ uint32_t crc32(ConstBytes bytes, uint32_t before = 0);
 
 // Of two stretches, one after the other, from the crc32 of each: no second pass over their bytes.
 uint32_t crc32_combine(uint32_t first, uint32_t second, uint64_t second_bytes);
+
+// As manifests and fault plans write it: eight hexadecimal digits.
+std::string crc32_text(uint32_t crc32);
 
 }  // namespace cpprun::archive

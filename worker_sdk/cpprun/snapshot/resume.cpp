@@ -34,19 +34,13 @@ LoadedFile loaded_file(TensorFile file) {
   return {shared->value(), std::make_shared<snapshot::FileStorages>(shared)};
 }
 
-std::string crc_text(const std::string& text) {
-  char hex[9];
-  std::snprintf(hex, sizeof hex, "%08x", archive::crc32(archive::bytes_of(text)));
-  return hex;
-}
-
 // The same for files with the same content, without reading all of it.
 std::string fingerprint(const TensorFile& file) {
   std::string all = pickle::write(file.value());
   for (const auto& each : archive::storages_of(file.value())) {
     all += each.name + ' ' + std::to_string(file.storage_crc32(each.name)) + '\n';
   }
-  return crc_text(all);
+  return archive::crc32_text(archive::crc32(archive::bytes_of(all)));
 }
 
 int64_t step_of(const TensorFile& file) {

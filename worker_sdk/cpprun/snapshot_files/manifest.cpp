@@ -1,13 +1,13 @@
 #include "cpprun/snapshot_files/manifest.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "common/check.hpp"
 #include "common/limits.hpp"
+#include "cpprun/archive/crc32.hpp"
 
 namespace cpprun::snapshot_files {
 namespace {
@@ -29,12 +29,6 @@ bool is_file_name(std::string_view name) {
   return !name.empty() && name.size() <= kNameBytes && name.front() != '.' &&
          name.find('/') == std::string_view::npos && name.find('\0') == std::string_view::npos &&
          name != kManifestName;
-}
-
-std::string crc_text(uint32_t crc32) {
-  char text[9];
-  std::snprintf(text, sizeof text, "%08x", crc32);
-  return text;
 }
 
 // Takes fields; keeps the first that is missing or of a wrong kind.
@@ -142,7 +136,8 @@ const ManifestFile* Manifest::find(std::string_view name) const {
 std::string encode(const Manifest& manifest) {
   Json files = Json::array();
   for (const ManifestFile& file : manifest.files) {
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"crc32", crc_text(file.crc32)}});
+    files.push_back(
+        {{"name", file.name}, {"bytes", file.bytes}, {"crc32", archive::crc32_text(file.crc32)}});
   }
   Json user = parse(manifest.user);
   CPPRUN_CHECK(user.is_object());
