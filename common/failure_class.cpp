@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "common/limits/channel.hpp"
+
 namespace cpprun::channel {
 namespace {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <variant>
 
-#include "common/limits.hpp"
+#include "common/limits/channel.hpp"
 #include "common/result.hpp"
 
 namespace cpprun::channel {

@@ -16,6 +16,7 @@ long_stages=(sim sdk_asan tsan newest)  # only with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
+unset PYTHONUNBUFFERED  # with it print() writes a line and its end apart, and ranks mix theirs
 failed=()
 all=no
 

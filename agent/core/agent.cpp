@@ -5,7 +5,8 @@
 
 #include "common/check.hpp"
 #include "common/exit_code.hpp"
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
+#include "common/limits/faults.hpp"
 
 namespace cpprun::agent {
 namespace {

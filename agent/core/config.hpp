@@ -11,7 +11,9 @@
 
 #include "common/endpoint.hpp"
 #include "common/faults/plan.hpp"
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
+#include "common/limits/rendezvous.hpp"
+#include "common/limits/store.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/limits.hpp"
+#include "common/limits/file_timers.hpp"
 
 namespace cpprun::agent {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "common/limits.hpp"
+#include "common/limits/hangs.hpp"
 #include "common/text.hpp"
 
 namespace cpprun::agent {

@@ -3,7 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/check.hpp"
-#include "common/limits.hpp"
+#include "common/limits/operators.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 
 namespace cpprun::operators {

@@ -4,7 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
 #include "common/result.hpp"
 

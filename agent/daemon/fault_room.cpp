@@ -12,7 +12,7 @@
 #include "agent/process/clock.hpp"
 #include "common/exit_code.hpp"
 #include "common/faults/account_text.hpp"
-#include "common/limits.hpp"
+#include "common/limits/faults.hpp"
 #include "common/log/log.hpp"
 #include "cpprun/archive/bytes.hpp"
 #include "cpprun/archive/crc32.hpp"

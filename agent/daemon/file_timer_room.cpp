@@ -13,7 +13,7 @@
 
 #include "agent/daemon/json_lines.hpp"
 #include "agent/process/clock.hpp"
-#include "common/limits.hpp"
+#include "common/limits/file_timers.hpp"
 #include "common/signals.hpp"
 
 namespace cpprun {

@@ -19,7 +19,9 @@
 #include "agent/daemon/identity.hpp"
 #include "agent/process/timer.hpp"
 #include "agent/process/unique_fd.hpp"
-#include "common/limits.hpp"
+#include "common/limits/channel.hpp"
+#include "common/limits/operators.hpp"
+#include "common/limits/server.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {

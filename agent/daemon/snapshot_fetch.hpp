@@ -9,7 +9,7 @@
 #include <string>
 
 #include "agent/daemon/peer_socket.hpp"
-#include "common/limits.hpp"
+#include "common/limits/fetch.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
 #include "cpprun/snapshot_files/file_layer.hpp"

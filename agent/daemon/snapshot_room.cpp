@@ -12,7 +12,8 @@
 #include "agent/daemon/snapshot_server.hpp"
 #include "agent/process/timer.hpp"
 #include "common/endpoint.hpp"
-#include "common/limits.hpp"
+#include "common/limits/fetch.hpp"
+#include "common/limits/snapshots.hpp"
 #include "cpprun/snapshot_files/catalog.hpp"
 
 namespace cpprun {

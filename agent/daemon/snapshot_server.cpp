@@ -14,7 +14,9 @@
 #include "agent/daemon/peer_socket.hpp"
 #include "agent/daemon/quiet_thread.hpp"
 #include "agent/daemon/snapshot_wire.hpp"
-#include "common/limits.hpp"
+#include "common/limits/fetch.hpp"
+#include "common/limits/server.hpp"
+#include "common/limits/snapshots.hpp"
 #include "cpprun/snapshot_files/catalog.hpp"
 
 namespace cpprun {

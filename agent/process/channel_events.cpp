@@ -4,7 +4,7 @@
 
 #include "agent/process/host_impl.hpp"
 #include "agent/process/worker_look.hpp"
-#include "common/limits.hpp"
+#include "common/limits/channel.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {

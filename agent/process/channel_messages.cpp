@@ -4,7 +4,7 @@
 
 #include "agent/process/send_descriptor.hpp"
 #include "agent/process/worker_channel.hpp"
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 
 namespace cpprun {
 namespace {

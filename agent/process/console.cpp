@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun {
 namespace {

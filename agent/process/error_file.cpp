@@ -4,7 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {

@@ -14,7 +14,7 @@
 #include "agent/process/helper_tool.hpp"
 #include "agent/process/proc_files.hpp"
 #include "agent/process/unique_fd.hpp"
-#include "common/limits.hpp"
+#include "common/limits/hangs.hpp"
 #include "common/text.hpp"
 #include "common/worker_page.hpp"
 

@@ -18,7 +18,7 @@
 #include "agent/process/clock.hpp"
 #include "agent/process/proc_files.hpp"
 #include "agent/process/unique_fd.hpp"
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun {
 namespace {

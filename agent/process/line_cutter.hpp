@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun {
 

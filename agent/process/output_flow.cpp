@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun {
 namespace {

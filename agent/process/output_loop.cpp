@@ -11,7 +11,7 @@
 #include "agent/process/clock.hpp"
 #include "agent/process/terminal.hpp"
 #include "common/check.hpp"
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun {
 namespace {

@@ -10,7 +10,7 @@
 #include "agent/process/host_impl.hpp"
 #include "agent/process/terminal.hpp"
 #include "common/check.hpp"
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun {
 

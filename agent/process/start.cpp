@@ -11,7 +11,7 @@
 #include "agent/process/host_impl.hpp"
 #include "agent/process/standard_streams.hpp"
 #include "common/check.hpp"
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun {
 namespace {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "agent/process/terminal.hpp"
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun {
 namespace {

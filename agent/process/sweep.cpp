@@ -9,7 +9,7 @@
 #include "agent/process/own_children.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/check.hpp"
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun {
 namespace {

@@ -11,7 +11,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/limits.hpp"
+#include "common/limits/channel.hpp"
+#include "common/limits/rendezvous.hpp"
 
 namespace cpprun {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "agent/process/proc_files.hpp"
 #include "agent/process/unique_fd.hpp"
-#include "common/limits.hpp"
+#include "common/limits/hangs.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {

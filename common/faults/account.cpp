@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "common/limits.hpp"
+#include "common/limits/faults.hpp"
 
 namespace cpprun::faults {
 namespace {

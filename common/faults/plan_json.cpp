@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/faults/plan.hpp"
-#include "common/limits.hpp"
+#include "common/limits/faults.hpp"
 #include "common/text.hpp"
 
 namespace cpprun::faults {

@@ -16,7 +16,7 @@
 #include <memory>
 #include <sstream>
 
-#include "common/limits.hpp"
+#include "common/limits/operators.hpp"
 #include "common/text.hpp"
 
 namespace cpprun::ctl {

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <optional>
 
-#include "common/limits.hpp"
+#include "common/limits/server.hpp"
 #include "launcher/ctl/event_files.hpp"
 #include "launcher/ctl/event_text.hpp"
 #include "launcher/ctl/output.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/limits.hpp"
+#include "common/limits/operators.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
 #include "launcher/ctl/job_tables.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 
 namespace cpprun::ctl {
 namespace {

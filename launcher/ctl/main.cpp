@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/exit_code.hpp"
-#include "common/limits.hpp"
+#include "common/limits/store.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
 #include "launcher/ctl/chaos.hpp"

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/limits/snapshots.hpp"
 #include "cpprun/archive/crc32.hpp"
 #include "cpprun/archive/plan.hpp"
 #include "cpprun/archive/tree.hpp"

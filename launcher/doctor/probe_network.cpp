@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "common/holder/port_holder.hpp"
-#include "common/limits.hpp"
+#include "common/limits/doctor.hpp"
 #include "launcher/doctor/probe.hpp"
 #include "launcher/doctor/small_files.hpp"
 #include "launcher/network/own_addresses.hpp"

@@ -1,4 +1,5 @@
 // The fault plan: where it comes from, its seed, where its account goes.
+#include "common/limits/faults.hpp"
 #include "common/faults/draw.hpp"
 #include "common/faults/plan.hpp"
 #include "launcher/options/resolve.hpp"

@@ -1,6 +1,6 @@
 #include "launcher/options/nproc.hpp"
 
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "launcher/options/resolve.hpp"
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
+#include "common/limits/store.hpp"
 #include "common/text.hpp"
 #include "launcher/options/resolve.hpp"
 

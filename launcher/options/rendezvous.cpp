@@ -1,7 +1,7 @@
 // Where the nodes of the job meet, under which name, and how many they are.
 #include <algorithm>
 
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "launcher/options/rdzv_conf.hpp"
 #include "launcher/options/resolve.hpp"

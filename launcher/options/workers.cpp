@@ -1,7 +1,7 @@
 // How many workers, what they are called, and what each one sees of the machine.
 #include <algorithm>
 
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "launcher/options/nproc.hpp"
 #include "launcher/options/resolve.hpp"

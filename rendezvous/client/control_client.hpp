@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/endpoint.hpp"
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/control.hpp"

@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "common/check.hpp"
-#include "common/limits.hpp"
+#include "common/limits/faults.hpp"
+#include "common/limits/rendezvous.hpp"
 
 namespace cpprun {
 

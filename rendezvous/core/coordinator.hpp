@@ -11,7 +11,7 @@
 #include <string>
 
 #include "common/ids.hpp"
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "common/time.hpp"
 #include "rendezvous/core/effects.hpp"
 #include "rendezvous/core/membership.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "common/verdict.hpp"
 

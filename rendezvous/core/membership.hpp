@@ -12,7 +12,7 @@
 #include <string>
 
 #include "common/ids.hpp"
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
 #include "rendezvous/core/budget.hpp"

@@ -3,7 +3,7 @@
 #include <tuple>
 
 #include "common/failure_class.hpp"
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "rendezvous/core/membership.hpp"
 
 namespace cpprun {

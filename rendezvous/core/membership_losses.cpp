@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "common/check.hpp"
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "rendezvous/core/membership.hpp"
 
 namespace cpprun {

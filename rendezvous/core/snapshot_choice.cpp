@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "common/limits.hpp"
+#include "common/limits/snapshots.hpp"
 
 namespace cpprun {
 namespace {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/limits.hpp"
+#include "common/limits/faults.hpp"
 
 namespace cpprun {
 

@@ -5,7 +5,9 @@
 #include <string_view>
 #include <type_traits>
 
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
+#include "common/limits/rendezvous.hpp"
+#include "common/limits/server.hpp"
 #include "rendezvous/protocol/control_fields.hpp"
 
 namespace cpprun::control {

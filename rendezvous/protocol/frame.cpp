@@ -1,7 +1,7 @@
 #include "rendezvous/protocol/frame.hpp"
 
 #include "common/check.hpp"
-#include "common/limits.hpp"
+#include "common/limits/server.hpp"
 
 namespace cpprun::control {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <string_view>
 
-#include "common/limits.hpp"
+#include "common/limits/store.hpp"
 
 namespace cpprun::tcpstore {
 

@@ -6,7 +6,7 @@
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
 
-#include "common/limits.hpp"
+#include "common/limits/server.hpp"
 
 namespace cpprun {
 namespace {

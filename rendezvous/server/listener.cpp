@@ -10,7 +10,7 @@
 #include <cstring>
 #include <string>
 
-#include "common/limits.hpp"
+#include "common/limits/server.hpp"
 #include "common/log/log.hpp"
 
 namespace cpprun {

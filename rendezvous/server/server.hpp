@@ -13,7 +13,7 @@
 #include <string>
 
 #include "common/endpoint.hpp"
-#include "common/limits.hpp"
+#include "common/limits/server.hpp"
 #include "common/result.hpp"
 #include "rendezvous/core/store.hpp"
 #include "rendezvous/protocol/tcpstore.hpp"

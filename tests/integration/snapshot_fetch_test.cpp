@@ -1,4 +1,6 @@
 // Fetching a snapshot from another agent, and what a broken or lying one can't do.
+#include "common/limits/fetch.hpp"
+#include "common/limits/snapshots.hpp"
 #include "tests/support/transfer_fixture.hpp"
 
 namespace cpprun::test {

@@ -1,4 +1,5 @@
 // What is served of a snapshot folder to whom, and what hostile clients can't do.
+#include "common/limits/fetch.hpp"
 #include "tests/support/transfer_fixture.hpp"
 
 namespace cpprun::test {

@@ -1,6 +1,7 @@
 // The worker's store client on real sockets: against cpprun's own server, and against servers that
 // misbehave. What it says to torch's servers is in tests/conformance/test_store_client.py.
 #include "cpprun/worker/store_client.hpp"
+#include "common/limits/store.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

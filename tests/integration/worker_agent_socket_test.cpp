@@ -14,7 +14,7 @@
 #include <cstring>
 #include <thread>
 
-#include "common/limits.hpp"
+#include "common/limits/channel.hpp"
 
 namespace cpprun::worker {
 namespace {

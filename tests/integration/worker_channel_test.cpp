@@ -1,6 +1,7 @@
 // The worker channel, both ends in one process: the agent's on a loop of its own thread, the
 // worker's as the SDK has it. Real workers are in tests/integration/test_worker_channel.py.
 #include "agent/process/worker_channel.hpp"
+#include "common/limits/channel.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -15,7 +15,6 @@
 #include "agent/daemon/snapshot_server.hpp"
 #include "agent/daemon/snapshot_wire.hpp"
 #include "agent/process/clock.hpp"
-#include "common/limits.hpp"
 #include "cpprun/archive/crc32.hpp"
 #include "cpprun/snapshot_files/catalog.hpp"
 #include "cpprun/snapshot_files/commit.hpp"

@@ -1,4 +1,5 @@
 // The agent's core: the ways through the picture of agent.hpp.
+#include "common/limits/agent.hpp"
 #include "tests/unit/support_agent.hpp"
 
 namespace cpprun::test {

@@ -1,5 +1,6 @@
 // What an agent's line to its coordinator decides: back-off, strangers, frames, what people hear.
 #include "rendezvous/client/core/client_core.hpp"
+#include "common/limits/rendezvous.hpp"
 
 #include <gtest/gtest.h>
 

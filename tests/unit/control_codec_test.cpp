@@ -3,7 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
+#include "common/limits/server.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "tests/unit/support_messages.hpp"

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/limits/rendezvous.hpp"
 #include "rendezvous/core/status.hpp"
 #include "tests/unit/support_job.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/limits.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun {
 namespace {

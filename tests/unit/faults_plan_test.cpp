@@ -6,7 +6,7 @@
 #include <set>
 
 #include "common/faults/draw.hpp"
-#include "common/limits.hpp"
+#include "common/limits/faults.hpp"
 
 namespace cpprun::faults {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/limits.hpp"
+#include "common/limits/file_timers.hpp"
 
 namespace cpprun::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-#include "common/limits.hpp"
+#include "common/limits/hangs.hpp"
 
 namespace cpprun::test {
 namespace {

@@ -1,6 +1,7 @@
 // Stopping on request: what the coordinator makes of it for the other nodes, the budget and the
 // job.
 #include "common/exit_code.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "rendezvous/core/status.hpp"
 #include "tests/unit/support_job.hpp"
 

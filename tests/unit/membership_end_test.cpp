@@ -1,4 +1,5 @@
 // Budget, success, failure and how everybody learns of it: R7, R8, R9, and the stores.
+#include "common/limits/rendezvous.hpp"
 #include "tests/unit/support_job.hpp"
 
 namespace cpprun::test {

@@ -1,5 +1,6 @@
 // What a coordinator believes of nodes that go, are cut off, fall silent and come back: R4, R5,
 // R10.
+#include "common/limits/rendezvous.hpp"
 #include "tests/unit/support_job.hpp"
 
 namespace cpprun::test {

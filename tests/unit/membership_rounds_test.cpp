@@ -1,4 +1,5 @@
 // How rounds form and end: rules R1 to R3, last call, the right number of nodes, growth, spares.
+#include "common/limits/rendezvous.hpp"
 #include "tests/unit/support_job.hpp"
 
 namespace cpprun::test {

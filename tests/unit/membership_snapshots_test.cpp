@@ -1,4 +1,5 @@
 // What a round resumes from, who fetches it, and what is made of a fetch that fails.
+#include "common/limits/rendezvous.hpp"
 #include "rendezvous/core/status.hpp"
 #include "tests/unit/support_job.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/limits.hpp"
+#include "common/limits/operators.hpp"
 
 namespace cpprun::operators {
 namespace {

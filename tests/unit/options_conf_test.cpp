@@ -1,5 +1,5 @@
 // --rdzv-conf: form, values, and what is said about keys that nobody knows.
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "launcher/options/rdzv_conf.hpp"
 #include "tests/unit/options_support.hpp"
 

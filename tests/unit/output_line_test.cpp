@@ -2,6 +2,7 @@
 
 #include "agent/process/line_cutter.hpp"
 #include "agent/process/output_flow.hpp"
+#include "common/limits/agent.hpp"
 
 namespace cpprun {
 namespace {

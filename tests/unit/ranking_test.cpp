@@ -1,5 +1,6 @@
 // Ranks that people can foresee, shares of a world, and the addresses of it.
 #include "rendezvous/core/ranking.hpp"
+#include "common/limits/rendezvous.hpp"
 
 #include <gtest/gtest.h>
 

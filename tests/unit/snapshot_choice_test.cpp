@@ -1,7 +1,7 @@
 // Which snapshot a round begins with, and who fetches it from whom.
 #include <gtest/gtest.h>
 
-#include "common/limits.hpp"
+#include "common/limits/snapshots.hpp"
 #include "rendezvous/core/snapshot_choice.hpp"
 
 namespace cpprun::test {

@@ -1,4 +1,5 @@
 #include "rendezvous/core/strikes.hpp"
+#include "common/limits/faults.hpp"
 
 #include <gtest/gtest.h>
 

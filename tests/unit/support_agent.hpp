@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "agent/core/agent.hpp"
-#include "common/limits.hpp"
 #include "tests/unit/support_wire.hpp"
 
 namespace cpprun::test {

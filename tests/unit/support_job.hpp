@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "rendezvous/core/coordinator.hpp"
 #include "tests/unit/support_wire.hpp"
 

@@ -1,4 +1,5 @@
 #include "rendezvous/protocol/tcpstore.hpp"
+#include "common/limits/store.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // The bytes of the worker channel and the layout of the shared page.
 #include "common/worker_channel.hpp"
+#include "common/limits/channel.hpp"
 
 #include <gtest/gtest.h>
 

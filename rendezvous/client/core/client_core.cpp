@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/limits/rendezvous.hpp"
 #include "common/result.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"

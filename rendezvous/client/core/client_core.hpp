@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/control.hpp"
 

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "common/limits/agent.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "tests/support/sim/coordinator_process.hpp"
 #include "tests/support/sim/node.hpp"
 

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "common/exit_code.hpp"
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
+#include "common/limits/snapshots.hpp"
 #include "tests/support/sim/node.hpp"
 
 namespace cpprun::sim {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
 
 namespace cpprun::sim {
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "common/check.hpp"
-#include "common/limits.hpp"
+#include "common/limits/snapshots.hpp"
 #include "cpprun/archive/crc32.hpp"
 #include "cpprun/archive/tree.hpp"
 #include "cpprun/archive/zip_format.hpp"

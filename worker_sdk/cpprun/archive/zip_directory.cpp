@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "common/limits.hpp"
+#include "common/limits/snapshots.hpp"
 #include "cpprun/archive/zip_format.hpp"
 
 namespace cpprun::archive {

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "common/limits.hpp"
+#include "common/limits/snapshots.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/native.hpp"
 #include "cpprun/dist/objects.hpp"

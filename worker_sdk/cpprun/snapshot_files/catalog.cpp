@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/limits/snapshots.hpp"
 #include "common/text.hpp"
 #include "cpprun/archive/crc32.hpp"
 #include "cpprun/snapshot_files/nonce.hpp"

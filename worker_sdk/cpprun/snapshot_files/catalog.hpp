@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/limits.hpp"
+#include "common/limits/snapshots.hpp"
 #include "common/result.hpp"
 #include "cpprun/archive/tensor_file.hpp"
 #include "cpprun/snapshot_files/file_layer.hpp"

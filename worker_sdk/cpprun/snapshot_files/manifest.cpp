@@ -6,7 +6,8 @@
 #include <set>
 
 #include "common/check.hpp"
-#include "common/limits.hpp"
+#include "common/limits/rendezvous.hpp"
+#include "common/limits/snapshots.hpp"
 #include "cpprun/archive/crc32.hpp"
 
 namespace cpprun::snapshot_files {

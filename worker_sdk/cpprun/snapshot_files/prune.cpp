@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "common/limits.hpp"
+#include "common/limits/snapshots.hpp"
 #include "cpprun/snapshot_files/catalog.hpp"
 #include "cpprun/snapshot_files/commit.hpp"
 #include "cpprun/snapshot_files/nonce.hpp"

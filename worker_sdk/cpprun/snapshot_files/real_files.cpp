@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "common/limits.hpp"
+#include "common/limits/snapshots.hpp"
 #include "cpprun/snapshot_files/file_errors.hpp"
 #include "cpprun/snapshot_files/file_layer.hpp"
 #include "cpprun/snapshot_files/real_file.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "common/check.hpp"
-#include "common/limits.hpp"
+#include "common/limits/channel.hpp"
 #include "cpprun/worker/internal/own_agent.hpp"
 
 namespace cpprun::worker {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/limits.hpp"
+#include "common/limits/channel.hpp"
 #include "common/text.hpp"
 #include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/environment.hpp"

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "common/limits.hpp"
+#include "common/limits/channel.hpp"
 #include "cpprun/worker/faults.hpp"
 #include "cpprun/worker/internal/own_agent.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "common/check.hpp"
 #include "common/endpoint.hpp"
-#include "common/limits.hpp"
+#include "common/limits/store.hpp"
 #include "cpprun/worker/internal/dial.hpp"
 #include "cpprun/worker/internal/store_calls.hpp"
 

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <utility>
 
-#include "common/limits.hpp"
+#include "common/limits/channel.hpp"
 #include "cpprun/worker/internal/deadline.hpp"
 
 namespace cpprun::worker {

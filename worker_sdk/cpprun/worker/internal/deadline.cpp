@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "common/limits.hpp"
+#include "common/limits/store.hpp"
 
 namespace cpprun::worker {
 

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "common/limits.hpp"
+#include "common/limits/store.hpp"
 
 namespace cpprun::worker {
 namespace {

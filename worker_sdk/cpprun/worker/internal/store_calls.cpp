@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/limits.hpp"
+#include "common/limits/store.hpp"
 #include "common/text.hpp"
 #include "rendezvous/protocol/tcpstore_encode.hpp"
 

@@ -1,0 +1,34 @@
+// Limits: an agent and its workers: stopping, output, what is kept for the verdict.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/time.hpp"
+
+namespace cpprun::limits {
+
+using namespace std::chrono_literals;
+
+inline constexpr Duration kStopGrace = 30s;  // TERM to KILL; a job saves its snapshot in this time
+inline constexpr Duration kSweepGrace = 5s;  // the same for what a worker left behind
+inline constexpr Duration kOutputAfterExit =
+    1s;  // a stranger may hold the pipe: wait this long for its end
+inline constexpr Duration kPartialLine = 100ms;  // a line without end is shown after this long
+inline constexpr size_t kLineBytes = 64 * 1024;  // longer lines are shown in pieces of this size
+inline constexpr size_t kOutputBufferBytes =
+    256 * 1024;  // per stream; a slow console slows its writer from then on
+inline constexpr size_t kLastLines = 20;  // kept of each worker's stderr for the verdict
+inline constexpr Duration kStartUp =
+    10s;  // a worker that ends sooner has not begun its work: a start-up failure
+inline constexpr Duration kLastLinesTake =
+    200ms;                                    // a blocked output holds up a worker's end no longer
+inline constexpr Duration kEndingTakes = 1s;  // a host that goes waits this long for what it killed
+inline constexpr Duration kGuardianTakes = 1s;  // how long it looks for processes of a dead agent
+inline constexpr size_t kErrorFileBytes = 1 << 20;  // a larger error file is cut in the summary
+inline constexpr uint64_t kEventsBytes =
+    256 << 20;  // of events.jsonl; a worker that commits without end must not fill the disk
+inline constexpr size_t kSummaryTextBytes = 16 * 1024;  // per worker on the wire and in the summary
+
+}  // namespace cpprun::limits
