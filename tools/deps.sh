@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing on Debian 12: the compiler and libraries, with --test what the tests need
 # as well, with --python (part of --test) a virtual environment .venv with torch and pytest, with
-# --newest one in build/venv-newest with the newest torch. Quick when all is there.
+# --newest one in build/venv-newest with the newest torch, with --wheel one in build/venv-wheel with
+# the linker for wheels. Quick when all is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,16 +14,18 @@ for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang
           iproute2 mount libbenchmark-dev valgrind libpng-dev zlib1g-dev libturbojpeg0-dev
           util-linux systemd tmux zsh tcsh fish)
 
-usage() { echo "usage: tools/deps.sh [--test] [--python] [--newest]"; }
+usage() { echo "usage: tools/deps.sh [--test] [--python] [--newest] [--wheel]"; }
 
 want=("${for_build[@]}")
 venv=no
 newest=no
+wheel=no
 for option in "$@"; do
   case $option in
     --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
+    --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -103,6 +106,13 @@ make_newest() {
   "$python" -c 'import torch; print("deps: the newest torch is", torch.__version__)'
 }
 
+# 0.15 is the first that copies variables of an older glibc rightly (packaging/wheel/relink.py).
+make_wheel_tools() {
+  [ -x build/venv-wheel/bin/python ] || /usr/bin/python3 -m venv build/venv-wheel
+  build/venv-wheel/bin/python -m pip install -q --disable-pip-version-check ziglang==0.15.2
+}
+
 install_packages
 if [ "$venv" = yes ]; then make_venv; fi
 if [ "$newest" = yes ]; then make_newest; fi
+if [ "$wheel" = yes ]; then make_wheel_tools; fi
