@@ -1,5 +1,6 @@
 // Agent: states x events of one node. Joins, starts the workers it is told to start, stops them,
-// says how they ended, and knows when the run is over. Rules R1, R4, R6 and R9 of docs/protocol.md.
+// says how they ended, and knows when the run is over. Rules R1, R4, R6, R9 and R13 of
+// docs/protocol.md.
 //
 // A core: no I/O, no clock; the same calls in the same order give the same effects.
 //
@@ -105,6 +106,7 @@ class Agent {
   bool is_past_fence(Instant now) const;
   bool is_fenced() const { return heartbeat_ > Duration{}; }
   control::Standing standing() const;
+  bool has_grant(Instant now) const;
   void ping(Instant now, Effects& effects);
   void stop_past_grant(Duration grace, Effects& effects);
   void start_if_granted(Instant now, Effects& effects);
@@ -136,6 +138,8 @@ class Agent {
   bool is_drained_ = false;    // the stop of world_ was asked for, here or at another node
   bool is_going_ = false;      // the job is over; we go as soon as the workers have gone
   bool fence_killed_ = false;  // this round's workers got KILL because the grant ended
+  bool is_deaf_ = false;       // to what comes on this connection: it is of an older epoch (R13)
+  control::Charge charged_ = control::Charge::None;  // for world_
   int64_t connection_ = 0;
   int64_t port_ = 0;
   int64_t snapshot_port_ = 0;

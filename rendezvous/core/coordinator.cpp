@@ -25,6 +25,16 @@ bool is_sane(const control::Terms& terms) {
          is_port(terms.master_port) && is_short(terms.master_addr);
 }
 
+bool is_sane(const control::World& world, const control::Register& message) {
+  return world.round == message.round && world.round > RoundNumber() && world.epoch >= Epoch() &&
+         world.epoch <= message.epoch && world.group_size >= 1 &&
+         world.group_size <= message.terms.max_nodes && world.group_rank >= 0 &&
+         world.group_rank < world.group_size && world.restart_count >= 0 &&
+         world.restart_count <= message.terms.max_restarts && world.hang_restarts >= 0 &&
+         world.hang_restarts <= message.terms.max_restarts && is_short(world.master_addr) &&
+         is_short(world.snapshot_secret) && (!world.resume || are_sane({world.resume->snapshot}));
+}
+
 bool is_sane(const control::Register& message) {
   constexpr int64_t kNumberMax = INT64_MAX / 2;
   const std::vector<std::string>& all = message.addresses;
@@ -32,7 +42,8 @@ bool is_sane(const control::Register& message) {
          message.round <= RoundNumber(kNumberMax) && message.epoch <= Epoch(kNumberMax) &&
          is_port(message.reserved_port) && is_port(message.snapshot_port) &&
          message.strikes.size() <= limits::kFaultsPerPlan && are_sane(message.snapshots) &&
-         is_short(message.clock_id) && is_short(message.role) && is_short(message.local_addr) &&
+         (!message.world || is_sane(*message.world, message)) && is_short(message.clock_id) &&
+         is_short(message.role) && is_short(message.local_addr) &&
          all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
 }
 
@@ -135,7 +146,8 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
                             Epoch(options_.epoch.value + jobs_begun_++),
                             options_.embedded,
                             options_.say_waiting,
-                            options_.make_secret};
+                            options_.make_secret,
+                            options_.epoch};
   auto made = std::make_unique<Membership>(std::move(options), terms, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();
 }

@@ -1,5 +1,5 @@
 // Membership: the coordinator of one job. Who is in it, which round runs, who has which rank, what
-// restarts are left, and how it ends. Rules R1 to R11 of docs/protocol.md; the comments in the .cpp
+// restarts are left, and how it ends. Rules R1 to R13 of docs/protocol.md; the comments in the .cpp
 // name them.
 //
 // A core: three doors, no I/O, no clock; the same calls in the same order give the same effects.
@@ -34,13 +34,16 @@ struct MembershipOptions {
   // A fresh secret for each round in which nodes fetch a snapshot from each other, random and from
   // outside. None: nothing is fetched.
   std::function<std::string()> make_secret{};
+  // Jobs of the epochs from here up to ours were led by this process, and are over.
+  Epoch first_epoch;
 };
 
 class Membership {
  public:
   // How the connection of an agent ended.
   enum class Ending { Fin, Reset };
-  enum class Phase { Gathering, Running, Stopping, Deciding, Ended };
+  // Recovering: somebody else has led the job, and its nodes tell us how far it is (R13).
+  enum class Phase { Recovering, Gathering, Running, Stopping, Deciding, Ended };
 
   // The first agent's terms are the job's.
   Membership(MembershipOptions options, const control::Terms& terms, Effects& effects);
@@ -62,7 +65,7 @@ class Membership {
   // No node is left. What was decided is worth remembering for those who were cut off (R9).
   bool is_over() const { return nodes_.empty(); }
   bool is_decided() const { return phase_ == Phase::Deciding || phase_ == Phase::Ended; }
-  Epoch epoch() const { return options_.epoch; }
+  Epoch epoch() const { return epoch_; }
 
   // For status pages and tests.
   Phase phase() const { return phase_; }
@@ -75,6 +78,8 @@ class Membership {
   const std::optional<control::SnapshotName>& resume() const { return resume_; }
   // The newest complete snapshot of any node.
   std::optional<control::SnapshotName> newest_snapshot() const;
+  // Of the round, formed by another coordinator, that this one goes on from.
+  std::optional<Epoch> continued_epoch() const { return continued_epoch_; }
 
  private:
   // A failure of the round that runs, or has just stopped.
@@ -98,6 +103,27 @@ class Membership {
   bool has_missed_world(const Node& node) const;
   void resume(Node& node, Effects& effects);
   void say_wait(const Node& node, bool is_reminder, Effects& effects) const;
+
+  // Going on with a job that another coordinator has led (membership_recovery.cpp).
+  struct Recovery {
+    Instant ends_at;         // whoever has not registered by then is lost
+    control::World newest;   // of all rounds that nodes have told of; round 0: none
+    std::set<int64_t> seen;  // group ranks of `newest` that have registered
+    std::optional<control::Decided> decided;
+    bool is_proven = false;  // `newest` is the newest there is: somebody holds a grant for it
+    bool must_stop = false;  // somebody's part in `newest` is over
+  };
+  bool is_recovering() const { return phase_ == Phase::Recovering; }
+  bool is_foreign(const std::optional<control::World>& world) const;
+  void recall(Instant now, const control::Register& message);
+  void recall_world(const control::World& world);
+  void take_in_memory(Node& node, Effects& effects);
+  void charge_known_failure(control::Charge kind);
+  void end_recovery_if_due(Instant now, Effects& effects);
+  void go_on(Effects& effects);
+  void place_all(Effects& effects);
+  void stop_left_over(const Node& node, Effects& effects) const;
+  void welcome(const Node& node, Effects& effects) const;
 
   // What members say (membership.cpp).
   void on_failed(Node& node, const control::Failed& message, Effects& effects);
@@ -127,6 +153,8 @@ class Membership {
 
   // Rounds (membership_rounds.cpp).
   void request_stop(control::StopCause cause, const std::string& why, Effects& effects);
+  control::Stop stop_of_round(control::StopCause cause, const std::string& why) const;
+  control::Charge charged() const;
   void grow_if_due(Instant now, Effects& effects);
   void settle(Instant now, Effects& effects);
   void try_form(Instant now, Effects& effects);
@@ -153,8 +181,11 @@ class Membership {
 
   const MembershipOptions options_;
   const control::Terms terms_;
+  Epoch epoch_;
   Budget budget_;
   Budget hang_budget_;  // of rounds that ended because a worker hung: as many, counted apart
+  std::optional<Recovery> recovery_;  // Phase::Recovering
+  std::optional<Epoch> continued_epoch_;
 
   // Iterated where the order reaches messages, hence ordered.
   std::map<Incarnation, Node> nodes_;

@@ -27,6 +27,7 @@ void Membership::update_ready(const Node& node) {
 
 // One stop to all members (R3). The round is over when each has stopped or is gone (R2).
 void Membership::request_stop(StopCause cause, const std::string& why, Effects& effects) {
+  if (is_recovering()) recovery_->must_stop = true;
   if (phase_ != Phase::Running) return;
   phase_ = Phase::Stopping;
   effects.push_back(
@@ -36,12 +37,23 @@ void Membership::request_stop(StopCause cause, const std::string& why, Effects& 
     if (it == nodes_.end() || it->second.work == Node::Work::Stopped) continue;
     pending_.insert(incarnation);
     if (it->second.is_draining()) continue;  // it is stopping already
-    send(it->second, control::Stop{round_, cause, why}, effects);
+    send(it->second, stop_of_round(cause, why), effects);
   }
+}
+
+control::Stop Membership::stop_of_round(StopCause cause, const std::string& why) const {
+  return control::Stop{round_, cause, why, charged()};
+}
+
+// What round_ has cost. Its nodes keep it for a coordinator that comes after us (R13).
+control::Charge Membership::charged() const {
+  if (hang_budget_.has_charged(round_)) return control::Charge::Hang;
+  return budget_.has_charged(round_) ? control::Charge::Failure : control::Charge::None;
 }
 
 // Follows up whatever an event has made possible.
 void Membership::settle(Instant now, Effects& effects) {
+  if (is_recovering()) end_recovery_if_due(now, effects);
   const bool is_over = phase_ == Phase::Stopping && pending_.empty();
   if (is_over) {
     phase_ = Phase::Gathering;
@@ -180,7 +192,7 @@ control::World Membership::world_for(const Node& node, const RankShare& share,
                                      const std::string& master_addr, int64_t master_port,
                                      int64_t store_port) const {
   control::World world;
-  world.epoch = options_.epoch;
+  world.epoch = epoch_;
   world.round = round_;
   world.group_rank = *node.group_rank;
   world.base_rank = share.base_rank;
@@ -276,6 +288,8 @@ void Membership::decide(Effects& effects) {
 
 std::string Membership::why_no_round() const {
   switch (phase_) {
+    case Phase::Recovering:
+      return "another coordinator has led this job; its nodes are waited for";
     case Phase::Running:
       return static_cast<int64_t>(worlds_.size()) >= terms_.max_nodes
                  ? "a round runs with " + text::count(worlds_.size(), "node") +

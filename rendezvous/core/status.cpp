@@ -9,6 +9,8 @@ using nlohmann::json;
 
 const char* name_of(Membership::Phase phase) {
   switch (phase) {
+    case Membership::Phase::Recovering:
+      return "recovering";
     case Membership::Phase::Gathering:
       return "gathering";
     case Membership::Phase::Running:

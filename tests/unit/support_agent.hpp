@@ -95,7 +95,9 @@ class AgentTest : public testing::Test {
     hears(world);
   }
   void is_stopped(int64_t round, StopCause cause = StopCause::Failure) {
-    hears(control::Stop{RoundNumber(round), cause, "a test stops it"});
+    const bool is_failure = cause == StopCause::Failure;
+    hears(control::Stop{RoundNumber(round), cause, "a test stops it",
+                        is_failure ? control::Charge::Failure : control::Charge::None});
   }
   void waits(bool is_spare) { hears(control::Wait{"a reason", is_spare, false}); }
   void is_decided(bool is_success) {

@@ -60,6 +60,7 @@ class Node final : public Program {
   const std::optional<control::World>& world() const { return world_; }
   const std::optional<agent::Finish>& finish() const { return finish_; }
   std::optional<ConnectionId> connection() const { return connection_; }
+  bool knows_outcome() const { return knows_outcome_; }
   int64_t live_workers() const;
 
   // Program
@@ -139,6 +140,7 @@ class Node final : public Program {
   std::optional<ConnectionId> connection_;
   std::optional<ConnectionId> dialling_;
   bool is_closing_ = false;
+  bool knows_outcome_ = false;
 
   bool is_alive_ = true;
   bool is_frozen_ = false;

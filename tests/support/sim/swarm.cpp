@@ -203,7 +203,10 @@ class Life {
   void kill_coordinator() {
     if (!cluster_.coordinator()->is_alive()) return;
     cluster_.kill_coordinator(dice_.chance(0.2));
-    if (plan_.faults.does_coordinator_return) later([this] { bring_coordinator_back(); });
+    if (!plan_.faults.does_coordinator_return) return;
+    const Duration most = plan_.faults.coordinator_is_away_max;
+    cluster_.in(dice_.up_to(most > Duration{} ? most : plan_.fault_lasts_max),
+                [this] { bring_coordinator_back(); });
   }
   void bring_coordinator_back() {
     if (!cluster_.coordinator()->is_alive()) cluster_.start_coordinator();
@@ -228,7 +231,7 @@ class Life {
       // Who was stopped on request itself knows nothing of the job; else the text says who was.
       bool is_told = end != nullptr && (end->how == How::Success || end->how == How::Failure ||
                                         (end->how == How::Stopped && !end->text.empty()));
-      is_undecided = is_undecided && !is_told;
+      is_undecided = is_undecided && !is_told && !node->knows_outcome();
       bool is_known = job == nullptr || node->epoch() == job->epoch();
       using State = agent::Agent::State;
       bool is_leaving = node->state() == State::Leaving || node->state() == State::Draining ||
