@@ -55,11 +55,6 @@ Epoch Checks::root(Epoch epoch) const {
   return epoch;
 }
 
-int64_t Checks::failures_of(Epoch epoch) {
-  const auto here = static_cast<int64_t>(failing_rounds_[root(epoch)].size());
-  return here + paid_before_[root(epoch)];
-}
-
 // Who was cut off at the end knows no outcome. If all others have left since, the job begins anew.
 void Checks::on_continued(const Membership& by, Epoch formed_in) {
   const Epoch epoch = by.epoch();
@@ -69,7 +64,6 @@ void Checks::on_continued(const Membership& by, Epoch formed_in) {
   const bool is_lost = job_of(formed_in).decided && !by.is_decided();
   if (is_lost || epoch < formed_in) {
     begun_anew_.insert(epoch);
-    paid_before_[epoch] = failures_of(formed_in);
   } else {
     continued_.emplace(epoch, formed_in);
   }
@@ -181,7 +175,8 @@ void Checks::on_new_round(Job& job, const control::World& world) {
   require(!is_same_epoch || (used >= job.budget_used && used <= job.budget_used + 1),
           "S3: " + where + "a round costs at most one restart");
   require(used <= world.max_restarts, "S3: " + where + "the budget is overspent");
-  require(used <= failures_of(name.epoch),
+  // Of all jobs: one that begins anew hears of those before it from whoever comes back late.
+  require(used <= static_cast<int64_t>(failing_rounds_.size()),
           "S3: " + where + "more restarts were charged than rounds failed");
   if (auto last = job.rounds.find(job.newest); last != job.rounds.end()) {
     // What only a dead coordinator has heard is forgotten.
@@ -210,7 +205,7 @@ void Checks::on_decided(Job& job, const Membership& membership, Incarnation to,
   if (!is_first) return;
   RoundName name{membership.epoch(), membership.round()};
   if (decided.is_success) {
-    require(!failing_rounds_[root(name.epoch)].contains(name.round),
+    require(!failing_rounds_.contains(job.newest.round == name.round ? job.newest : name),
             "R8: success, though a worker of " + name_of(name) + " failed");
     require(live_workers_of(name.epoch, name.round) == 0,
             "R8: success, though workers of " + name_of(name) + " live");
@@ -219,7 +214,7 @@ void Checks::on_decided(Job& job, const Membership& membership, Incarnation to,
     require(live_workers_of(name.epoch, name.round) == 0,
             "R2: failure, though workers of " + name_of(name) + " live");
     bool is_portless = decided.verdict.find("could not open a port") != std::string::npos;
-    require(is_portless || decided.is_resumable || !failing_rounds_[root(name.epoch)].empty(),
+    require(is_portless || decided.is_resumable || !failing_rounds_.empty(),
             "R7: failure, though no worker failed");
   }
 }

@@ -37,9 +37,7 @@ class Checks {
   void on_workers_live(const RoundName& round, int64_t count);
   void on_workers_gone(const RoundName& round, int64_t count);
   // A worker failed of itself: nobody had asked it to stop.
-  void on_true_failure(const RoundName& round) {
-    failing_rounds_[root(round.epoch)].insert(round.round);
-  }
+  void on_true_failure(const RoundName& round) { failing_rounds_.insert(round); }
   // The agent has learned of such an end while its round ran, and must tell.
   void on_known_failure(Incarnation node, const RoundName& round) {
     unreported_.emplace(node, round.round);
@@ -83,7 +81,6 @@ class Checks {
 
   // The first epoch of the job that goes on in this one.
   Epoch root(Epoch epoch) const;
-  int64_t failures_of(Epoch epoch);
   Job& job_of(Epoch epoch) { return jobs_[root(epoch)]; }
   bool are_one_job(const RoundName& a, const RoundName& b) const {
     return root(a.epoch) == root(b.epoch);
@@ -100,8 +97,7 @@ class Checks {
   std::map<Epoch, Job> jobs_;         // by the job's first epoch
   std::map<RoundName, int64_t> live_;
   int64_t live_in_all_ = 0;
-  std::map<Epoch, std::set<RoundNumber>> failing_rounds_;
-  std::map<Epoch, int64_t> paid_before_;      // failures of the job that one that began anew was
+  std::set<RoundName> failing_rounds_;        // of all jobs
   std::map<Incarnation, RoundName> started_;  // the newest round of each node
   std::set<Incarnation> acked_;
   std::set<std::pair<Incarnation, RoundNumber>> unreported_;  // failures that agents know of
