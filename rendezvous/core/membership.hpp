@@ -75,6 +75,18 @@ class Membership {
   const std::optional<control::SnapshotName>& resume() const { return resume_; }
   // The newest complete snapshot of any node.
   std::optional<control::SnapshotName> newest_snapshot() const;
+  // Members of round(), with what each was told.
+  const std::map<Incarnation, control::World>& worlds() const { return worlds_; }
+  // Why the round stopped that stopped last; of round 0: none did.
+  const control::Stop& last_stop() const { return last_stop_; }
+  // What failed first in the newest round that is over and in which something failed.
+  struct RoundFailure {
+    RoundNumber round;
+    Culprit culprit;
+  };
+  const RoundFailure& last_failure() const { return last_failure_; }
+  // Requires: is_decided().
+  const control::Decided& decision() const { return decision_; }
 
  private:
   // A failure of the round that runs, or has just stopped.
@@ -195,6 +207,9 @@ class Membership {
   std::optional<std::string> failing_;   // verdict: the job fails as soon as the round is over
   bool is_workers_fault_ = false;        // and that is because of a worker, not of us
   control::Decided decision_;
+
+  control::Stop last_stop_;
+  RoundFailure last_failure_;
 };
 
 // "rank 1 (pid 4711, on node0) exited with code 3", or why no worker ran.
