@@ -8,6 +8,7 @@
 #include "agent/core/config.hpp"
 #include "common/log/log.hpp"
 #include "common/signals.hpp"
+#include "rendezvous/protocol/stop_cause.hpp"
 
 namespace cpprun::json_lines {
 namespace {
@@ -253,26 +254,6 @@ std::string finished(const Stamp& stamp, const agent::Finish& finish, int exit_c
   object["restarts_used"] = finish.restarts_used;
   if (!finish.text.empty()) object["text"] = finish.text;
   return line(object);
-}
-
-const char* name_of(control::StopCause cause) {
-  switch (cause) {
-    case control::StopCause::Failure:
-      return "failure";
-    case control::StopCause::NodeLost:
-      return "node_lost";
-    case control::StopCause::NodeLeft:
-      return "node_left";
-    case control::StopCause::Growth:
-      return "growth";
-    case control::StopCause::Operator:
-      return "operator";
-    case control::StopCause::Drain:
-      return "drain";
-    case control::StopCause::Snapshot:
-      return "snapshot";
-  }
-  return "unknown";
 }
 
 std::optional<agent::TimerRequest> timer_request(const std::string& text) {

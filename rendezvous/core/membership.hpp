@@ -80,6 +80,18 @@ class Membership {
   std::optional<control::SnapshotName> newest_snapshot() const;
   // Of the round, formed by another coordinator, that this one goes on from.
   std::optional<Epoch> continued_epoch() const { return continued_epoch_; }
+  // Members of round(), with what each was told.
+  const std::map<Incarnation, control::World>& worlds() const { return worlds_; }
+  // Why the round stopped that stopped last; of round 0: none did.
+  const control::Stop& last_stop() const { return last_stop_; }
+  // What failed first in the newest round that is over and in which something failed.
+  struct RoundFailure {
+    RoundNumber round;
+    Culprit culprit;
+  };
+  const RoundFailure& last_failure() const { return last_failure_; }
+  // Requires: is_decided().
+  const control::Decided& decision() const { return decision_; }
 
  private:
   // A failure of the round that runs, or has just stopped.
@@ -226,6 +238,9 @@ class Membership {
   std::optional<std::string> failing_;   // verdict: the job fails as soon as the round is over
   bool is_workers_fault_ = false;        // and that is because of a worker, not of us
   control::Decided decision_;
+
+  control::Stop last_stop_;
+  RoundFailure last_failure_;
 };
 
 // "rank 1 (pid 4711, on node0) exited with code 3", or why no worker ran.

@@ -30,6 +30,7 @@ void Membership::request_stop(StopCause cause, const std::string& why, Effects& 
   if (is_recovering()) recovery_->must_stop = true;
   if (phase_ != Phase::Running) return;
   phase_ = Phase::Stopping;
+  last_stop_ = control::Stop{round_, cause, why};
   effects.push_back(
       Note{Note::Level::Info, "stop", "round " + std::to_string(round_.value) + " stops: " + why});
   for (const auto& [incarnation, world] : worlds_) {

@@ -3,9 +3,6 @@
 #include <nlohmann/json.hpp>
 
 namespace cpprun {
-namespace {
-
-using nlohmann::json;
 
 const char* name_of(Membership::Phase phase) {
   switch (phase) {
@@ -43,6 +40,10 @@ const char* name_of(const Node& node) {
   }
   return "unknown";
 }
+
+namespace {
+
+using nlohmann::json;
 
 json to_json(const Node& node) {
   json object = {{"name", node.id.name},

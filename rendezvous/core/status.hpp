@@ -10,4 +10,9 @@ namespace cpprun {
 
 std::string status_json(const Coordinator& coordinator);
 
+// "gathering", "running", "stopping", "deciding", "ended".
+const char* name_of(Membership::Phase phase);
+// "idle", "starting", "running", "stopped", "done"; or "dead", "silent", "draining".
+const char* name_of(const Node& node);
+
 }  // namespace cpprun

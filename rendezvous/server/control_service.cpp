@@ -10,6 +10,8 @@
 
 #include "common/check.hpp"
 #include "common/log/log.hpp"
+#include "rendezvous/core/chronicle.hpp"
+#include "rendezvous/core/job_metrics.hpp"
 #include "rendezvous/core/patience.hpp"
 #include "rendezvous/core/status.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
@@ -29,6 +31,7 @@ class ControlService::Impl {
     hooks.make_control_session = [this](Connection& c) { return make_session(c); };
     hooks.store_for_main_port = [this] { return main_store_; };
     hooks.status_json = [this] { return status_json(core_); };
+    hooks.metrics = [this] { return job_metrics(core_, chronicle_); };
   }
 
   void attach(Server& server, std::string address) {
@@ -70,6 +73,7 @@ class ControlService::Impl {
   void tell_core(Call call) {
     Effects effects;
     call(effects);
+    chronicle_.look(server_time(), core_);
     for (Effect& effect : effects) queue_.push_back(std::move(effect));
     if (std::exchange(is_carrying_out_, true)) return;
     while (!queue_.empty()) {
@@ -170,6 +174,7 @@ class ControlService::Impl {
   }
 
   Coordinator core_;
+  Chronicle chronicle_;
   Patience patience_;
   asio::steady_timer timer_;
   Instant armed_for_ = Instant::never();

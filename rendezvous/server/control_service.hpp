@@ -23,7 +23,8 @@ class ControlService {
   ~ControlService();
   ControlService(const ControlService&) = delete;
 
-  // Gives the server its control sessions, the main port's store and /status.
+  // Gives the server its control sessions, the main port's store, /status and what /metrics says of
+  // jobs.
   void fill(ServerHooks& hooks);
 
   // The rounds' stores listen on `address` ("" is every interface) of this server. Before the loop

@@ -44,6 +44,8 @@ struct ServerHooks {
   std::function<std::shared_ptr<Store>()> store_for_main_port;
   // The body of /status.
   std::function<std::string()> status_json;
+  // What /metrics says besides what the server knows itself: whole families of Prometheus text.
+  std::function<std::string()> metrics;
 };
 
 class Server {

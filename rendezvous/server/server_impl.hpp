@@ -82,6 +82,7 @@ class Server::Impl final : public ConnectionHost,
   bool is_legacy_companion(const TcpConnection& silent);
   HttpAnswer page(std::string_view path) const;
   std::string metrics() const;
+  std::vector<std::shared_ptr<Store>> stores() const;
 
   boost::asio::io_context& loop_;
   ServerOptions options_;

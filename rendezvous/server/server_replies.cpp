@@ -1,4 +1,5 @@
 // Server::Impl, second part: the store's replies into connections, and the pages served over HTTP.
+#include "rendezvous/core/prometheus.hpp"
 #include "rendezvous/protocol/tcpstore_encode.hpp"
 #include "rendezvous/server/server_impl.hpp"
 
@@ -64,25 +65,40 @@ HttpAnswer Server::Impl::page(std::string_view path) const {
 }
 
 std::string Server::Impl::metrics() const {
-  std::string out;
-  auto add = [&out](const char* name, const char* kind, const char* help, uint64_t value) {
-    out += std::string("# HELP ") + name + " " + help + "\n# TYPE " + name + " " + kind + "\n" +
-           name + " " + std::to_string(value) + "\n";
+  prometheus::Text text;
+  const auto one = [&text](const char* name, const char* kind, const char* help, uint64_t value) {
+    text.family(name, kind, help);
+    text.series({}, static_cast<int64_t>(value));
   };
-  add("cpprun_connections", "gauge", "Open connections.", table_.size());
-  add("cpprun_connections_total", "counter", "Connections accepted.", accepted_);
-  add("cpprun_connections_dropped_total", "counter",
+  text.family("cpprun_build_info", "gauge", "Always 1; the version is its label.");
+  text.series({{"version", CPPRUN_VERSION}}, 1);
+  one("cpprun_connections", "gauge", "Open connections.", table_.size());
+  one("cpprun_connections_total", "counter", "Connections accepted.", accepted_);
+  one("cpprun_connections_dropped_total", "counter",
       "Connections closed because they said nothing in time or came when there was no room.",
       dropped_);
-  out +=
-      "# HELP cpprun_store_commands_total TCPStore commands carried out.\n"
-      "# TYPE cpprun_store_commands_total counter\n";
-  for (size_t i = 0; i < counts_.size(); ++i) {
-    out += std::string("cpprun_store_commands_total{command=\"") +
-           tcpstore::name(static_cast<tcpstore::Op>(i)) + "\"} " + std::to_string(counts_[i]) +
-           "\n";
+  size_t keys = 0;
+  size_t waits = 0;
+  for (const std::shared_ptr<Store>& store : stores()) {
+    keys += store->keys();
+    waits += store->waits();
   }
-  return out;
+  one("cpprun_store_keys", "gauge", "Keys in the stores that are served, of all jobs.", keys);
+  one("cpprun_store_waits", "gauge", "Clients that wait for keys.", waits);
+  text.family("cpprun_store_commands_total", "counter", "TCPStore commands carried out.");
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    text.series({{"command", tcpstore::name(static_cast<tcpstore::Op>(i))}},
+                static_cast<int64_t>(counts_[i]));
+  }
+  return text.take() + (hooks_.metrics ? hooks_.metrics() : "");
+}
+
+std::vector<std::shared_ptr<Store>> Server::Impl::stores() const {
+  std::vector<std::shared_ptr<Store>> all;
+  if (hooks_.store_for_main_port) all.push_back(hooks_.store_for_main_port());
+  for (const auto& [number, door] : doors_) all.push_back(door.store);
+  std::erase(all, nullptr);
+  return all;
 }
 
 }  // namespace cpprun
