@@ -17,4 +17,8 @@ struct Heartbeat {
   Duration step_takes{};  // zero: not known
 };
 
+// What a worker's messages say of its way to training: it talks to its agent; it has what it goes
+// on from; it has made its first step.
+enum class WorkerWord { Connected, Resumed, Stepped };
+
 }  // namespace cpprun

@@ -65,7 +65,7 @@ constexpr std::array kHints{
          "verify_params_across_processes|params_do_not_match",
          "the ranks do different things: a rank skipped a collective, has a model of another "
          "shape, or got more batches than others. TORCH_DISTRIBUTED_DEBUG=DETAIL names the first "
-         "that differs"},
+         "that differs. Training with DDP needs no barrier: one that a rank misses stops all"},
     Hint{"unused_parameters", "Expected to have finished reduction",
          "Expected to have finished reduction in the prior iteration",
          "some parameters got no gradient in this step: give DistributedDataParallel "

@@ -129,6 +129,10 @@ void walk(Body& body, M& message) {
   body.number(message.step);
   body.number(message.training_epoch);
 }
+template <class Body, Of<FirstStep> M>
+void walk(Body& body, M& message) {
+  body.number(message.step);
+}
 
 // A message's type on the wire is its place in the variant.
 template <size_t... kTypes>

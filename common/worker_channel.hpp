@@ -18,12 +18,13 @@
 
 namespace cpprun::channel {
 
-inline constexpr uint32_t kVersion = 3;
+inline constexpr uint32_t kVersion = 4;
 // Longer datagrams are no message. Whoever receives has room for one byte more, to see it.
 inline constexpr size_t kMessageBytes = 20 + limits::kWorkerReportBytes;
 
 // A worker's first words. Which worker it is the agent knows by its session. The agent's own
-// version stands in the page; from 2 on it knows what follows Report here, from 3 on Resumed.
+// version stands in the page; from 2 on it knows what follows Report here, from 3 on Resumed to
+// Began, from 4 on FirstStep.
 struct Hello {
   uint32_t version = kVersion;
 };
@@ -93,8 +94,13 @@ struct Began {
   int64_t training_epoch = -1;
 };
 
+// The worker has made its first step of this round, and says which. Once.
+struct FirstStep {
+  int64_t step = 0;
+};
+
 using Message = std::variant<Hello, Page, Ready, Report, ArenaWanted, ArenaOf, Arena, MayCommit,
-                             Leave, Snapshot, Resumed, Strike, Began>;
+                             Leave, Snapshot, Resumed, Strike, Began, FirstStep>;
 
 // Texts over limits::kWorkerReportBytes are cut.
 std::string encode(const Message& message);

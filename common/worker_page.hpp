@@ -14,7 +14,7 @@
 namespace cpprun {
 
 inline constexpr uint32_t kWorkerPageMagic = 0x50525043;  // "CPRP"
-inline constexpr uint32_t kWorkerPageVersion = 3;
+inline constexpr uint32_t kWorkerPageVersion = 4;         // 4: the same fields as 3
 // On this signal a worker that has a stack file writes its stack into it (a real-time signal that
 // libraries leave alone).
 inline constexpr int kStackSignal = 50;

@@ -194,7 +194,9 @@ void Agent::give_up_joining(Effects& effects) {
   text += " (--rdzv-conf=join_timeout=SECONDS waits longer)";
   effects.push_back(Tell{control::Leave{"the join timeout was reached"}});
   effects.push_back(Disconnect{false});
-  finish(Finish{Finish::How::Error, 0, text, {}, 0}, effects);
+  Finish how{Finish::How::Error, 0, text, {}, lost_.empty() ? 0 : world_.restart_count};
+  how.lost = lost_;
+  finish(std::move(how), effects);
 }
 
 // ---------------------------------------------------------------- time

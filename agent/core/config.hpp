@@ -122,6 +122,7 @@ struct AgentConfig {
   HangConfig hangs;
   std::optional<int64_t> debug_rank;     // this global rank waits for a debugger
   std::string timer_file;                // FIFO of torch's file timers; empty: none
+  std::optional<uint16_t> health_port;   // answers health probes; unset: none
   std::vector<int> signals;              // to catch and forward
   std::string signals_text;              // as given, for TORCHELASTIC_SIGNALS_TO_HANDLE
   std::vector<std::string> environment;  // the launcher's own, "NAME=value"

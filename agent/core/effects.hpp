@@ -99,7 +99,8 @@ struct Finish {
   std::vector<WorkerEnd> ends;  // of the last round here that had a failure
   int64_t restarts_used = 0;
   std::optional<control::SnapshotName> snapshot{};  // the newest here
-  std::optional<control::Decided> decision{};       // what the coordinator said, if it did
+  std::string lost{};  // the node whose loss ended the last round, and how; empty: another cause
+  std::optional<control::Decided> decision{};  // what the coordinator said, if it did
 };
 
 using Effect = std::variant<Tell, Disconnect, Reconnect, StartWorkers, StopWorkers, WantPort, Fence,

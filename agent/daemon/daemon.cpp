@@ -87,6 +87,7 @@ void AgentDaemon::Impl::start_host() {
     recorder_->worker_started(local_rank, rank, pid);
   };
   events.on_ready = [this](LocalRank local_rank) { recorder_->worker_ready(local_rank); };
+  events.on_word = [this](int local_rank, WorkerWord word) { on_word(local_rank, word); };
   events.on_end = [this](const WorkerEnd& end) {
     recorder_->worker_ended(end);
     tell_core([&](agent::Effects& e) { core_->on_worker_end(boot_now(), end, e); });
@@ -123,6 +124,13 @@ void AgentDaemon::Impl::start_host() {
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
 }
 
+void AgentDaemon::Impl::on_word(int local_rank, WorkerWord word) {
+  const LocalRank worker(local_rank);
+  if (word == WorkerWord::Connected) recorder_->worker_connected(worker);
+  if (word == WorkerWord::Resumed) recorder_->worker_resumed(worker);
+  if (word == WorkerWord::Stepped) recorder_->worker_stepped(worker);
+}
+
 void AgentDaemon::Impl::watch_for_hangs() {
   HangRoom::Events events;
   events.look = [this] { return host_->look(); };
@@ -140,6 +148,12 @@ void AgentDaemon::Impl::watch_for_hangs() {
   timers_ = std::make_unique<FileTimerRoom>(loop_, config_.timer_file, std::move(timer_events));
 }
 
+// A port that another agent of this machine has costs the job nothing.
+void AgentDaemon::Impl::answer_probes() {
+  if (!config_.health_port) return;
+  if (Status ok = health_.open(*config_.health_port); !ok) log::warning(ok.error().text);
+}
+
 // ---------------------------------------------------------------- the loop
 
 int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
@@ -151,6 +165,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   watch_guardian();
   is_own_ = is_own;
   open_operators();
+  answer_probes();
   open_faults();
   open_snapshots();
   if (!snapshots_) connect();

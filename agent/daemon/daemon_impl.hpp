@@ -16,6 +16,7 @@
 #include "agent/daemon/fault_room.hpp"
 #include "agent/daemon/file_timer_room.hpp"
 #include "agent/daemon/hang_room.hpp"
+#include "agent/daemon/health_server.hpp"
 #include "agent/daemon/operator_socket.hpp"
 #include "agent/daemon/recorder.hpp"
 #include "agent/daemon/report.hpp"
@@ -82,8 +83,10 @@ class AgentDaemon::Impl {
 
   Status start_workers(const control::World& world);
   void start_host();
+  void on_word(int local_rank, WorkerWord word);
   void open_faults();
   void watch_for_hangs();
+  void answer_probes();
   void say_debugged_worker(const std::vector<WorkerSpec>& specs) const;
   void open_snapshots();
   void serve_snapshots(const std::vector<std::string>& addresses);
@@ -122,6 +125,7 @@ class AgentDaemon::Impl {
   std::unique_ptr<ProcessHost> host_;
   std::unique_ptr<HangRoom> hangs_;
   std::unique_ptr<FileTimerRoom> timers_;      // with TORCHELASTIC_ENABLE_FILE_TIMER only
+  HealthServer health_{loop_};                 // opened by TORCHELASTIC_HEALTH_CHECK_PORT only
   bool is_own_ = false;                        // the coordinator is in this process
   std::unique_ptr<ControlClient> connection_;  // none before the snapshots here are known
   std::unique_ptr<SnapshotRoom> snapshots_;    // with --snapshot-dir only

@@ -10,8 +10,7 @@
 
 namespace cpprun {
 
-EventLog::EventLog(const std::string& path, bool to_console)
-    : path_(path), to_console_(to_console) {
+EventLog::EventLog(const std::string& path) : path_(path) {
   if (path_.empty()) return;
   constexpr int kMode = 0600;  // as the other logs: what a job prints may be secret
   file_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kMode);
@@ -24,7 +23,6 @@ EventLog::~EventLog() {
 
 void EventLog::write(const std::string& lines) {
   if (file_ >= 0 && !lines.empty()) append(lines);
-  if (to_console_) log::plain(lines);
 }
 
 void EventLog::append(const std::string& lines) {

@@ -10,8 +10,7 @@ namespace cpprun {
 
 class EventLog {
  public:
-  // `path` empty: no file. `to_console`: the lines go to stderr as well.
-  EventLog(const std::string& path, bool to_console);
+  explicit EventLog(const std::string& path);  // empty: no file
   ~EventLog();
   EventLog(const EventLog&) = delete;
 
@@ -23,7 +22,6 @@ class EventLog {
   void give_up(const std::string& why);
 
   const std::string path_;
-  const bool to_console_;
   int file_ = -1;
   uint64_t written_ = 0;
   bool is_torn_ = false;  // the last line in the file has no end

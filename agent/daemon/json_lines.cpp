@@ -125,10 +125,11 @@ std::string round_started(const Stamp& stamp, RoundNumber round, size_t workers)
 }
 
 std::string timing(const Stamp& stamp, RoundNumber round, const std::string& cause,
-                   const agent::Phases& phases) {
+                   const char* until, const agent::Phases& phases) {
   ordered_json object = begin(stamp, "timing");
   object["round"] = round.value;
   object["cause"] = cause;
+  object["until"] = until;
   object["total_ms"] = milliseconds(phases.total());
   ordered_json& each = object["phases_ms"] = ordered_json::object();
   for (const agent::Phase& phase : phases.all()) each[phase.name] = milliseconds(phase.took);
@@ -244,6 +245,17 @@ std::string verdict(const Stamp& stamp, const Failure& failure, const std::strin
   object["max_restarts"] = failure.max_restarts;
   object["same_start_ups"] = failure.same_start_ups;
   object["text"] = text;
+  return line(object);
+}
+
+std::string lost_node(const Stamp& stamp, const agent::Finish& finish, int64_t max_restarts) {
+  ordered_json object = begin(stamp, "verdict");
+  object["class"] = name_of(FailureClass::LostNode);
+  object["why"] = finish.lost;
+  object["hint"] = "";
+  object["restarts_used"] = finish.restarts_used;
+  object["max_restarts"] = max_restarts;
+  object["text"] = finish.text;
   return line(object);
 }
 

@@ -38,9 +38,10 @@ std::string round_formed(const Stamp& stamp, const control::World& world);
 std::string snapshot_chosen(const Stamp& stamp, const control::World& world);
 std::string worker_started(const Stamp& stamp, RoundNumber round, const Started& worker);
 std::string round_started(const Stamp& stamp, RoundNumber round, size_t workers);
-// What the start of a round took, phase by phase. `cause`: "start", or why the round before ended.
+// What the start of a round took, phase by phase. `cause`: "start", or why the round before ended;
+// `until`: "spawn", or "first_step" once all workers here have made one.
 std::string timing(const Stamp& stamp, RoundNumber round, const std::string& cause,
-                   const agent::Phases& phases);
+                   const char* until, const agent::Phases& phases);
 std::string worker_ready(const Stamp& stamp, RoundNumber round, LocalRank local_rank);
 // All workers of this node are ready, `after` the last one was spawned.
 std::string round_ready(const Stamp& stamp, RoundNumber round, Duration after);
@@ -58,6 +59,8 @@ std::string round_stopped(const Stamp& stamp, RoundNumber round);
 std::string warning(const Stamp& stamp, const std::string& text);
 std::string decided(const Stamp& stamp, const control::Decided& message);
 std::string verdict(const Stamp& stamp, const Failure& failure, const std::string& text);
+// The verdict where no worker failed: a node was lost, and the join timeout came before another.
+std::string lost_node(const Stamp& stamp, const agent::Finish& finish, int64_t max_restarts);
 std::string finished(const Stamp& stamp, const agent::Finish& finish, int exit_code);
 
 // Writes a whole file. A failure is said as a warning.

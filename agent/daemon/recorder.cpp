@@ -27,7 +27,8 @@ Recorder::Recorder(const AgentConfig& config, std::string node, const std::strin
     : config_(config),
       node_(std::move(node)),
       run_folder_(run_folder),
-      log_(file_in(run_folder), config.event_log_handler == "console") {}
+      log_(file_in(run_folder)),
+      torch_(config, node_) {}
 
 json_lines::Stamp Recorder::now() const {
   return {wall_now(), boot_now(), node_};
@@ -35,6 +36,7 @@ json_lines::Stamp Recorder::now() const {
 
 void Recorder::run_started() {
   log_.write(json_lines::run_started(now(), config_, ::getpid()));
+  torch_.waits_for_round(boot_now());
   take_start_times();
 }
 
@@ -64,6 +66,7 @@ void Recorder::on(const control::Wait& message) {
 
 void Recorder::on(const control::World& message) {
   phases_.reach(round_ == RoundNumber() ? "world" : "form", boot_now());
+  torch_.round_formed(boot_now(), message);
   round_ = message.round;
   is_fetching_ = message.resume && !message.resume->source_address.empty();
   waits_for_.clear();
@@ -97,6 +100,7 @@ void Recorder::starting() {
 
 void Recorder::worker_started(LocalRank local_rank, Rank rank, int pid) {
   if (started_.empty()) phases_.reach("spawn_first", boot_now());
+  torch_.worker_started(local_rank, pid);
   started_ += json_lines::worker_started(now(), round_, {rank, local_rank, pid});
 }
 
@@ -111,19 +115,39 @@ void Recorder::round_started() {
   spawned_at_ = boot_now();
   phases_.reach("spawn_last", spawned_at_);
   log_.write(std::exchange(started_, "") + json_lines::round_started(now(), round_, workers_));
-  tell_timing();
+  torch_.round_started();
+  warm_up_.begin(workers_);
+  tell_timing("spawn");
 }
 
-void Recorder::tell_timing() {
+void Recorder::tell_timing(const char* until) {
   if (!phases_.is_open()) return;
-  phases_.end();
-  log_.write(json_lines::timing(now(), round_, cause_, phases_));
+  log_.write(json_lines::timing(now(), round_, cause_, until, phases_));
   if (!config_.shows_timing) return;
   const std::string what = cause_ == "start" ? cause_ : "recovery (" + cause_ + ")";
   log::plain("timing: " + agent::phases_text(what, phases_) + "\n");
 }
 
+void Recorder::worker_connected(LocalRank local_rank) {
+  warm_up_.connected(local_rank, boot_now());
+}
+
+void Recorder::worker_resumed(LocalRank local_rank) {
+  warm_up_.loaded(local_rank, boot_now());
+}
+
+// The end of the account: what comes now is training.
+void Recorder::worker_stepped(LocalRank local_rank) {
+  if (!warm_up_.stepped(local_rank) || !is_running_ || is_stopping_) return;
+  if (warm_up_.connected_at()) phases_.reach("import", *warm_up_.connected_at());
+  if (warm_up_.loaded_at()) phases_.reach("load", *warm_up_.loaded_at());
+  phases_.reach("first_step", boot_now());
+  tell_timing("first_step");
+  phases_.end();
+}
+
 void Recorder::worker_ready(LocalRank local_rank) {
+  warm_up_.loaded(local_rank, boot_now());
   std::string lines = json_lines::worker_ready(now(), round_, local_rank);
   if (++ready_ == workers_) {
     lines += json_lines::round_ready(now(), round_, boot_now() - spawned_at_);
@@ -141,6 +165,7 @@ void Recorder::snapshot_complete(LocalRank local_rank, int64_t step, const std::
 void Recorder::worker_ended(const WorkerEnd& end) {
   if (!end.is_success() && !failed_at_) failed_at_ = end.ended_at;
   log_.write(json_lines::worker_ended(node_, round_, end));
+  torch_.worker_ended(end);
 }
 
 void Recorder::first_failure(const std::string& text) {
@@ -167,6 +192,7 @@ void Recorder::quiet() {
   if (told_to_stop_) stops("grant", "the coordinator has not answered in time");
   is_running_ = false;
   phases_.reach("stop", boot_now());
+  torch_.waits_for_round(boot_now());
   log_.write(json_lines::round_stopped(now(), round_));
 }
 
@@ -175,13 +201,21 @@ void Recorder::warning(const std::string& text) {
 }
 
 void Recorder::verdict(const Failure& failure, const std::string& text) {
-  const std::string line = json_lines::verdict(now(), failure, text);
+  keep_verdict(json_lines::verdict(now(), failure, text));
+}
+
+void Recorder::lost_node(const agent::Finish& finish) {
+  keep_verdict(json_lines::lost_node(now(), finish, config_.max_restarts));
+}
+
+void Recorder::keep_verdict(const std::string& line) {
   log_.write(line);
   if (!run_folder_.empty()) json_lines::write_file(run_folder_ + "/verdict.json", line);
 }
 
 void Recorder::finished(const agent::Finish& finish, int exit_code) {
   log_.write(json_lines::finished(now(), finish, exit_code));
+  torch_.finished(boot_now(), finish);
 }
 
 }  // namespace cpprun

@@ -12,16 +12,18 @@
 #include "agent/core/config.hpp"
 #include "agent/core/effects.hpp"
 #include "agent/core/phases.hpp"
+#include "agent/core/warm_up.hpp"
 #include "agent/daemon/event_log.hpp"
 #include "agent/daemon/json_lines.hpp"
+#include "agent/daemon/torch_records.hpp"
 #include "common/verdict.hpp"
 
 namespace cpprun {
 
 class Recorder {
  public:
-  // `run_folder` gets events.jsonl; empty: none. With --event-log-handler=console the events go to
-  // stderr as well. `config` outlives this.
+  // `run_folder` gets events.jsonl; empty: none. With --event-log-handler=console torchrun's own
+  // records go to stderr. `config` outlives this.
   Recorder(const AgentConfig& config, std::string node, const std::string& run_folder);
 
   // Before run_started(): what the launcher has measured of its own start.
@@ -34,7 +36,11 @@ class Recorder {
   void starting();  // the round's workers are about to be spawned
   void worker_started(LocalRank local_rank, Rank rank, int pid);
   void round_started();  // all workers here were spawned
+  // What a worker says on its way to its first step: agent/core/warm_up.hpp.
+  void worker_connected(LocalRank local_rank);
   void worker_ready(LocalRank local_rank);
+  void worker_resumed(LocalRank local_rank);
+  void worker_stepped(LocalRank local_rank);
   void snapshot_complete(LocalRank local_rank, int64_t step, const std::string& path);
   void worker_ended(const WorkerEnd& end);
   void first_failure(const std::string& text);
@@ -44,6 +50,8 @@ class Recorder {
   void warning(const std::string& text);
   // Also as verdict.json, beside the events. `text` is the paragraph that people see.
   void verdict(const Failure& failure, const std::string& text);
+  // The same where a node was lost and none took its place.
+  void lost_node(const agent::Finish& finish);
   void finished(const agent::Finish& finish, int exit_code);
 
  private:
@@ -58,12 +66,15 @@ class Recorder {
   json_lines::Stamp now() const;
   void stops(const std::string& cause, const std::string& why);
   void take_start_times();
-  void tell_timing();
+  void keep_verdict(const std::string& line);
+  // `until`: what was reached, "spawn" or "first_step".
+  void tell_timing(const char* until);
 
   const AgentConfig& config_;
   const std::string node_;
   const std::string run_folder_;
   EventLog log_;
+  TorchRecords torch_;
   RoundNumber round_;
   std::string started_;       // lines of this round's workers, written together
   size_t workers_ = 0;        // of this round, spawned
@@ -72,6 +83,7 @@ class Recorder {
   bool is_fetching_ = false;  // a snapshot, before the workers start
   StartTimes start_times_;
   agent::Phases phases_;
+  agent::WarmUp warm_up_;
   std::string cause_ = "start";       // of the account in phases_: why a round was stopped
   std::optional<Instant> failed_at_;  // the first failure of this round here
   bool is_running_ = false;           // there are workers

@@ -66,6 +66,7 @@ int Report::finish(const agent::Finish& finish, Recorder& recorder) const {
       return kStoppedResumable;
     case agent::Finish::How::Error:
       log::error(finish.text);
+      if (!finish.lost.empty()) recorder.lost_node(finish);
       return 1;
     case agent::Finish::How::Failure:
       failure_summary(finish, recorder);

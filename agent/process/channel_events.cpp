@@ -36,6 +36,7 @@ void ProcessHost::Impl::open_channel() {
     return static_cast<int>(worker->second.local_rank().value);
   };
   events.on_ready = [this](int rank) { on_ready(rank); };
+  events.on_word = events_.on_word;
   events.why_not_commit = [this] { return why_not_commit(); };
   events.on_snapshot = events_.on_snapshot;
   events.on_fell_back = events_.on_fell_back;

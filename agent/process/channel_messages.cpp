@@ -9,9 +9,9 @@
 namespace cpprun {
 namespace {
 
-// The version that brought this message: 1 had four, 2 ten.
+// The version that brought this message: 1 had four, 2 ten, 3 thirteen.
 uint32_t version_of(const channel::Message& message) {
-  return message.index() < 4 ? 1 : message.index() < 10 ? 2 : 3;
+  return message.index() < 4 ? 1 : message.index() < 10 ? 2 : message.index() < 13 ? 3 : 4;
 }
 
 }  // namespace
@@ -32,6 +32,7 @@ bool WorkerChannel::welcome(Peer& peer, const channel::Hello& hello) {
     worker.page.emplace(std::move(*page));
     worker.page->page().wants_stop.store(is_stopping_ ? 1 : 0, std::memory_order_release);
     worker.page->page().snapshot_newest.store(newest_snapshot_, std::memory_order_release);
+    tell(WorkerWord::Connected, peer.local_rank);
   }
   peer.version = hello.version;
   return answer(peer, channel::Page{sizeof(WorkerPage)}, worker.page->descriptor());
@@ -40,6 +41,16 @@ bool WorkerChannel::welcome(Peer& peer, const channel::Hello& hello) {
 bool WorkerChannel::on(Peer& peer, const channel::Ready&) {
   Worker& worker = workers_.at(peer.local_rank);
   if (!std::exchange(worker.is_ready, true)) events_.on_ready(peer.local_rank);
+  return true;
+}
+
+void WorkerChannel::tell(WorkerWord word, int local_rank) {
+  if (events_.on_word) events_.on_word(local_rank, word);
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::FirstStep&) {
+  Worker& worker = workers_.at(peer.local_rank);
+  if (!std::exchange(worker.has_stepped, true)) tell(WorkerWord::Stepped, peer.local_rank);
   return true;
 }
 
@@ -92,6 +103,7 @@ bool WorkerChannel::on(Peer& peer, const channel::Snapshot& snapshot) {
 
 bool WorkerChannel::on(Peer& peer, const channel::Resumed& resumed) {
   if (resumed.step < -1) return false;
+  tell(WorkerWord::Resumed, peer.local_rank);
   if (resumed.fell_back && events_.on_fell_back) {
     events_.on_fell_back(peer.local_rank, resumed.step);
   }

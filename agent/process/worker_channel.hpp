@@ -33,6 +33,9 @@ class WorkerChannel {
     // The local rank of the live worker that leads this session; nothing if there is none.
     std::function<std::optional<int>(int session)> worker_of;
     std::function<void(int local_rank)> on_ready;  // once per worker and round
+    // How far a worker is on its way to its first step. Resumed may come often, the others once per
+    // worker and round. Unset: nobody asks.
+    std::function<void(int local_rank, WorkerWord word)> on_word;
     // Why no worker may give a snapshot its final name now; empty: it may.
     std::function<std::string()> why_not_commit;
     // A worker says that it has committed the snapshot of this step. `path` is absolute, and
@@ -79,6 +82,7 @@ class WorkerChannel {
     std::optional<SharedPage> page;
     std::string report;
     bool is_ready = false;
+    bool has_stepped = false;
     size_t connections = 0;
     size_t connected = 0;  // in all, of this round
   };
@@ -115,11 +119,13 @@ class WorkerChannel {
   bool on(Peer& peer, const channel::Resumed& resumed);
   bool on(Peer& peer, const channel::Strike& question);
   bool on(Peer& peer, const channel::Began& began);
+  bool on(Peer& peer, const channel::FirstStep& first);
   // Only an agent says these.
   bool on(Peer&, const channel::Hello&) { return false; }
   bool on(Peer&, const channel::Page&) { return false; }
   bool on(Peer&, const channel::Arena&) { return false; }
   bool on(Peer&, const channel::Leave&) { return false; }
+  void tell(WorkerWord word, int local_rank);
   bool answer(Peer& peer, const channel::Message& message, int descriptor = -1);
 
   boost::asio::io_context& loop_;

@@ -36,7 +36,7 @@ std::string bash_script(const std::vector<VerbWords>& verbs) {
   }
   return "_cpprunctl() {\n"
          "  local cur=${COMP_WORDS[COMP_CWORD]} words='' options=''\n"
-         "  local before=\"${COMP_WORDS[*]:1:COMP_CWORD-1} \"\n"
+         "  local before=\"${COMP_WORDS[*]:1:$((COMP_CWORD-1))} \"\n"
          "  case \"$before\" in\n"
          "    ' ') words='" +
          text::join(first_words(verbs), " ") + "' ;;\n" + cases +

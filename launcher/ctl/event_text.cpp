@@ -71,7 +71,9 @@ std::string decision(const ordered_json& event) {
 }
 
 std::string times_of(const ordered_json& event) {
-  std::string text = "round " + text_of(event, "round") + " began within " +
+  const bool is_whole = text_of(event, "until") == "first_step";
+  std::string text = "round " + text_of(event, "round") +
+                     (is_whole ? " had made its first step within " : " began within ") +
                      text_of(event, "total_ms") + " ms of ";
   text += text_of(event, "cause") == "start" ? "the start" : text_of(event, "cause");
   const auto phases = event.find("phases_ms");

@@ -129,6 +129,18 @@ std::string timer_file(const Environment& environment, const std::string& tempor
   return given.empty() ? temporary + "/watchdog_timer_" + environment.make_uuid() : given;
 }
 
+// What is no port opens none; torchrun says so at INFO, where nobody sees it.
+std::optional<uint16_t> health_port(const Environment& environment, Launch& launch) {
+  const std::string_view given = environment.text("TORCHELASTIC_HEALTH_CHECK_PORT");
+  if (given.empty()) return std::nullopt;
+  const std::optional<int64_t> number = text::parse_int(given);
+  if (number && *number > 0 && *number <= UINT16_MAX) return static_cast<uint16_t>(*number);
+  launch.warnings.push_back("TORCHELASTIC_HEALTH_CHECK_PORT=" + std::string(given) +
+                            " is no port, so health probes are not answered; write a number"
+                            " from 1 to 65535");
+  return std::nullopt;
+}
+
 }  // namespace
 
 Status resolve_agent(const ParsedOptions& options, const Environment& environment, Launch& launch) {
@@ -145,6 +157,7 @@ Status resolve_agent(const ParsedOptions& options, const Environment& environmen
   config.environment = environment.variables;
   config.temporary_dir = temporary_dir(environment);
   config.timer_file = timer_file(environment, config.temporary_dir);
+  config.health_port = health_port(environment, launch);
   config.own_error_file = environment.text("TORCHELASTIC_ERROR_FILE");
   return {};
 }

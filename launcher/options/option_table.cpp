@@ -223,7 +223,7 @@ constexpr OptionRow kTable[] = {
      .value = "NAME",
      .group = kOutput,
      .since = "2.9",
-     .help = "Where events go besides events.jsonl: null or console. Default: null.",
+     .help = "console prints torchrun's event records on stderr; null prints none. Default: null.",
      .note = "dynamic_rendezvous is silent, as under torchrun; other names: exit 1"},
 
     // --- our own

@@ -4,6 +4,7 @@ import json
 import subprocess
 
 from conftest import BIN, kill, poll
+from launches import ROOT
 
 ORDER = ['run_started', 'round_formed', 'worker_started', 'worker_started', 'round_started']
 
@@ -114,3 +115,51 @@ def test_what_there_is_not_is_said(jobs):
         shown = ctl(jobs, *words)
         assert shown.returncode == 1
         assert text in shown.stderr
+
+
+TRAINER = f"""
+import os, sys, time
+sys.path.insert(0, {str(ROOT / 'worker_sdk/python')!r})
+import cpprun_worker as w
+rank, attempt = os.environ['RANK'], int(os.environ['TORCHELASTIC_RESTART_COUNT'])
+def marked(name):
+    return os.path.exists(os.environ['MARKS'] + '/' + name)
+w.ready()
+w.tell_resumed(7, '/somewhere')
+w.heartbeat(7, w.EVALUATING)
+w.heartbeat(8)
+w.heartbeat(9)
+open(os.environ['MARKS'] + f'/stepped-{{rank}}-{{attempt}}', 'w').write('x')
+while not all(marked(f'stepped-{{r}}-{{attempt}}') for r in (0, 1)):
+    time.sleep(0.01)
+sys.exit(5 if attempt == 0 and rank == '1' else 0)
+"""
+
+
+def test_a_recovery_is_followed_to_the_first_step(jobs):
+    log_dir = f'--log-dir={jobs.folder}/logs'
+    words = ('--nproc-per-node=2', '--max-restarts=1', '--timing', log_dir)
+    job = jobs.cpprun(*words, jobs.py(TRAINER))
+    assert job.done(60) == 0, job.output
+    until = {(e['cause'], e['until']): e for e in only(events_of(jobs), 'timing')}
+    assert set(until) == {(cause, to) for cause in ('start', 'failure')
+                          for to in ('spawn', 'first_step')}
+    whole = until['failure', 'first_step']
+    assert list(whole['phases_ms']) == ['detect', 'stop', 'form', 'spawn_first', 'spawn_last',
+                                        'import', 'load', 'first_step']
+    short = until['failure', 'spawn']['phases_ms']
+    assert {name: whole['phases_ms'][name] for name in short} == short
+    assert abs(whole['total_ms'] - sum(whole['phases_ms'].values())) < 0.1
+    assert whole['phases_ms']['import'] > 1, 'an interpreter was started'
+    text = r'^timing: recovery \(failure\) .*: detect .*, import [\d.]+, load [\d.]+, first step '
+    assert job.find(text), job.err
+    assert 'round 2 had made its first step within' in ctl(jobs, jobs.folder / 'logs').stdout
+
+
+def test_who_says_nothing_has_no_first_step(jobs):
+    """And one word is not all of them: rank 1 says nothing."""
+    code = TRAINER.split('w.ready()')[0] + "rank == '0' and w.heartbeat(1)"
+    log_dir = f'--log-dir={jobs.folder}/logs'
+    job = jobs.cpprun('--nproc-per-node=2', log_dir, jobs.py(code))
+    assert job.done(60) == 0, job.output
+    assert [event['until'] for event in only(events_of(jobs), 'timing')] == ['spawn']

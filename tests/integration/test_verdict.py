@@ -325,8 +325,8 @@ def test_a_lost_node_is_the_cause_when_nobody_takes_its_place(jobs):
     script = jobs.sh('echo $$ >"$MARKS/up$RANK"; exec sleep 60')
     words = ('--nnodes=2', '--rdzv-backend=c10d', '--rdzv-id=two', '--rdzv-conf=join_timeout=2',
              f'--rdzv-endpoint=127.0.0.1:{free_port()}')
-    first = jobs.cpprun(*words, script)
-    second = jobs.cpprun(*words, script)
+    first = jobs.cpprun(*words, f'--log-dir={jobs.folder}/logs', script)
+    second = jobs.cpprun(*words, f'--log-dir={jobs.folder}/logs-2', script)
     jobs.numbers(['up0', 'up1'], 60)
     agents = [node for node in (first, second) if not is_host(node)]
     agents[0].send(9)
@@ -334,6 +334,10 @@ def test_a_lost_node_is_the_cause_when_nobody_takes_its_place(jobs):
     assert left.done(60) == 1, left.output
     assert 'class=lost_node' in left.err
     assert 'the agent on' in left.err
+    verdict = verdict_of(jobs, 'logs' if left is first else 'logs-2')
+    assert (verdict['class'], verdict['max_restarts']) == ('lost_node', 0)
+    assert 'the agent on' in verdict['why']
+    assert verdict['text'] in left.err
 
 
 def is_host(node):

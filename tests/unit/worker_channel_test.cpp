@@ -49,6 +49,12 @@ TEST(WorkerChannel, MessagesAboutSnapshotsComeBackAsTheyWere) {
   EXPECT_EQ(resumed.path, "/a/step-18");
 }
 
+TEST(WorkerChannel, TheFirstStepComesBackAsItWas) {
+  EXPECT_EQ(encode(FirstStep{41}), "CPRW\15\0\0\0\51\0\0\0\0\0\0\0"s);
+  EXPECT_EQ(std::get<FirstStep>(*decoded(encode(FirstStep{-3}))).step, -3);
+  EXPECT_FALSE(decoded(encode(FirstStep{1}) + "x").ok());
+}
+
 TEST(WorkerChannel, AnswersNameTheirQuestion) {
   EXPECT_EQ(question_of(*decoded(encode(Arena{9, 0, {}}))), 9u);
   EXPECT_EQ(question_of(*decoded(encode(Leave{8, false, {}}))), 8u);

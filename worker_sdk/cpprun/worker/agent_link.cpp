@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include <atomic>
+
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/internal/own_agent.hpp"
 #include "cpprun/worker/internal/stack_file.hpp"
@@ -30,7 +32,7 @@ AgentSocket& own_agent() {
   return *link;
 }
 
-void heartbeat(int64_t step, Phase phase) {
+void beat(int64_t step, Phase phase) {
   WorkerPage* page = own_agent().page();
   if (page == nullptr) return;
   const int64_t now = now_ns();
@@ -45,6 +47,14 @@ void heartbeat(int64_t step, Phase phase) {
   page->step.store(step, std::memory_order_relaxed);
   page->phase.store(static_cast<uint32_t>(phase), std::memory_order_relaxed);
   page->heartbeat_ns.store(now, std::memory_order_release);
+}
+
+void heartbeat(int64_t step, Phase phase) {
+  static std::atomic<bool> has_stepped{false};
+  beat(step, phase);
+  if (phase != Phase::Training || has_stepped.load(std::memory_order_relaxed)) return;
+  if (has_stepped.exchange(true) || !own_agent().has_first_step()) return;
+  own_agent().send(channel::FirstStep{step});
 }
 
 void count_collective() {

@@ -14,9 +14,12 @@ namespace cpprun::worker {
 
 enum class Phase : uint32_t { Starting = 0, Ready, Training, Evaluating, Saving, Ending };
 
-// Training goes on: this step, in this phase, after so many collectives. May be called every step.
+// Training goes on: this step, in this phase, after so many collectives. May be called every step,
+// at its end: the first one in training is when recovery is over (docs/events.md, "Phases").
 void heartbeat(int64_t step, Phase phase = Phase::Training);
-void count_collective();  // by dist, once per collective
+// By dist once per collective, by DistributedDataParallel once per forward pass whose backward pass
+// reduces gradients.
+void count_collective();
 // Set up and about to train; the agent notes when the last worker of a round has said so. Once;
 // later calls do nothing.
 void mark_ready();

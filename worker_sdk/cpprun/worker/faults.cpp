@@ -193,7 +193,7 @@ bool may_strike(const Fault& fault, const FaultPlace& place) {
 void tell_progress(const FaultPlace& place) {
   static std::atomic<bool> is_begin_told{false};
   if (!place.step && !place.training_epoch) return;
-  if (place.step) heartbeat(*place.step);
+  if (place.step) beat(*place.step, Phase::Training);
   if (is_begin_told.exchange(true) || own_agent().page() == nullptr) return;
   own_agent().send(channel::Began{place.step.value_or(-1), place.training_epoch.value_or(-1)});
 }

@@ -49,10 +49,15 @@ def has_agent():
 
 
 def heartbeat(step, phase=TRAINING):
-    """Training goes on and has come to this step. Costs a microsecond: call it every step."""
+    """Training goes on and has come to this step. Costs a microsecond: call it at each step's end.
+
+    The first one in training tells the agent that the start, or the recovery, is over.
+    """
     agent = _own_agent()
     if agent:
         agent.beat(step, phase)
+        if phase == TRAINING:
+            agent.say_first_step(step)
 
 
 def count_collective():

@@ -15,9 +15,9 @@ import threading
 import time
 
 MAGIC = b'CPRW'
-VERSION = 3
+VERSION = 4
 HELLO, PAGE, READY, REPORT, ARENA_WANTED, ARENA_OF, ARENA, MAY_COMMIT, LEAVE, SNAPSHOT = range(10)
-RESUMED, STRIKE, BEGAN = 10, 11, 12
+RESUMED, STRIKE, BEGAN, FIRST_STEP = 10, 11, 12, 13
 
 MESSAGE_BYTES = 20 + 4096
 PAGE_BYTES = 4096
@@ -102,6 +102,7 @@ class Agent:
         self._version = self._halves[1]
         self._asking = threading.Lock()
         self._last_question = 0
+        self._has_stepped = False
         self._count = threading.Lock()
         if self._version >= 3:
             self._offer_stack()
@@ -128,6 +129,13 @@ class Agent:
         words[STEP] = step
         self._halves[PHASE] = phase
         words[HEARTBEAT_NS] = now
+
+    def say_first_step(self, step):
+        """Once: recovery is over."""
+        if not self._has_stepped:
+            self._has_stepped = True
+            if self._version >= 4:
+                self._say(_message(FIRST_STEP, struct.pack('=q', step)))
 
     def say_ready(self):
         if not self._halves[IS_READY]:

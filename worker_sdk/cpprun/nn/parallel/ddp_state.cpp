@@ -13,6 +13,7 @@
 #include "cpprun/nn/parallel/make_reducer.hpp"
 #include "cpprun/nn/parallel/output_sink.hpp"
 #include "cpprun/nn/parallel/verify_model.hpp"
+#include "cpprun/worker/agent_link.hpp"
 
 namespace cpprun::nn::parallel {
 namespace {
@@ -207,6 +208,8 @@ void DdpState::sync_buffers() {
 void DdpState::after_forward(const std::vector<at::Tensor*>& outputs) {
   if (c10::GradMode::is_enabled() && requires_backward_sync) {
     requires_forward_sync = true;
+    // For hangs: whoever has come so far waits for the others in its backward pass.
+    worker::count_collective();
     std::vector<at::Tensor> roots;
     if (options.find_unused_parameters && !is_static) {
       for (const at::Tensor* output : outputs) roots.push_back(*output);

@@ -30,6 +30,8 @@ class AgentSocket {
   bool has_snapshots() const { return page_ != nullptr && page_->version >= 2; }
   // It wants to know what training goes on from.
   bool has_resumed() const { return page_ != nullptr && page_->version >= 3; }
+  // It wants to know when the first step is over.
+  bool has_first_step() const { return page_ != nullptr && page_->version >= 4; }
   // Sent without waiting; an agent that has gone, or takes nothing, misses it.
   void send(const channel::Message& message) const;
 

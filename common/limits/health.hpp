@@ -1,0 +1,17 @@
+// Limits: the agent's port for health probes.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+#include "common/time.hpp"
+
+namespace cpprun::limits {
+
+using namespace std::chrono_literals;
+
+inline constexpr size_t kHealthProbes = 16;         // at a time; each is gone within kHealthAsks
+inline constexpr size_t kHealthRequest = 8 * 1024;  // a probe's request is below 1 KiB
+inline constexpr Duration kHealthAsks = 5s;         // who has connected has asked by then
+
+}  // namespace cpprun::limits

@@ -1,0 +1,134 @@
+"""Hangs of real programs, told apart: torch over Gloo with a rank missing, the SDK's own examples,
+a wait inside the kernel that no signal reaches; and py-spy, where it is there.
+
+The first tests need torch; those of the SDK its examples (CPPRUN_BIN).
+"""
+
+import os
+import re
+import shutil
+
+import pytest
+from conftest import BIN, PYTHON, poll, read_bytes, state_of
+from launches import ROOT
+from test_hangs import MODULE, START, culprit, workers
+
+LIMIT = '--hang-timeout=5'
+
+TORCH = f"""
+import os, sys
+sys.path.insert(0, {str(MODULE)!r})
+import torch, torch.distributed as dist
+import cpprun_worker as w
+rank = int(os.environ['RANK'])
+dist.init_process_group('gloo')
+def beat(step):
+    w.heartbeat(step)
+def reduce_gradients():
+    w.count_collective()
+    dist.all_reduce(torch.ones(4))
+def wait_for_all():
+    w.count_collective()
+    dist.barrier()
+def wait_for_a_batch():
+    dist.recv(torch.zeros(4), src=0)
+reduce_gradients()
+beat(1)
+"""
+
+
+@pytest.fixture
+def torch_workers(jobs):
+    """Three workers with torch; they can import it."""
+    if not list(ROOT.glob('.venv/lib/python3*/site-packages/torch')):
+        pytest.skip('no torch in .venv')
+
+    def start(code, *flags):
+        script = jobs.script(TORCH + code, PYTHON)
+        command = ('--standalone', '--nproc-per-node=3', LIMIT, '--shutdown-timeout=2', *flags)
+        return jobs.cpprun(*command, '--no-python', script)
+
+    return start
+
+
+def stacks_of(jobs):
+    """What the report in the run folder has, by rank."""
+    (report,) = (jobs.folder / 'logs').glob('*/hang_round_*.txt')
+    parts = re.split(r'^(?=rank \d+ \()', report.read_text(), flags=re.M)[1:]
+    return {int(re.match(r'rank (\d+)', part)[1]): part for part in parts}
+
+
+@pytest.mark.parametrize('waits_in', ['reduce_gradients', 'wait_for_all'])
+def test_a_rank_that_skips_a_collective_of_torchs(jobs, torch_workers, waits_in):
+    code = f"""
+if rank == 1:
+    wait_for_a_batch()  # it has come to another place than the others
+{waits_in}()
+"""
+    job = torch_workers(code, '--log-dir', jobs.folder / 'logs')
+    assert job.done(120) == 1
+    assert culprit(job)[1] == '1', job.err
+    assert 'fewer collectives than the others (1)' in culprit(job)[2]
+    assert 'class=hang' in job.err
+    stacks = stacks_of(jobs)
+    assert 'in wait_for_a_batch' in stacks[1]
+    for rank in (0, 2):
+        assert f'in {waits_in}' in stacks[rank]
+        assert 'step 1, 2 collectives' in stacks[rank]
+
+
+def test_a_rank_of_the_sdk_that_comes_to_no_collective(jobs):
+    """Rank 1 stays in front of its step, the other waits in DDP's all_reduce."""
+    if not (BIN / 'ex_digits').exists():
+        pytest.skip('the C++ examples are not built')
+    words = ('--standalone', '--nproc-per-node=2', LIMIT, '--shutdown-timeout=2', '--no-python')
+    job = jobs.cpprun(
+        *words, '--log-dir', jobs.folder / 'logs', BIN / 'ex_digits',
+        env={'CPPRUN_FAULTS': 'slow:rank=1,epoch=1,ms=600000'},
+    )  # fmt: skip
+    assert job.done(120) == 1
+    assert culprit(job)[1] == '1', job.err
+    assert 'fewer collectives than the others' in culprit(job)[2]
+    stacks = stacks_of(jobs)
+    assert 'nanosleep' in stacks[1]
+    assert 'nanosleep' not in stacks[0]
+
+
+def test_a_wait_inside_the_kernel(jobs):
+    """posix_spawn() waits in state D until its child has begun its program, and this child first
+    waits for a writer of a FIFO: as who reads from a disk, or a file server, that has gone."""
+    code = """
+fifo = os.environ['MARKS'] + '/fifo'
+if rank == '0':
+    os.mkfifo(fifo)
+    with open(os.environ['MARKS'] + '/pid', 'w') as file:
+        file.write(str(os.getpid()))
+    opened = (os.POSIX_SPAWN_OPEN, 0, fifo, os.O_RDONLY, 0)
+    os.posix_spawn('/bin/true', ['true'], {}, file_actions=[opened])
+time.sleep(120)
+"""
+    job = workers(jobs, code, '--hang-timeout=2', '--shutdown-timeout=1')
+    (pid,) = jobs.numbers(['pid'])
+    poll(lambda: state_of(pid) == 'D', 20, 'its wait')
+    assert job.done(60) == 1
+    assert culprit(job)[1] == '0', job.err
+    assert 'it waits inside the kernel' in culprit(job)[2]
+    assert re.search(r'rank 0 .*: no heartbeats; blocked inside the kernel', job.err)
+    assert 'stopped by a signal' not in job.err
+    assert state_of(pid) == ''
+
+
+def test_py_spy_shows_a_script_without_the_module(jobs):
+    if not shutil.which('py-spy', path=jobs.env()['PATH']):
+        pytest.skip('py-spy is not there')
+    code = START.split('sys.path')[0] + """
+def wait_for_a_file_that_never_comes():
+    time.sleep(120)
+wait_for_a_file_that_never_comes()
+"""
+    job = jobs.cpprun('--standalone', '--hang-timeout=2', '--no-python', jobs.script(code, PYTHON))
+    assert job.done(60) == 1
+    assert 'it sends no heartbeats, so no more is known' in culprit(job)[2]
+    shown = job.err.split('the one to look at:')[1]
+    assert re.search(r'wait_for_a_file_that_never_comes \(.*worker-\d+:\d+\)', shown), job.err
+    assert not [pid for pid in jobs.alive() if b'py-spy' in read_bytes(f'/proc/{pid}/cmdline')]
