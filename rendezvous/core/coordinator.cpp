@@ -5,6 +5,7 @@
 #include "common/check.hpp"
 #include "common/limits/faults.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
 
@@ -161,7 +162,8 @@ void Coordinator::on_store_port(Instant now, const std::string& run_id, int64_t 
 void Coordinator::forget_if_over(const std::string& run_id, Effects& effects) {
   auto it = jobs_.find(run_id);
   if (it == jobs_.end() || !it->second->is_over()) return;
-  if (!it->second->is_decided()) jobs_.erase(it);
+  // Who was cut off hears how it ended.
+  if (!it->second->is_decided() && !it->second->is_departing()) jobs_.erase(it);
   effects.push_back(DropStores{run_id});
 }
 
@@ -172,6 +174,27 @@ void Coordinator::forget_long_ended() {
   };
   if (std::count_if(jobs_.begin(), jobs_.end(), is_over) < limits::kEndedJobs) return;
   jobs_.erase(std::min_element(jobs_.begin(), jobs_.end(), is_older));
+}
+
+control::Answer Coordinator::on_order(Instant now, const std::string& run_id,
+                                      const control::Order& order, const std::string& by,
+                                      Effects& effects) {
+  std::vector<std::string> names;
+  Membership* only = nullptr;
+  for (const auto& [name, job] : jobs_) {
+    if (job->is_over() || (!run_id.empty() && name != run_id)) continue;
+    names.push_back(name);
+    only = job.get();
+  }
+  if (names.size() > 1) {
+    return {order.id, false, "several jobs are here; name one: " + text::join(names, ", ")};
+  }
+  if (only == nullptr) {
+    return {order.id, false, run_id.empty() ? "no job is here" : "no job '" + run_id + "' is here"};
+  }
+  control::Answer answer = only->on_order(now, order, by, effects);
+  forget_if_over(names.front(), effects);
+  return answer;
 }
 
 void Coordinator::on_time(Instant now, Effects& effects) {

@@ -99,6 +99,7 @@ void Membership::on_register(Instant now, SessionId session, const control::Hell
   place(now, node, effects);
   if (auto still = nodes_.find(hello.node.incarnation); still != nodes_.end()) {
     update_ready(still->second);
+    if (departure_) send(still->second, *departure_, effects);
   }
   settle(now, effects);
 }
@@ -224,6 +225,10 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
   }
   if (const auto* strike = std::get_if<control::Strike>(&message)) {
     on_strike(*node, *strike, effects);
+    return;
+  }
+  if (const auto* order = std::get_if<control::Order>(&message)) {
+    answer_order(now, *node, *order, effects);
     return;
   }
   if (const auto* started = std::get_if<control::Started>(&message)) {
@@ -355,6 +360,7 @@ void Membership::on_draining(Node& node, Effects& effects) {
   if (node.is_draining()) return;
   node.facts.is_draining = true;
   is_host_drained_ = is_host_drained_ || node.is_embedded;
+  if (is_drained_ && drained_by_.empty()) drained_by_ = node.id.name;  // after an order
   effects.push_back(
       Note{Note::Level::Info, "draining", "the agent on " + node.id.name + " was asked to stop"});
   if (is_member(node.id.incarnation)) request_drain(node, effects);
