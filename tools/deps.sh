@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 for_build=(ca-certificates g++ cmake ninja-build ccache libboost1.81-dev libcli11-dev
            nlohmann-json3-dev
-           libspdlog-dev libfmt-dev libdeflate-dev)
+           libspdlog-dev libfmt-dev libdeflate-dev libsodium-dev)
 for_python=(python3 python3-venv procps)
 for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
           iproute2 mount libbenchmark-dev valgrind libpng-dev zlib1g-dev libturbojpeg0-dev

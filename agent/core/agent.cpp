@@ -348,7 +348,9 @@ std::optional<WorkerEnd> Agent::own_failure() const {
 
 void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   if (message.round != world_.round) return;
-  const bool is_drain = message.cause == control::StopCause::Drain;
+  // In both cases workers save, and what fails meanwhile is nobody's failure.
+  const bool is_drain =
+      message.cause == control::StopCause::Drain || message.cause == control::StopCause::Operator;
   const bool is_known =
       message.cause == control::StopCause::Failure || message.cause == control::StopCause::Snapshot;
   if (is_known) unreported_.reset();

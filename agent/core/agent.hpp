@@ -101,6 +101,10 @@ class Agent {
   void on(Instant now, const control::Decided& message, Effects& effects);
   void on(Instant now, const control::Bye& message, Effects& effects);
   void on(Instant now, const control::Struck& message, Effects& effects);
+  void on(Instant now, const control::Depart& message, Effects& effects);
+  // For operators and their tools, not for us.
+  void on(Instant, const control::Answer&, Effects&) {}
+  void on(Instant, const control::Challenge&, Effects&) {}
 
   bool is_stopping_under_fence() const;
   bool is_past_fence(Instant now) const;

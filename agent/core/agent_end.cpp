@@ -8,6 +8,7 @@
 namespace cpprun::agent {
 namespace {
 
+constexpr int kSigInt = 2;
 constexpr int kSigTerm = 15;
 constexpr int kSigKill = 9;
 
@@ -51,6 +52,7 @@ void Agent::finish(Finish how, Effects& effects) {
   how.ends = failed_ends_;
   const bool is_hang = decided_ && decided_->culprit && decided_->culprit->end.is_hang();
   how.restarts_used = is_hang ? world_.hang_restarts : world_.restart_count;
+  how.operator_restarts = world_.operator_restarts;
   how.decision = decided_;
   state_ = State::Ended;
   effects.push_back(std::move(how));
@@ -93,6 +95,15 @@ void Agent::on_signal(Instant, int signal, Effects& effects) {
 }
 
 // ---------------------------------------------------------------- stopping on request
+
+// An operator has asked. Told again it hurries nothing; a real signal does.
+void Agent::on(Instant now, const control::Depart& message, Effects& effects) {
+  const bool is_leaving =
+      state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
+  if (is_leaving || decided_) return;
+  effects.push_back(Note{Note::Level::Info, message.why});
+  on_signal(now, message.saves ? kSigTerm : kSigInt, effects);
+}
 
 // The coordinator hears of it first, so that what happens elsewhere is no failure.
 void Agent::drain(Effects& effects) {

@@ -98,6 +98,7 @@ struct Finish {
   std::string text;             // the verdict, or the error
   std::vector<WorkerEnd> ends;  // of the last round here that had a failure
   int64_t restarts_used = 0;
+  int64_t operator_restarts = 0;
   std::optional<control::SnapshotName> snapshot{};  // the newest here
   std::string lost{};  // the node whose loss ended the last round, and how; empty: another cause
   std::optional<control::Decided> decision{};  // what the coordinator said, if it did

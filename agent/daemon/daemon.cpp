@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <csignal>
 #include <filesystem>
 #include <utility>
@@ -237,19 +238,31 @@ void AgentDaemon::Impl::connect() {
     tell_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, e); });
     if (faults_) faults_->on_connected();
   };
-  events.on_message = [this](const control::CoordinatorMessage& message) {
-    recorder_->on_message(message);
-    tell_core([&](agent::Effects& e) { core_->on_message(boot_now(), message, e); });
-    const auto* struck = std::get_if<control::Struck>(&message);
-    if (faults_ && struck != nullptr) faults_->on_struck(*struck);
-  };
+  events.on_message = [this](const control::CoordinatorMessage& message) { on_message(message); };
   events.on_disconnected = [this] {
     if (faults_) faults_->on_disconnected();
+    orders_.on_disconnected();
     tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
   ControlClient::Options options{is_own_, config_.rendezvous.say_waiting};
   connection_ = std::make_unique<ControlClient>(loop_, coordinator_, options, events);
+}
+
+void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
+  if (const auto* answer = std::get_if<control::Answer>(&message)) orders_.on_answer(*answer);
+  const auto tell = [this](const control::CoordinatorMessage& said) {
+    recorder_->on_message(said);
+    tell_core([&](agent::Effects& e) { core_->on_message(boot_now(), said, e); });
+  };
+  // Once who asked for it is answered: the core may end the loop at once.
+  if (std::holds_alternative<control::Depart>(message)) {
+    host_->hurry();
+    return asio::post(loop_, [tell, message] { tell(message); });
+  }
+  tell(message);
+  const auto* struck = std::get_if<control::Struck>(&message);
+  if (faults_ && struck != nullptr) faults_->on_struck(*struck);
 }
 
 void AgentDaemon::Impl::catch_signals() {

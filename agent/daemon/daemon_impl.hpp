@@ -18,9 +18,11 @@
 #include "agent/daemon/hang_room.hpp"
 #include "agent/daemon/health_server.hpp"
 #include "agent/daemon/operator_socket.hpp"
+#include "agent/daemon/order_room.hpp"
 #include "agent/daemon/recorder.hpp"
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/snapshot_room.hpp"
+#include "agent/daemon/stack_room.hpp"
 #include "agent/process/clock.hpp"
 #include "agent/process/guardian.hpp"
 #include "agent/process/log_folder.hpp"
@@ -97,6 +99,8 @@ class AgentDaemon::Impl {
   void arm_timer();
   void on_timer();
   void open_operators();
+  bool is_connected() const { return connection_ && !connection_->peer_address().empty(); }
+  void on_message(const control::CoordinatorMessage& message);
   operators::NodeView node_view() const;
   std::string on_signal_question(const operators::Question& question);
   std::string on_leave_question(const operators::Question& question);
@@ -132,6 +136,12 @@ class AgentDaemon::Impl {
   std::unique_ptr<FaultRoom> faults_;          // with a fault plan only
   std::optional<agent::Agent> core_;
   OperatorSocket operators_{loop_};  // who can answer a verb of cpprunctl says operators_.on()
+  OrderRoom orders_{[this](const control::Order& order) {
+    if (!is_connected()) return false;
+    connection_->send(order);
+    return true;
+  }};
+  StackRoom stacks_{loop_, [this] { return host_->look(); }};
   const Instant begun_at_ = boot_now();
 
   std::deque<agent::Effect> queue_;

@@ -89,6 +89,7 @@ std::string round_formed(const Stamp& stamp, const control::World& world) {
   ordered_json object = begin(stamp, "round_formed");
   object["round"] = world.round.value;
   object["restart_count"] = world.restart_count;
+  object["operator_restarts"] = world.operator_restarts;
   object["max_restarts"] = world.max_restarts;
   object["group_rank"] = world.group_rank;
   object["group_size"] = world.group_size;
@@ -242,6 +243,7 @@ std::string verdict(const Stamp& stamp, const Failure& failure, const std::strin
   const Hint* hint = hint_for(culprit);
   object["hint"] = hint == nullptr ? "" : std::string(hint->id);
   object["restarts_used"] = failure.restarts_used;
+  object["operator_restarts"] = failure.operator_restarts;
   object["max_restarts"] = failure.max_restarts;
   object["same_start_ups"] = failure.same_start_ups;
   object["text"] = text;

@@ -105,6 +105,7 @@ void Membership::on_register(Instant now, SessionId session, const control::Hell
   }
   if (auto still = nodes_.find(hello.node.incarnation); still != nodes_.end()) {
     update_ready(still->second);
+    if (departure_) send(still->second, *departure_, effects);
   }
   settle(now, effects);
 }
@@ -241,6 +242,10 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
     on_strike(*node, *strike, effects);
     return;
   }
+  if (const auto* order = std::get_if<control::Order>(&message)) {
+    answer_order(now, *node, *order, effects);
+    return;
+  }
   if (const auto* started = std::get_if<control::Started>(&message)) {
     if (started->round == round_ && node->work == Node::Work::Starting) {
       node->work = Node::Work::Running;
@@ -370,6 +375,7 @@ void Membership::on_draining(Node& node, Effects& effects) {
   if (node.is_draining()) return;
   node.facts.is_draining = true;
   is_host_drained_ = is_host_drained_ || node.is_embedded;
+  if (is_drained_ && drained_by_.empty()) drained_by_ = node.id.name;  // after an order
   effects.push_back(
       Note{Note::Level::Info, "draining", "the agent on " + node.id.name + " was asked to stop"});
   if (is_member(node.id.incarnation)) request_drain(node, effects);

@@ -58,6 +58,10 @@ class Membership {
   void on_closed(Instant now, SessionId session, Ending how, Effects& effects);
   // The port that WantStorePort asked for; 0 if none could be opened.
   void on_store_port(Instant now, int64_t port, Effects& effects);
+  // What an operator wants of the job; `by` says where he is, for people. The answer is to be
+  // delivered before the effects are carried out.
+  control::Answer on_order(Instant now, const control::Order& order, const std::string& by,
+                           Effects& effects);
   void on_time(Instant now, Effects& effects);
   Instant next_deadline() const;
 
@@ -67,12 +71,18 @@ class Membership {
   bool is_decided() const { return phase_ == Phase::Deciding || phase_ == Phase::Ended; }
   Epoch epoch() const { return epoch_; }
 
+  // All were told to leave: no further round.
+  bool is_departing() const { return departure_.has_value(); }
+
   // For status pages and tests.
   Phase phase() const { return phase_; }
   RoundNumber round() const { return round_; }
   const Budget& budget() const { return budget_; }
   const Budget& hang_budget() const { return hang_budget_; }
   const control::Terms& terms() const { return terms_; }
+  int64_t operator_restarts() const { return operator_restarts_; }
+  // What an operator asked for last; nothing: as many as --nnodes allows.
+  std::optional<int64_t> wanted_nodes() const { return wanted_nodes_; }
   const std::map<Incarnation, Node>& nodes() const { return nodes_; }
   std::string why_no_round() const;  // "" while one runs
   const std::optional<control::SnapshotName>& resume() const { return resume_; }
@@ -148,6 +158,17 @@ class Membership {
   void on_ack(Node& node, Effects& effects);
   void on_strike(const Node& node, const control::Strike& message, Effects& effects);
 
+  // Orders (membership_orders.cpp).
+  void answer_order(Instant now, const Node& asker, const control::Order& order, Effects& effects);
+  Result<std::string> carry_out(const control::Order& order, const std::string& by,
+                                Effects& effects);
+  Result<std::string> restart_all(const std::string& by, Effects& effects);
+  Result<std::string> stop_all(bool saves, const std::string& by, Effects& effects);
+  Result<std::string> drain_node(const std::string& name, const std::string& by, Effects& effects);
+  Result<std::string> scale_to(int64_t nodes, const std::string& by, Effects& effects);
+  Result<const Node*> node_called(const std::string& name) const;
+  void stop_on_request(const std::string& why, Effects& effects);
+
   // What failed first (membership_failures.cpp).
   void note_clock(Instant now, const Node& node, const control::Failed& message);
   Clock* clock_of(const Node& node);
@@ -183,6 +204,8 @@ class Membership {
 
   bool is_member(Incarnation incarnation) const { return worlds_.contains(incarnation); }
   bool may_grow() const;
+  // Nodes that a round has at most.
+  int64_t most_nodes() const { return wanted_nodes_.value_or(terms_.max_nodes); }
   bool has_store_port() const { return terms_.is_store_on_main_port || store_port_.has_value(); }
   Duration grant() const;
   Duration heartbeat() const;
@@ -216,7 +239,7 @@ class Membership {
   std::optional<Instant> min_reached_at_;  // since when min nodes are ready
   std::optional<Instant> grew_at_;         // last restart for a newcomer
   std::optional<Instant> replaced_at_;     // last restart for one who took a lost node's place
-  size_t most_nodes_ = 0;                  // of any round so far
+  size_t largest_round_ = 0;               // in nodes, of all so far
   Instant say_waiting_at_ = Instant::never();
   Instant next_burial_ = Instant::never();     // no dead node's grace ends before
   Instant next_lease_end_ = Instant::never();  // no lease ends before
@@ -225,10 +248,14 @@ class Membership {
   bool is_resume_fetched_ = false;               // by some of its nodes
   std::set<std::string> damaged_;                // ids of snapshots that are fetched no more
   std::set<std::string> unusable_;               // of those that no round begins with any more
-  bool is_drained_ = false;       // round_ is stopped because a node was asked to stop ...
+  bool is_drained_ = false;                      // round_ is stopped on request: workers save ...
   bool has_saved_ = false;        // ... and all members whose workers are gone have saved
-  std::string drained_by_;        // its name
+  std::string drained_by_;        // the node that was asked to stop; empty: none, an order
   bool is_host_drained_ = false;  // the node that hosts us was asked to stop: no round can follow
+
+  int64_t operator_restarts_ = 0;
+  std::optional<int64_t> wanted_nodes_;
+  std::optional<control::Depart> departure_;  // all were told to leave; who comes is told too
 
   Strikes strikes_;  // of the job's fault plan
 

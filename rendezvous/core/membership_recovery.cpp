@@ -57,6 +57,8 @@ void Membership::recall_world(const control::World& world) {
   round_ = world.round;
   budget_ = Budget(terms_.max_restarts, world.restart_count);
   hang_budget_ = Budget(terms_.max_restarts, world.hang_restarts);
+  operator_restarts_ = world.operator_restarts;
+  wanted_nodes_ = world.wanted_nodes;
   most_nodes_ = std::max(most_nodes_, static_cast<size_t>(world.group_size));
   resume_.reset();
   if (world.resume) resume_ = world.resume->snapshot;

@@ -82,7 +82,8 @@ void Membership::settle(Instant now, Effects& effects) {
 // Everything is saved and no round can follow: who is left need not wait for others.
 bool Membership::ends_resumable() const {
   const bool is_short = static_cast<int64_t>(ready_.size()) < terms_.min_nodes;
-  return is_drained_ && has_saved_ && (is_short || is_host_drained_);
+  const bool is_asked = is_drained_ && !drained_by_.empty();
+  return is_asked && has_saved_ && (is_short || is_host_drained_);
 }
 
 // ---------------------------------------------------------------- growing
@@ -90,14 +91,14 @@ bool Membership::ends_resumable() const {
 // A newcomer may be taken in. Not once a node has finished its part: its work would be done again.
 bool Membership::may_grow() const {
   return phase_ == Phase::Running && done_.empty() && !ready_.empty() &&
-         static_cast<int64_t>(worlds_.size()) < terms_.max_nodes;
+         static_cast<int64_t>(worlds_.size()) < most_nodes();
 }
 
 // A place that was lost is filled without waiting for the interval of growth, but has one of its
 // own: a node that comes and goes in a loop restarts the world at most twice in an interval.
 Instant Membership::growth_deadline() const {
   if (!may_grow()) return Instant::never();
-  const bool has_vacancy = worlds_.size() < most_nodes_;
+  const bool has_vacancy = worlds_.size() < largest_round_;
   return has_vacancy ? std::min(after_interval(grew_at_), after_interval(replaced_at_))
                      : after_interval(grew_at_);
 }
@@ -123,7 +124,7 @@ Instant Membership::last_call_deadline() const {
 
 void Membership::try_form(Instant now, Effects& effects) {
   auto ready = static_cast<int64_t>(ready_.size());
-  if (ready < terms_.min_nodes) {
+  if (ready < terms_.min_nodes || departure_) {
     min_reached_at_.reset();
     if (say_waiting_at_.is_never() && !nodes_.empty()) say_waiting_at_ = now + options_.say_waiting;
     return;
@@ -131,7 +132,7 @@ void Membership::try_form(Instant now, Effects& effects) {
   if (!min_reached_at_) min_reached_at_ = now;
   if (!has_store_port()) return;  // on_store_port() comes
   bool is_first = worlds_.empty();
-  if (ready < terms_.max_nodes && is_first && now < last_call_deadline()) return;
+  if (ready < most_nodes() && is_first && now < last_call_deadline()) return;
   form(effects);
 }
 
@@ -142,7 +143,7 @@ void Membership::form(Effects& effects) {
     ready.push_back(&nodes_.at(incarnation));
     newest = std::max(newest, ready.back()->facts.round);
   }
-  std::vector<Node*> ranked = rank_nodes(ready, terms_.max_nodes, terms_.has_fixed_ranks);
+  std::vector<Node*> ranked = rank_nodes(ready, most_nodes(), terms_.has_fixed_ranks);
   round_ = RoundNumber(newest.value + 1);
   phase_ = Phase::Running;
   min_reached_at_.reset();
@@ -176,7 +177,7 @@ void Membership::form(Effects& effects) {
     send(node, worlds[i], effects);
     ready_.erase(node.id.incarnation);
   }
-  most_nodes_ = std::max(most_nodes_, worlds_.size());
+  largest_round_ = std::max(largest_round_, worlds_.size());
   for (Incarnation spare : ready_) say_wait(nodes_.at(spare), false, effects);
   if (!terms_.is_store_on_main_port) {
     store_port_.reset();
@@ -206,6 +207,8 @@ control::World Membership::world_for(const Node& node, const RankShare& share,
   world.is_agent_store = terms_.is_agent_store;
   world.restart_count = budget_.used();
   world.hang_restarts = hang_budget_.used();
+  world.operator_restarts = operator_restarts_;
+  world.wanted_nodes = wanted_nodes_;
   world.max_restarts = budget_.max();
   return world;
 }
@@ -292,9 +295,11 @@ std::string Membership::why_no_round() const {
     case Phase::Recovering:
       return "another coordinator has led this job; its nodes are waited for";
     case Phase::Running:
-      return static_cast<int64_t>(worlds_.size()) >= terms_.max_nodes
+      return static_cast<int64_t>(worlds_.size()) >= most_nodes()
                  ? "a round runs with " + text::count(worlds_.size(), "node") +
-                       ", the most that --nnodes allows; this node is a spare"
+                       (wanted_nodes_ ? ", as many as an operator wants"
+                                      : ", the most that --nnodes allows") +
+                       "; this node is a spare"
                  : "a round runs; this node is taken in with the next one";
     case Phase::Stopping:
       return "the last round is stopping; " + text::count(pending_.size(), "node") +

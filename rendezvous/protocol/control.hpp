@@ -14,6 +14,7 @@
 #include "common/ids.hpp"
 #include "common/time.hpp"
 #include "common/worker_end.hpp"
+#include "rendezvous/protocol/orders.hpp"
 
 namespace cpprun::control {
 
@@ -80,8 +81,10 @@ struct World {
   int64_t master_port = 0;
   int64_t store_port = 0;  // the round's store at the coordinator (CPPRUN_STORE)
   bool is_agent_store = false;
-  int64_t restart_count = 0;  // job-wide, after workers' failures
-  int64_t hang_restarts = 0;  // the same after hangs
+  int64_t restart_count = 0;      // job-wide, after workers' failures
+  int64_t hang_restarts = 0;      // the same after hangs
+  int64_t operator_restarts = 0;  // and those that operators asked for
+  std::optional<int64_t> wanted_nodes{};  // as many as an operator asked for
   int64_t max_restarts = 0;
   std::optional<Resume> resume{};  // nothing: from the beginning, or no --snapshot-dir here
   std::string snapshot_secret{};   // who shows it may fetch; empty: nobody may in this round
@@ -185,7 +188,7 @@ struct Strike {
 };
 
 using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
-                                  Draining, Snapshots, Strike>;
+                                  Draining, Snapshots, Strike, Order, Operate, Command>;
 
 // ---------------------------------------------------------------- coordinator -> agent
 
@@ -230,7 +233,7 @@ struct Struck {
   int64_t training_epoch = -1;
 };
 
-using CoordinatorMessage =
-    std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye, Struck>;
+using CoordinatorMessage = std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye,
+                                        Struck, Answer, Depart, Challenge>;
 
 }  // namespace cpprun::control

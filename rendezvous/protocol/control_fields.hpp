@@ -5,6 +5,7 @@
 #pragma once
 
 #include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/order_fields.hpp"
 
 namespace cpprun::control {
 
@@ -65,6 +66,8 @@ void fields(V&& v, World& m) {
   v("is_agent_store", m.is_agent_store);
   v("restart_count", m.restart_count);
   v("hang_restarts", m.hang_restarts);
+  v("operator_restarts", m.operator_restarts);
+  v("wanted_nodes", m.wanted_nodes);
   v("max_restarts", m.max_restarts);
   v("resume", m.resume);
   v("snapshot_secret", m.snapshot_secret);

@@ -27,6 +27,9 @@ class ControlService {
   // jobs.
   void fill(ServerHooks& hooks);
 
+  // Orders over TCP are taken from who knows this token; without this call, from nobody.
+  void take_orders(std::string token, std::function<std::string()> make_nonce);
+
   // The rounds' stores listen on `address` ("" is every interface) of this server. Before the loop
   // runs.
   void attach(Server& server, std::string address);

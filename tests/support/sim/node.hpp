@@ -42,6 +42,8 @@ class Node final : public Program {
   void thaw();    // from either
   void lose_power();
   void signal(int number);
+  // As an operator on this host would give it; nothing happens without a connection.
+  void order(const control::Order& order) { carry_out(agent::Tell{order}); }
   // Does this as soon as the agent has sent its next message, so that the answer finds it changed.
   void after_next_message(std::function<void()> fault) { after_message_ = std::move(fault); }
   // A worker dies of itself, at once.

@@ -16,6 +16,7 @@ struct FaultRates {
   Duration break_connection{}, black_hole{}, clog{}, cut_off{}, one_way_cut{};
   Duration kill{}, power{}, freeze{}, pause{}, signal{}, arrive{}, fail_worker{};
   Duration kill_coordinator{}, freeze_coordinator{}, cut_coordinator{};
+  Duration order{};  // of an operator, at some node
   bool does_coordinator_return = true;
   Duration coordinator_is_away_max{};  // zero: as long as any fault
   double worker_fails = 0;             // chance of each worker in each round
