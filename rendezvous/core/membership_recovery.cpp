@@ -59,7 +59,7 @@ void Membership::recall_world(const control::World& world) {
   hang_budget_ = Budget(terms_.max_restarts, world.hang_restarts);
   operator_restarts_ = world.operator_restarts;
   wanted_nodes_ = world.wanted_nodes;
-  most_nodes_ = std::max(most_nodes_, static_cast<size_t>(world.group_size));
+  largest_round_ = std::max(largest_round_, static_cast<size_t>(world.group_size));
   resume_.reset();
   if (world.resume) resume_ = world.resume->snapshot;
   is_resume_fetched_ = !world.snapshot_secret.empty();

@@ -80,10 +80,14 @@ json to_json(const Membership& job) {
 
 }  // namespace
 
-std::string status_json(const Coordinator& coordinator) {
+std::string status_json(const Coordinator& coordinator, const std::optional<ServerFacts>& server) {
   json jobs = json::object();
   for (const auto& [run_id, job] : coordinator.jobs()) jobs[run_id] = to_json(*job);
   json all = {{"version", CPPRUN_VERSION}, {"jobs", jobs}};
+  if (server) {
+    all["connections"] = server->connections;
+    all["store"] = {{"keys", server->keys}, {"waits", server->waits}};
+  }
   return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

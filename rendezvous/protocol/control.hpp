@@ -81,9 +81,9 @@ struct World {
   int64_t master_port = 0;
   int64_t store_port = 0;  // the round's store at the coordinator (CPPRUN_STORE)
   bool is_agent_store = false;
-  int64_t restart_count = 0;      // job-wide, after workers' failures
-  int64_t hang_restarts = 0;      // the same after hangs
-  int64_t operator_restarts = 0;  // and those that operators asked for
+  int64_t restart_count = 0;              // job-wide, after workers' failures
+  int64_t hang_restarts = 0;              // the same after hangs
+  int64_t operator_restarts = 0;          // and those that operators asked for
   std::optional<int64_t> wanted_nodes{};  // as many as an operator asked for
   int64_t max_restarts = 0;
   std::optional<Resume> resume{};  // nothing: from the beginning, or no --snapshot-dir here

@@ -35,6 +35,8 @@ class ControlService::Impl {
     hooks.metrics = [this] { return job_metrics(core_, chronicle_); };
   }
 
+  std::string status(const ServerFacts& server) const { return status_json(core_, server); }
+
   void attach(Server& server, std::string address) {
     server_ = &server;
     address_ = std::move(address);
@@ -299,6 +301,9 @@ ControlService::ControlService(asio::io_context& loop, CoordinatorOptions option
 ControlService::~ControlService() = default;
 void ControlService::fill(ServerHooks& hooks) {
   impl_->fill(hooks);
+}
+std::string ControlService::status(const ServerFacts& server) const {
+  return impl_->status(server);
 }
 void ControlService::take_orders(std::string token, std::function<std::string()> make_nonce) {
   impl_->take_orders(std::move(token), std::move(make_nonce));

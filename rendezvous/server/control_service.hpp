@@ -9,6 +9,7 @@
 #include <string>
 
 #include "rendezvous/core/coordinator.hpp"
+#include "rendezvous/core/status.hpp"
 #include "rendezvous/server/server.hpp"
 
 namespace boost::asio {
@@ -26,6 +27,9 @@ class ControlService {
   // Gives the server its control sessions, the main port's store, /status and what /metrics says of
   // jobs.
   void fill(ServerHooks& hooks);
+
+  // What /status says where a server stands by itself.
+  std::string status(const ServerFacts& server) const;
 
   // Orders over TCP are taken from who knows this token; without this call, from nobody.
   void take_orders(std::string token, std::function<std::string()> make_nonce);

@@ -22,19 +22,18 @@ std::string own_host_name() {
   return name.data();
 }
 
-// What nodes show each other when they fetch a snapshot.
-std::string random_secret() {
-  std::array<uint8_t, 16> bytes{};
-  CPPRUN_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  return text::hex(bytes);
-}
-
 Epoch epoch_now() {
   auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
   return Epoch(std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count());
 }
 
 }  // namespace
+
+std::string random_secret() {
+  std::array<uint8_t, 16> bytes{};
+  CPPRUN_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  return text::hex(bytes);
+}
 
 CoordinatorOptions coordinator_options() {
   CoordinatorOptions options;
