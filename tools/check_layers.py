@@ -76,10 +76,12 @@ ARROWS = {
         'common/log',
         'common/proof',
         'launcher/doctor',
+        'launcher/network',
         'launcher/options',  # explains them
         'agent/core',  # its configuration, the words of operators
         'rendezvous/server',
         'rendezvous/protocol',  # orders over TCP
+        'worker_sdk/cpprun/worker',  # its store client: doctors of several nodes meet
         'worker_sdk/cpprun/pickle',
         'worker_sdk/cpprun/archive',
         'worker_sdk/cpprun/snapshot_files',

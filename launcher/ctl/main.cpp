@@ -85,7 +85,27 @@ CLI::App* add_doctor(CLI::App& app, cpprun::DoctorOptions& options) {
   doctor->add_option("--nproc-per-node", options.nproc, "how many workers are meant to run here")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
-  doctor->add_option("--rdzv-endpoint", options.endpoint, "HOST[:PORT] as for cpprun");
+  CLI::Option* endpoint = doctor->add_option("--endpoint,--rdzv-endpoint", options.endpoint,
+                                             "HOST[:PORT] as for cpprun's --rdzv-endpoint");
+  doctor
+      ->add_option("--nnodes", options.nodes.count,
+                   "look from node to node: run the same command on so many nodes at once; they "
+                   "meet at the endpoint")
+      ->check(CLI::Range(int64_t{2}, int64_t{100'000}))
+      ->needs(endpoint);
+  doctor->add_option("--wait", options.nodes.wait_s, "seconds to wait for the other nodes")
+      ->check(CLI::Range(1.0, 3600.0))
+      ->capture_default_str();
+  doctor
+      ->add_option("--port", options.nodes.port,
+                   "where this node answers the others; else a free port")
+      ->check(CLI::Range(1, 65535));
+  doctor
+      ->add_option("--min-gbps", options.nodes.least_gbps,
+                   "a slower way between nodes is a finding; else only one that is far off")
+      ->check(CLI::PositiveNumber);
+  doctor->add_option("--max-latency-ms", options.nodes.most_latency_ms, "likewise")
+      ->check(CLI::PositiveNumber);
   doctor->add_option("--snapshot-dir", options.snapshot_dir, "where snapshots are to be written");
   doctor->add_flag("--json", options.is_json, "print JSON");
   return doctor;

@@ -169,7 +169,7 @@ def test_stop_asks_as_a_signal_would(jobs):
     for words, code in (['--resumable'], 143), ([], 130):
         job, _, pids = sleepers(jobs, 1)
         run_id = own_run_id(job)
-        assert 'asked to' in good('stop', run_id, *words)
+        assert 'asked 1 node to' in good('stop', run_id, *words)
         assert job.done(TAKES) == code, 'this worker can save nothing'
         assert not is_alive(pids[0])
         (jobs.marks / 'up-0').unlink()
