@@ -100,6 +100,7 @@ class Agent {
   void on(Instant now, const control::Decided& message, Effects& effects);
   void on(Instant now, const control::Bye& message, Effects& effects);
   void on(Instant now, const control::Struck& message, Effects& effects);
+  void on(Instant, const control::Watch&, Effects&) {}  // nothing to decide: the daemon tells
 
   bool is_stopping_under_fence() const;
   bool is_past_fence(Instant now) const;

@@ -17,6 +17,7 @@
 #include "agent/daemon/file_timer_room.hpp"
 #include "agent/daemon/hang_room.hpp"
 #include "agent/daemon/operator_socket.hpp"
+#include "agent/daemon/progress_room.hpp"
 #include "agent/daemon/recorder.hpp"
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/snapshot_room.hpp"
@@ -126,6 +127,7 @@ class AgentDaemon::Impl {
   std::unique_ptr<ControlClient> connection_;  // none before the snapshots here are known
   std::unique_ptr<SnapshotRoom> snapshots_;    // with --snapshot-dir only
   std::unique_ptr<FaultRoom> faults_;          // with a fault plan only
+  std::unique_ptr<ProgressRoom> progress_;     // with the connection
   std::optional<agent::Agent> core_;
   OperatorSocket operators_{loop_};  // who can answer a verb of cpprunctl says operators_.on()
   const Instant begun_at_ = boot_now();

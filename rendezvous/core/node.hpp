@@ -35,6 +35,7 @@ struct Node {
   int64_t arrival = 0;                // order of first registration
   Instant heard_at;                   // receipt of its last message
   Instant dead_at;                    // Life::Dead only
+  std::optional<control::Progress> progress{};  // the newest it told; for the dashboard alone
 
   bool is_connected() const { return life == Life::Present && session.has_value(); }
   bool has_workers() const { return work == Work::Starting || work == Work::Running; }

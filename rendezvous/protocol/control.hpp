@@ -14,6 +14,7 @@
 #include "common/ids.hpp"
 #include "common/time.hpp"
 #include "common/worker_end.hpp"
+#include "rendezvous/protocol/progress.hpp"
 
 namespace cpprun::control {
 
@@ -81,6 +82,7 @@ struct Register {
   std::vector<int64_t> strikes{};         // of each fault of the plan, as far as it has heard
   // Which clock its times are of: nodes that say the same (one machine) have one. Empty: its own.
   std::string clock_id{};
+  bool tells_progress = false;  // understands Watch (progress.hpp)
 };
 
 struct Ping {
@@ -141,7 +143,7 @@ struct Strike {
 };
 
 using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
-                                  Draining, Snapshots, Strike>;
+                                  Draining, Snapshots, Strike, Progress>;
 
 // ---------------------------------------------------------------- coordinator -> agent
 
@@ -220,6 +222,6 @@ struct Struck {
 };
 
 using CoordinatorMessage =
-    std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye, Struck>;
+    std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye, Struck, Watch>;
 
 }  // namespace cpprun::control

@@ -61,6 +61,7 @@ void fields(V&& v, Register& m) {
   v("snapshot_port", m.snapshot_port);
   v("strikes", m.strikes);
   v("clock_id", m.clock_id);
+  v("tells_progress", m.tells_progress);
 }
 template <class V>
 void fields(V&& v, Ping& m) {
