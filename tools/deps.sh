@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing on Debian 12: the compiler and libraries, with --test what the tests need
 # as well, with --python (part of --test) a virtual environment .venv with torch and pytest, with
-# --newest one in build/venv-newest with the newest torch. Quick when all is there.
+# --browser what the dashboard is looked at with, with --newest an environment in build/venv-newest
+# with the newest torch. Quick when all is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,8 +13,9 @@ for_python=(python3 python3-venv procps)
 for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
           iproute2 mount libbenchmark-dev valgrind libpng-dev zlib1g-dev libturbojpeg0-dev
            util-linux prometheus systemd tmux zsh tcsh fish)
+for_browser=(chromium chromium-driver fonts-dejavu-core)
 
-usage() { echo "usage: tools/deps.sh [--test] [--python] [--newest]"; }
+usage() { echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest]"; }
 
 want=("${for_build[@]}")
 venv=no
@@ -22,6 +24,7 @@ for option in "$@"; do
   case $option in
     --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
+    --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;

@@ -105,6 +105,7 @@ class Agent {
   // For operators and their tools, not for us.
   void on(Instant, const control::Answer&, Effects&) {}
   void on(Instant, const control::Challenge&, Effects&) {}
+  void on(Instant, const control::Watch&, Effects&) {}  // nothing to decide: the daemon tells
 
   bool is_stopping_under_fence() const;
   bool is_past_fence(Instant now) const;

@@ -232,6 +232,11 @@ void AgentDaemon::Impl::serve_snapshots(const std::vector<std::string>& addresse
 }
 
 void AgentDaemon::Impl::connect() {
+  ProgressRoom::Doors doors;
+  doors.live = [this] { return host_->live(); };
+  doors.round = [this] { return core_->world().round; };
+  doors.tell = [this](const control::Progress& progress) { connection_->send(progress); };
+  progress_ = std::make_unique<ProgressRoom>(loop_, std::move(doors));
   ControlClient::Events events;
   events.on_connected = [this](std::vector<std::string> addresses) {
     serve_snapshots(addresses);
@@ -240,6 +245,7 @@ void AgentDaemon::Impl::connect() {
   };
   events.on_message = [this](const control::CoordinatorMessage& message) { on_message(message); };
   events.on_disconnected = [this] {
+    progress_->on_disconnected();
     if (faults_) faults_->on_disconnected();
     orders_.on_disconnected();
     tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
@@ -263,6 +269,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   tell(message);
   const auto* struck = std::get_if<control::Struck>(&message);
   if (faults_ && struck != nullptr) faults_->on_struck(*struck);
+  if (const auto* watch = std::get_if<control::Watch>(&message)) progress_->on_watch(*watch);
 }
 
 void AgentDaemon::Impl::catch_signals() {

@@ -19,6 +19,7 @@
 #include "agent/daemon/health_server.hpp"
 #include "agent/daemon/operator_socket.hpp"
 #include "agent/daemon/order_room.hpp"
+#include "agent/daemon/progress_room.hpp"
 #include "agent/daemon/recorder.hpp"
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/snapshot_room.hpp"
@@ -134,6 +135,7 @@ class AgentDaemon::Impl {
   std::unique_ptr<ControlClient> connection_;  // none before the snapshots here are known
   std::unique_ptr<SnapshotRoom> snapshots_;    // with --snapshot-dir only
   std::unique_ptr<FaultRoom> faults_;          // with a fault plan only
+  std::unique_ptr<ProgressRoom> progress_;     // with the connection
   std::optional<agent::Agent> core_;
   OperatorSocket operators_{loop_};  // who can answer a verb of cpprunctl says operators_.on()
   OrderRoom orders_{[this](const control::Order& order) {

@@ -33,6 +33,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   options.facts.nproc = config.workers.nproc;
   options.facts.role = config.workers.role;
   options.facts.clock_id = own_clock_id();
+  options.facts.tells_progress = true;
   options.facts.has_snapshot_dir = !config.snapshot_dir.empty();
   if (rendezvous.node_rank) options.facts.node_rank = *rendezvous.node_rank;
   options.join_timeout = rendezvous.conf.join_timeout;

@@ -235,4 +235,13 @@ Instant Coordinator::next_deadline() const {
   return next;
 }
 
+void Coordinator::watch(Duration lasts, Effects& effects) const {
+  for (const auto& [run_id, job] : jobs_) {
+    for (const auto& [incarnation, node] : job->nodes()) {
+      if (!node.is_connected() || !node.facts.tells_progress) continue;
+      effects.push_back(Send{*node.session, control::Watch{lasts}});
+    }
+  }
+}
+
 }  // namespace cpprun

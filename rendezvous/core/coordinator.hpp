@@ -44,6 +44,11 @@ class Coordinator {
   void on_time(Instant now, Effects& effects);
   Instant next_deadline() const;
 
+  // Asks agents to tell how far their workers are, for so long; zero: no more. Who does not
+  // understand that is not asked.
+  void watch(Duration lasts, Effects& effects) const;
+
+  const std::string& host() const { return options_.host; }
   size_t session_count() const { return sessions_.size(); }
   const std::map<std::string, std::unique_ptr<Membership>>& jobs() const { return jobs_; }
 

@@ -15,6 +15,7 @@
 #include "common/time.hpp"
 #include "common/worker_end.hpp"
 #include "rendezvous/protocol/orders.hpp"
+#include "rendezvous/protocol/progress.hpp"
 
 namespace cpprun::control {
 
@@ -128,6 +129,7 @@ struct Register {
   bool has_grant = false;            // it may have workers of `round`, and has not said stopped
   Charge charged = Charge::None;     // for `round`, as far as this node was told
   std::optional<Decided> decided{};  // the outcome, if this node knows it
+  bool tells_progress = false;       // understands Watch (progress.hpp)
 };
 
 struct Ping {
@@ -188,7 +190,7 @@ struct Strike {
 };
 
 using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
-                                  Draining, Snapshots, Strike, Order, Operate, Command>;
+                                  Draining, Snapshots, Strike, Order, Operate, Command, Progress>;
 
 // ---------------------------------------------------------------- coordinator -> agent
 
@@ -234,6 +236,6 @@ struct Struck {
 };
 
 using CoordinatorMessage = std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye,
-                                        Struck, Answer, Depart, Challenge>;
+                                        Struck, Answer, Depart, Challenge, Watch>;
 
 }  // namespace cpprun::control

@@ -103,6 +103,7 @@ void fields(V&& v, Register& m) {
   v("has_grant", m.has_grant);
   v("charged", m.charged);
   v("decided", m.decided);
+  v("tells_progress", m.tells_progress);
 }
 template <class V>
 void fields(V&& v, Ping& m) {

@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "common/check.hpp"
+#include "common/limits/dashboard.hpp"
 #include "common/log/log.hpp"
 #include "rendezvous/core/chronicle.hpp"
+#include "rendezvous/core/feed.hpp"
 #include "rendezvous/core/job_metrics.hpp"
 #include "rendezvous/core/patience.hpp"
 #include "rendezvous/core/status.hpp"
@@ -32,6 +34,8 @@ class ControlService::Impl {
     hooks.make_control_session = [this](Connection& c) { return make_session(c); };
     hooks.store_for_main_port = [this] { return main_store_; };
     hooks.status_json = [this] { return status_json(core_); };
+    hooks.topics = [this] { return topics(); };
+    hooks.unwatched = [this] { watch(Duration{}); };
     hooks.metrics = [this] { return job_metrics(core_, chronicle_); };
   }
 
@@ -114,6 +118,21 @@ class ControlService::Impl {
   void refuse(SessionId session, const std::string& why) {
     carry_out(Send{session, control::Refused{why}});
     carry_out(Close{session, false});
+  }
+
+  // Somebody looks: agents are asked to tell how far their workers are, again and again before they
+  // would stop.
+  std::vector<Topic> topics() {
+    const Instant now = server_time();
+    if (now >= watched_until_ - (limits::kWatchLasts - limits::kWatchRenewed)) {
+      watch(limits::kWatchLasts);
+    }
+    return {{"state", dashboard_state(core_, chronicle_)}, {"progress", dashboard_progress(core_)}};
+  }
+
+  void watch(Duration lasts) {
+    watched_until_ = server_time() + lasts;
+    tell_core([&](Effects& e) { core_.watch(lasts, e); });
   }
 
   template <class Call>
@@ -223,6 +242,7 @@ class ControlService::Impl {
   Coordinator core_;
   Chronicle chronicle_;
   OperatorGate gate_;
+  Instant watched_until_;  // agents tell how far their workers are
   Patience patience_;
   asio::steady_timer timer_;
   Instant armed_for_ = Instant::never();

@@ -24,8 +24,8 @@ class ControlService {
   ~ControlService();
   ControlService(const ControlService&) = delete;
 
-  // Gives the server its control sessions, the main port's store, /status and what /metrics says of
-  // jobs.
+  // Gives the server its control sessions, the main port's store, /status, and what /metrics and
+  // /events say of jobs.
   void fill(ServerHooks& hooks);
 
   // What /status says where a server stands by itself.
