@@ -44,6 +44,11 @@ void fields(V&& v, SnapshotName& m) {
   v("id", m.id);
 }
 template <class V>
+void fields(V&& v, Peer& m) {
+  v("address", m.address);
+  v("port", m.port);
+}
+template <class V>
 void fields(V&& v, Register& m) {
   v("terms", m.terms);
   v("addresses", m.addresses);
@@ -59,6 +64,7 @@ void fields(V&& v, Register& m) {
   v("has_snapshot_dir", m.has_snapshot_dir);
   v("snapshots", m.snapshots);
   v("snapshot_port", m.snapshot_port);
+  v("keeps_copies", m.keeps_copies);
   v("strikes", m.strikes);
   v("clock_id", m.clock_id);
 }
@@ -192,6 +198,8 @@ void fields(V&& v, World& m) {
   v("max_restarts", m.max_restarts);
   v("resume", m.resume);
   v("snapshot_secret", m.snapshot_secret);
+  v("copies_of", m.copies_of);
+  v("copies_at", m.copies_at);
 }
 template <class V>
 void fields(V&& v, Pong& m) {

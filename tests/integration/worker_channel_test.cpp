@@ -49,7 +49,8 @@ class WorkerChannelTest : public testing::Test {
       const std::lock_guard lock(told_mutex_);
       told_.push_back(std::to_string(rank) + " " + std::to_string(step) + " " + path);
     };
-    channel_.emplace(loop_, name_, std::move(events), [] { return kArenaMemory; });
+    channel_.emplace(loop_, name_, std::move(events),
+                     std::make_shared<Arenas>([] { return kArenaMemory; }));
     thread_ = std::thread([this] { loop_.run(); });
   }
   ~WorkerChannelTest() override {
