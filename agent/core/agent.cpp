@@ -212,12 +212,20 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
     join_deadline_ = Instant::never();  // a fetch has limits of its own
     effects.push_back(FetchSnapshot{*world_.resume, world_.snapshot_secret});
   }
+  if (options_.facts.keeps_copies) {
+    effects.push_back(KeepCopies{world_.copies_of, world_.snapshot_secret});
+  }
+  is_seeking_ = options_.facts.keeps_copies && world_.copies_at;
+  if (is_seeking_) {
+    join_deadline_ = Instant::never();
+    effects.push_back(SeekShares{*world_.copies_at, world_});
+  }
   start_if_granted(now, effects);
 }
 
 // Workers may only live under a grant (R6); the first pong may come a moment after the world.
 void Agent::start_if_granted(Instant now, Effects& effects) {
-  if (is_fetching_ || (is_fenced() && grant_.term_at() <= now)) return;
+  if (is_fetching_ || is_seeking_ || (is_fenced() && grant_.term_at() <= now)) return;
   state_ = State::Running;
   join_deadline_ = Instant::never();
   fence_killed_ = false;
@@ -365,7 +373,7 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   }
   switch (state_) {
     case State::Starting:
-      if (std::exchange(is_fetching_, false)) effects.push_back(DropFetch{});
+      drop_fetch(effects);
       become_stopped(now, effects);
       return;
     case State::Done:

@@ -82,6 +82,8 @@ class Agent {
   void on_fetched(Instant now, Effects& effects);
   // `is_damaged`: what came is not what its manifest says, so nobody need try again.
   void on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects);
+  // The shares that were sought at a neighbour are here, or not to be had.
+  void on_shares_sought(Instant now, Effects& effects);
 
   void on_time(Instant now, Effects& effects);
   Instant next_deadline() const;
@@ -115,6 +117,7 @@ class Agent {
   void ping(Instant now, Effects& effects);
   void stop_past_grant(Duration grace, Effects& effects);
   void start_if_granted(Instant now, Effects& effects);
+  void drop_fetch(Effects& effects);
   void stop_workers(Duration grace, bool lets_save, Effects& effects);
   void on_failed_save(const WorkerEnd& end, Effects& effects);
   bool has_saved() const;
@@ -139,6 +142,7 @@ class Agent {
   bool wants_port_for_stopped_ = false;
   bool wants_scan_for_stopped_ = false;
   bool is_fetching_ = false;
+  bool is_seeking_ = false;    // shares in memory, at a neighbour
   bool fell_back_ = false;     // the workers of world_ could not use what it resumes from
   bool is_drained_ = false;    // the stop of world_ was asked for, here or at another node
   bool is_going_ = false;      // the job is over; we go as soon as the workers have gone

@@ -122,6 +122,8 @@ void AgentDaemon::Impl::start_host() {
   ProcessHost::Options options;
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
+  open_copies();
+  if (copies_) options.arenas = copies_->shelves().own;
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
 }
 
@@ -204,6 +206,23 @@ void AgentDaemon::Impl::open_faults() {
   faults_ = std::make_unique<FaultRoom>(loop_, config_.faults, std::move(doors));
 }
 
+void AgentDaemon::Impl::open_copies() {
+  if (!config_.keeps_copies) return;
+  CopiesRoom::Events events;
+  events.on_sought = [this] {
+    tell_core([&](agent::Effects& e) { core_->on_shares_sought(boot_now(), e); });
+  };
+  events.on_note = [](bool is_rare, const std::string& text) {
+    is_rare ? log::info(text) : log::debug(text);
+  };
+  events.on_warning = [this](const std::string& text) {
+    log::warning(text);
+    recorder_->warning(text);
+  };
+  const auto workers = static_cast<size_t>(config_.workers.nproc);
+  copies_ = std::make_unique<CopiesRoom>(loop_, workers, std::move(events));
+}
+
 void AgentDaemon::Impl::open_snapshots() {
   if (config_.snapshot_dir.empty()) return;
   SnapshotRoom::Events events;
@@ -218,7 +237,8 @@ void AgentDaemon::Impl::open_snapshots() {
     tell_core([&](agent::Effects& e) { core_->on_fetch_failed(boot_now(), error, is_damaged, e); });
   };
   events.on_warning = [](const std::string& text) { log::warning(text); };
-  snapshots_ = std::make_unique<SnapshotRoom>(loop_, config_.snapshot_dir, std::move(events));
+  snapshots_ = std::make_unique<SnapshotRoom>(loop_, config_.snapshot_dir, std::move(events),
+                                              copies_ ? copies_->shelves() : ShareShelves{});
 }
 
 // On the address that the coordinator sees; on all of them where others reach us by another.

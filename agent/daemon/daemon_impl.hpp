@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/core/agent.hpp"
+#include "agent/daemon/copies_room.hpp"
 #include "agent/daemon/daemon.hpp"
 #include "agent/daemon/fault_room.hpp"
 #include "agent/daemon/file_timer_room.hpp"
@@ -81,7 +82,12 @@ class AgentDaemon::Impl {
   void carry_out(const agent::Finish& effect);
   void carry_out(const agent::WantSnapshots&) { snapshots_->look(); }
   void carry_out(const agent::FetchSnapshot& e) { snapshots_->fetch(e.resume, e.secret); }
-  void carry_out(const agent::DropFetch&) { snapshots_->drop_fetch(); }
+  void carry_out(const agent::DropFetch&) {
+    snapshots_->drop_fetch();
+    if (copies_) copies_->drop_seek();
+  }
+  void carry_out(const agent::SeekShares& effect) { copies_->seek(effect.at, effect.world); }
+  void carry_out(const agent::KeepCopies& effect) { copies_->keep(effect.of, effect.secret); }
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
   Status start_workers(const control::World& world);
@@ -91,6 +97,7 @@ class AgentDaemon::Impl {
   void watch_for_hangs();
   void answer_probes();
   void say_debugged_worker(const std::vector<WorkerSpec>& specs) const;
+  void open_copies();
   void open_snapshots();
   void serve_snapshots(const std::vector<std::string>& addresses);
   void connect();
@@ -134,6 +141,7 @@ class AgentDaemon::Impl {
   bool is_own_ = false;                        // the coordinator is in this process
   std::unique_ptr<ControlClient> connection_;  // none before the snapshots here are known
   std::unique_ptr<SnapshotRoom> snapshots_;    // with --snapshot-dir only
+  std::unique_ptr<CopiesRoom> copies_;         // with --snapshot-replicas=1 only
   std::unique_ptr<FaultRoom> faults_;          // with a fault plan only
   std::unique_ptr<ProgressRoom> progress_;     // with the connection
   std::optional<agent::Agent> core_;

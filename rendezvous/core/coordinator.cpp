@@ -36,12 +36,17 @@ bool are_counts_sane(const control::World& world, const control::Terms& terms) {
          wanted >= terms.min_nodes && wanted <= terms.max_nodes;
 }
 
+bool is_sane(const std::optional<control::Peer>& peer) {
+  return !peer || (is_port(peer->port) && is_short(peer->address));
+}
+
 bool is_sane(const control::World& world, const control::Register& message) {
   return world.round == message.round && world.round > RoundNumber() && world.epoch >= Epoch() &&
          world.epoch <= message.epoch && world.group_size >= 1 &&
          world.group_size <= message.terms.max_nodes && world.group_rank >= 0 &&
          world.group_rank < world.group_size && are_counts_sane(world, message.terms) &&
          is_short(world.master_addr) && is_short(world.snapshot_secret) &&
+         is_sane(world.copies_of) && is_sane(world.copies_at) &&
          (!world.resume || are_sane({world.resume->snapshot}));
 }
 

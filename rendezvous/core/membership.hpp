@@ -196,6 +196,8 @@ class Membership {
                            int64_t master_port, int64_t store_port) const;
   void add_snapshots(const std::vector<Node*>& ranked, std::vector<control::World>& worlds,
                      Effects& effects);
+  void add_copies(const std::vector<Node*>& ranked, const std::vector<bool>& are_new,
+                  std::vector<control::World>& worlds);
   bool ends_resumable() const;
   void decide(Effects& effects);
   void say_waiting(Instant now, Effects& effects);

@@ -136,6 +136,15 @@ void Membership::try_form(Instant now, Effects& effects) {
   form(effects);
 }
 
+namespace {
+
+bool keep_copies(const std::vector<Node*>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node* node) { return node->facts.keeps_copies; });
+}
+
+}  // namespace
+
 void Membership::form(Effects& effects) {
   std::vector<Node*> ready;
   RoundNumber newest = round_;
@@ -144,6 +153,7 @@ void Membership::form(Effects& effects) {
     newest = std::max(newest, ready.back()->facts.round);
   }
   std::vector<Node*> ranked = rank_nodes(ready, most_nodes(), terms_.has_fixed_ranks);
+  if (keep_copies(ranked)) ranked = fill_gaps(std::move(ranked));
   round_ = RoundNumber(newest.value + 1);
   phase_ = Phase::Running;
   min_reached_at_.reset();
@@ -164,12 +174,15 @@ void Membership::form(Effects& effects) {
   if (port == 0) port = terms_.is_agent_store ? store_port : ranked.front()->facts.reserved_port;
   std::vector<RankShare> shares = share_ranks(ranked);
   std::vector<control::World> worlds;
+  std::vector<bool> are_new;
   for (size_t i = 0; i < ranked.size(); ++i) {
+    are_new.push_back(!ranked[i]->group_rank);
     ranked[i]->group_rank = static_cast<int64_t>(i);
     worlds.push_back(world_for(*ranked[i], shares[i], master, port, store_port));
     worlds.back().group_size = static_cast<int64_t>(ranked.size());
   }
   add_snapshots(ranked, worlds, effects);
+  add_copies(ranked, are_new, worlds);
   for (size_t i = 0; i < ranked.size(); ++i) {
     Node& node = *ranked[i];
     node.work = Node::Work::Starting;
@@ -243,6 +256,33 @@ void Membership::add_snapshots(const std::vector<Node*>& ranked,
                          "round " + std::to_string(round_.value) +
                              " resumes from the snapshot of step " +
                              std::to_string(choice->snapshot.step)});
+}
+
+// Who keeps copies of whose shares in memory, and where those that were lost may lie.
+void Membership::add_copies(const std::vector<Node*>& ranked, const std::vector<bool>& are_new,
+                            std::vector<control::World>& worlds) {
+  std::vector<CopyView> views;
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    const control::Register& facts = ranked[i]->facts;
+    const bool serves = facts.snapshot_port != 0 && options_.make_secret;
+    views.push_back({facts.keeps_copies && serves, are_new[i]});
+  }
+  const std::vector<CopyPeers> peers = choose_copies(views);
+  const bool is_any = std::any_of(peers.begin(), peers.end(),
+                                  [](const CopyPeers& each) { return each.of.has_value(); });
+  if (!is_any) return;
+  const auto peer = [&](std::optional<size_t> index) -> std::optional<control::Peer> {
+    if (!index) return std::nullopt;
+    const Node& node = *ranked[*index];
+    return control::Peer{reachable_address(node, ranked), node.facts.snapshot_port};
+  };
+  const bool has_secret = resume_ && is_resume_fetched_;
+  const std::string fresh = has_secret ? "" : options_.make_secret();
+  for (size_t i = 0; i < worlds.size(); ++i) {
+    if (!has_secret) worlds[i].snapshot_secret = fresh;
+    worlds[i].copies_of = peer(peers[i].of);
+    worlds[i].copies_at = peer(peers[i].at);
+  }
 }
 
 std::optional<control::SnapshotName> Membership::newest_snapshot() const {

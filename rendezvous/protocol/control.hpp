@@ -61,6 +61,13 @@ struct SnapshotName {
   bool operator==(const SnapshotName&) const = default;
 };
 
+// Where an agent serves other agents.
+struct Peer {
+  std::string address;  // numeric
+  int64_t port = 0;
+  bool operator==(const Peer&) const = default;
+};
+
 // The snapshot that a round begins with.
 struct Resume {
   SnapshotName snapshot;
@@ -89,6 +96,10 @@ struct World {
   int64_t max_restarts = 0;
   std::optional<Resume> resume{};  // nothing: from the beginning, or no --snapshot-dir here
   std::string snapshot_secret{};   // who shows it may fetch; empty: nobody may in this round
+  // With --snapshot-replicas: of whose shares in memory this node keeps copies, and, for a node
+  // that is new in its place, who may hold copies of the shares that it lacks.
+  std::optional<Peer> copies_of{};
+  std::optional<Peer> copies_at{};
 };
 struct Decided {
   bool is_success = false;
@@ -121,6 +132,7 @@ struct Register {
   bool has_snapshot_dir = false;          // without one a node has no say in what is resumed from
   std::vector<SnapshotName> snapshots{};  // newest first, at most limits::kSnapshotsTold
   int64_t snapshot_port = 0;              // where other nodes may fetch them; 0: nowhere
+  bool keeps_copies = false;              // --snapshot-replicas=1, and it serves its own shares
   std::vector<int64_t> strikes{};         // of each fault of the plan, as far as it has heard
   // Which clock its times are of: nodes that say the same (one machine) have one. Empty: its own.
   std::string clock_id{};

@@ -45,6 +45,11 @@ void fields(V&& v, SnapshotName& m) {
   v("id", m.id);
 }
 template <class V>
+void fields(V&& v, Peer& m) {
+  v("address", m.address);
+  v("port", m.port);
+}
+template <class V>
 void fields(V&& v, Resume& m) {
   v("snapshot", m.snapshot);
   v("source_address", m.source_address);
@@ -71,6 +76,8 @@ void fields(V&& v, World& m) {
   v("max_restarts", m.max_restarts);
   v("resume", m.resume);
   v("snapshot_secret", m.snapshot_secret);
+  v("copies_of", m.copies_of);
+  v("copies_at", m.copies_at);
 }
 template <class V>
 void fields(V&& v, Decided& m) {
@@ -97,6 +104,7 @@ void fields(V&& v, Register& m) {
   v("has_snapshot_dir", m.has_snapshot_dir);
   v("snapshots", m.snapshots);
   v("snapshot_port", m.snapshot_port);
+  v("keeps_copies", m.keeps_copies);
   v("strikes", m.strikes);
   v("clock_id", m.clock_id);
   v("world", m.world);

@@ -94,14 +94,14 @@ class Killer(threading.Thread):
         return False
 
 
-def finish(job, program, world, chance=None, kills=0, span=1.0, words=()):
+def finish(job, program, world, chance=None, kills=0, span=1.0, limit=150):
     """What the run ended with, its seconds, and the Killer's count; AssertionError otherwise."""
     start = time.monotonic()
-    running = job.start(*command(program, world, *words), env={'OMP_NUM_THREADS': '1'})
+    running = job.start(*command(program, world), env={'OMP_NUM_THREADS': '1'})
     killer = Killer(job, program, chance, kills, span)
     if kills:
         killer.start()
-    code = running.done(150)
+    code = running.done(limit)
     killer.is_over.set()
     if kills:
         killer.join()
@@ -116,20 +116,21 @@ Outcome = collections.namedtuple('Outcome', 'is_equal world killed in_saves')
 class Proof:
     """Undisturbed runs are made once for each program and world size."""
 
-    def __init__(self, folder, worlds=(1, 2, 4)):
-        self.folder, self.worlds = pathlib.Path(folder), worlds
+    def __init__(self, folder, worlds=(1, 2, 4), limit=150):
+        self.folder, self.worlds, self.limit = pathlib.Path(folder), worlds, limit
         self.undisturbed = {}
 
     def job(self, name):
-        folder = self.folder / name
-        folder.mkdir()
-        return Launches(folder)
+        return Launches(pathlib.Path(tempfile.mkdtemp(prefix=f'{name}-', dir=self.folder)))
 
     def expected(self, name, world):
         if (name, world) not in self.undisturbed:
             job = self.job(f'{name}-{world}')
-            self.undisturbed[name, world] = finish(job, PROGRAMS[name], world)[:2]
-            job.close()
+            try:
+                done = finish(job, PROGRAMS[name], world, limit=self.limit)
+            finally:
+                job.close()
+            self.undisturbed[name, world] = done[:2]
         return self.undisturbed[name, world]
 
     def check(self, name, seed):
@@ -141,7 +142,9 @@ class Proof:
             job = self.job(f'{name}-seed-{seed}-{attempt}')
             try:
                 kills, span = chance.randint(1, 3), seconds * 0.8 / 2**attempt
-                got, _, killer = finish(job, PROGRAMS[name], world, chance, kills, span)
+                got, _, killer = finish(
+                    job, PROGRAMS[name], world, chance, kills, span, self.limit
+                )
             finally:
                 job.close()
             if killer.killed or got != result:
@@ -173,12 +176,12 @@ class Kept:
         return self.outcomes[name, seed]
 
 
-def table(names, seeds, kept, worlds):
+def table(names, seeds, kept, *how):
     wrong = 0
     print('| program | runs | workers (runs) | kills | in a save | runs that ended otherwise |')
     print('| --- | ---: | --- | ---: | ---: | ---: |')
     with tempfile.TemporaryDirectory() as folder:
-        proof = Proof(folder, worlds)
+        proof = Proof(folder, *how)
         for name in names:
             outcomes = [kept.check(proof, name, seed) for seed in range(seeds)]
             bad = [seed for seed, outcome in enumerate(outcomes) if not outcome.is_equal]
@@ -197,9 +200,11 @@ def main():
     parser.add_argument('--seeds', type=int, default=5)
     parser.add_argument('--only', nargs='+', choices=PROGRAMS, default=list(PROGRAMS))
     parser.add_argument('--workers', type=int, nargs='+', default=[1, 2, 4], help='world sizes')
+    parser.add_argument('--seconds', type=int, default=600, help='that a run may take')
     parser.add_argument('--kept', type=pathlib.Path, help='where outcomes are kept and found')
     options = parser.parse_args()
-    wrong = table(options.only, options.seeds, Kept(options.kept), options.workers)
+    how = (options.workers, options.seconds)
+    wrong = table(options.only, options.seeds, Kept(options.kept), *how)
     sys.exit(1 if wrong else 0)
 
 

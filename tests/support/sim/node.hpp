@@ -107,6 +107,8 @@ class Node final : public Program {
   void carry_out(const agent::FetchSnapshot& effect);
   void carry_out(const agent::DropFetch&) { ++fetches_; }
   void carry_out(const agent::ServeSnapshots&) {}
+  void carry_out(const agent::SeekShares&) {}  // --snapshot-replicas is not simulated
+  void carry_out(const agent::KeepCopies&) {}
   void carry_out(const agent::Note& effect);
   void carry_out(const agent::Finish& effect);
   void carry_out(const ClientCore::Dial&);
