@@ -27,3 +27,10 @@ add_library(cpprun_libdeflate INTERFACE)
 target_include_directories(cpprun_libdeflate SYSTEM INTERFACE $<BUILD_INTERFACE:${LIBDEFLATE_INCLUDE_DIR}>)
 target_link_libraries(cpprun_libdeflate INTERFACE $<BUILD_INTERFACE:${LIBDEFLATE_LIBRARY}>
                       $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/cpprun/libdeflate.a>)
+
+# libsodium's HMAC-SHA256, in its static form: only what is used of it is linked.
+find_path(SODIUM_INCLUDE_DIR sodium.h REQUIRED)
+find_library(SODIUM_LIBRARY NAMES libsodium.a REQUIRED)
+add_library(cpprun_sodium INTERFACE)
+target_include_directories(cpprun_sodium SYSTEM INTERFACE ${SODIUM_INCLUDE_DIR})
+target_link_libraries(cpprun_sodium INTERFACE ${SODIUM_LIBRARY})

@@ -78,6 +78,12 @@ std::string budget_text(const Failure& failure) {
   return used + (failure.restarts_used < failure.max_restarts ? "." : ": none is left.");
 }
 
+std::string operators_text(const Failure& failure) {
+  if (failure.operator_restarts < 1) return "";
+  return " Operators asked for " +
+         text::count(static_cast<size_t>(failure.operator_restarts), "restart") + " before.";
+}
+
 std::string repeated_text(const Failure& failure) {
   if (failure.same_start_ups < 2) return "";
   return " It failed at start-up in the same way in " + std::to_string(failure.same_start_ups) +
@@ -117,7 +123,7 @@ std::string verdict(const Failure& failure) {
   }
   text += std::string(" [class=") + name_of(class_of(culprit)) + "].";
   if (culprit.why.empty()) text += consequences(failure);
-  text += budget_text(failure) + repeated_text(failure);
+  text += budget_text(failure) + operators_text(failure) + repeated_text(failure);
   if (const Hint* hint = hint_for(culprit)) {
     text += " Hint (" + std::string(hint->id) + "): " + std::string(hint->cure) + ".";
   }

@@ -18,9 +18,10 @@ struct Failure {
   std::vector<WorkerEnd> ends;  // of one round, in the kernel's order; successes are passed over
   int64_t restarts_used = 0;
   int64_t max_restarts = 0;
-  Culprit culprit;             // who failed first, of all nodes
-  int64_t world_size = 0;      // of the round that failed; 0: no worker ran
-  int64_t same_start_ups = 0;  // attempts in a row that failed at start-up in this same way
+  int64_t operator_restarts = 0;  // that operators asked for; they cost nothing
+  Culprit culprit;                // who failed first, of all nodes
+  int64_t world_size = 0;         // of the round that failed; 0: no worker ran
+  int64_t same_start_ups = 0;     // attempts in a row that failed at start-up in this same way
   // Local time of the machine, for people: "2026-11-21_14:03:59" and "14:03:59.113".
   std::function<std::string(WallTime)> stamp;
   std::function<std::string(WallTime)> clock;

@@ -1,21 +1,17 @@
 #include "launcher/rendezvous_host.hpp"
 
 #include <pthread.h>
-#include <sys/random.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <future>
 #include <thread>
 
-#include "common/check.hpp"
 #include "common/log/log.hpp"
-#include "common/text.hpp"
 #include "launcher/network/own_addresses.hpp"
 #include "rendezvous/server/control_service.hpp"
+#include "rendezvous/server/coordinator_setup.hpp"
 #include "rendezvous/server/loop.hpp"
 #include "rendezvous/server/server.hpp"
 
@@ -25,33 +21,11 @@ namespace {
 
 constexpr auto kSayStaying = std::chrono::seconds(1);
 
-std::string own_host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
-}
-
-// What nodes show each other when they fetch a snapshot.
-std::string random_secret() {
-  std::array<uint8_t, 16> bytes{};
-  CPPRUN_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  return text::hex(bytes);
-}
-
-// Greater than that of every coordinator that stood at this endpoint before, as long as the clock
-// does not go back.
-Epoch epoch_now() {
-  auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-  return Epoch(std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count());
-}
-
-// One for each agent and each of its stores' clients: take what the system allows. The workers keep
-// the limit that their agent found.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+CoordinatorOptions options_of(const RendezvousConfig& config, Incarnation embedded) {
+  CoordinatorOptions options = coordinator_options();
+  options.embedded = embedded;
+  options.say_waiting = config.say_waiting;
+  return options;
 }
 
 // Where to listen, and where our own agent then reaches us.
@@ -88,11 +62,13 @@ Result<std::optional<Place>> find_place(const RendezvousConfig& config) {
 class RendezvousHost::Impl {
  public:
   Impl(const RendezvousConfig& config, Incarnation embedded)
-      : service_(loop_.context(), CoordinatorOptions{own_host_name(), epoch_now(), embedded,
-                                                     config.say_waiting, random_secret}) {
+      : service_(loop_.context(), options_of(config, embedded)) {
     loop_.hold();
     ServerHooks hooks;
     service_.fill(hooks);
+    if (const char* token = std::getenv("CPPRUN_OPERATOR_TOKEN")) {
+      service_.take_orders(token, random_secret);
+    }
     ServerOptions options;
     options.store.value_bytes = config.conf.store_value_bytes;
     server_ = std::make_unique<Server>(loop_.context(), options, std::move(hooks));
@@ -156,6 +132,7 @@ Result<std::unique_ptr<RendezvousHost>> RendezvousHost::start(const RendezvousCo
   Result<std::optional<Place>> place = find_place(config);
   if (!place) return place.error();
   if (!*place) return std::unique_ptr<RendezvousHost>();
+  // The workers keep the limit that their agent found.
   if (!config.is_standalone) raise_descriptor_limit();
   auto impl = std::make_unique<Impl>(config, embedded);
   if (Status ok = impl->listen(**place); !ok) {

@@ -27,15 +27,14 @@ SDK_PARTS = {
 # Which modules each module may name. A file belongs to the longest folder that fits.
 ARROWS = {
     'common': set(),
-    'common/log': {'common'},
-    'common/faults': {'common'},
-    'common/holder': {'common'},
+    **{f'common/{part}': {'common'} for part in ('faults', 'holder', 'log', 'proof')},
     'rendezvous/protocol': {'common'},
     'rendezvous/core': {'common', 'rendezvous/protocol'},
     'rendezvous/server': {
         'common',
         'common/log',
         'common/holder',
+        'common/proof',
         'rendezvous/protocol',
         'rendezvous/core',
     },
@@ -75,10 +74,14 @@ ARROWS = {
         'common',
         'common/faults',
         'common/log',
+        'common/proof',
         'launcher/doctor',
+        'launcher/network',
         'launcher/options',  # explains them
         'agent/core',  # its configuration, the words of operators
         'rendezvous/server',
+        'rendezvous/protocol',  # orders over TCP
+        'worker_sdk/cpprun/worker',  # its store client: doctors of several nodes meet
         'worker_sdk/cpprun/pickle',
         'worker_sdk/cpprun/archive',
         'worker_sdk/cpprun/snapshot_files',

@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
 # Installs what is missing on Debian 12: the compiler and libraries, with --test what the tests need
 # as well, with --python (part of --test) a virtual environment .venv with torch and pytest, with
-# --newest one in build/venv-newest with the newest torch, with --wheel one in build/venv-wheel with
-# the linker for wheels. Quick when all is there.
+# --browser what the dashboard is looked at with, with --newest an environment in build/venv-newest
+# with the newest torch, with --wheel one in build/venv-wheel with the linker for wheels. Quick when
+# all is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 for_build=(ca-certificates g++ cmake ninja-build ccache libboost1.81-dev libcli11-dev
            nlohmann-json3-dev
-           libspdlog-dev libfmt-dev libdeflate-dev)
+           libspdlog-dev libfmt-dev libdeflate-dev libsodium-dev)
 for_python=(python3 python3-venv procps)
 for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
           iproute2 mount libbenchmark-dev valgrind libpng-dev zlib1g-dev libturbojpeg0-dev
-          util-linux systemd tmux zsh tcsh fish)
+           util-linux prometheus systemd tmux zsh tcsh fish)
+for_browser=(chromium chromium-driver fonts-dejavu-core)
 
-usage() { echo "usage: tools/deps.sh [--test] [--python] [--newest] [--wheel]"; }
+usage() { echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel]"; }
 
 want=("${for_build[@]}")
 venv=no
@@ -24,6 +26,7 @@ for option in "$@"; do
   case $option in
     --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
+    --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
     --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
     -h | --help) usage; exit 0 ;;

@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 stages=(deps style check count asan conformance integration e2e sdk contract fuzz tidy)
-long_stages=(sim sdk_asan tsan newest packages)  # only with --all, or by name
+long_stages=(browser packages sim sdk_asan tsan newest)  # only with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -95,9 +95,16 @@ stage_conformance() { pytest_folder conformance; }
 stage_integration() { pytest_folder integration; }
 stage_e2e() { pytest_folder e2e; }
 
+# The wheel for older hosts.
 stage_packages() {
   tools/deps.sh --wheel
   pytest_folder packages
+}
+
+# The dashboard in a real browser.
+stage_browser() {
+  tools/deps.sh --browser
+  pytest_folder browser
 }
 
 pytest_folder() {

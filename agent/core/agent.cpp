@@ -71,6 +71,7 @@ control::Standing Agent::standing() const {
 void Agent::on_connected(Instant now, std::vector<std::string> addresses, Effects& effects) {
   CPPRUN_CHECK(!is_connected_);
   is_connected_ = true;
+  is_deaf_ = false;
   heard_at_ = now;
   control::Hello hello = options_.hello;
   hello.connection = ++connection_;
@@ -83,11 +84,23 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, Effect
   facts.is_draining = state_ == State::Draining || state_ == State::Saved;
   facts.snapshots = snapshots_;
   facts.snapshot_port = snapshot_port_;
+  if (world_.round > RoundNumber()) facts.world = world_;
+  facts.has_grant = has_grant(now);
+  facts.charged = charged_;
+  facts.decided = decided_;
   effects.push_back(Tell{hello});
   effects.push_back(Tell{facts});
   if (is_fenced()) ping(now, effects);
   if (unreported_) effects.push_back(Tell{*unreported_});
   if (unreported_ && state_ == State::Stopped && !is_stopped_untold()) say_stopped(effects);
+}
+
+// By I1 no coordinator has counted us as lost yet, and we have not said that we have stopped: there
+// is no later round.
+bool Agent::has_grant(Instant now) const {
+  const bool is_in_round =
+      state_ == State::Starting || state_ == State::Running || state_ == State::Stopping;
+  return is_in_round && is_fenced() && now < grant_.deadline();
 }
 
 void Agent::on_disconnected(Instant now, Effects& effects) {
@@ -112,13 +125,21 @@ void Agent::on_unreachable(Instant, const Error& error, Effects& effects) {
 }
 
 void Agent::on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects) {
-  if (state_ == State::Ended) return;
+  if (state_ == State::Ended || is_deaf_) return;
   heard_at_ = now;
   std::visit([&](const auto& m) { on(now, m, effects); }, message);
 }
 
 void Agent::on(Instant now, const control::Welcome& message, Effects& effects) {
-  epoch_ = std::max(epoch_, message.epoch);
+  if (message.epoch < epoch_) {  // R13: whatever it says, the job has gone on since
+    is_deaf_ = true;
+    effects.push_back(Note{Note::Level::Warning,
+                           "the coordinator is of an older epoch than one before it; was the clock "
+                           "of its host set back?"});
+    effects.push_back(Reconnect{});
+    return;
+  }
+  epoch_ = message.epoch;
   bool was_fenced = is_fenced();
   heartbeat_ = message.heartbeat;
   lease_ = message.lease;
@@ -181,6 +202,7 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
   is_spare_ = false;
   is_drained_ = false;
   fell_back_ = false;
+  charged_ = control::Charge::None;
   unsaid_.reset();
   lost_.clear();
   state_ = State::Starting;
@@ -190,12 +212,20 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
     join_deadline_ = Instant::never();  // a fetch has limits of its own
     effects.push_back(FetchSnapshot{*world_.resume, world_.snapshot_secret});
   }
+  if (options_.facts.keeps_copies) {
+    effects.push_back(KeepCopies{world_.copies_of, world_.snapshot_secret});
+  }
+  is_seeking_ = options_.facts.keeps_copies && world_.copies_at;
+  if (is_seeking_) {
+    join_deadline_ = Instant::never();
+    effects.push_back(SeekShares{*world_.copies_at, world_});
+  }
   start_if_granted(now, effects);
 }
 
 // Workers may only live under a grant (R6); the first pong may come a moment after the world.
 void Agent::start_if_granted(Instant now, Effects& effects) {
-  if (is_fetching_ || (is_fenced() && grant_.term_at() <= now)) return;
+  if (is_fetching_ || is_seeking_ || (is_fenced() && grant_.term_at() <= now)) return;
   state_ = State::Running;
   join_deadline_ = Instant::never();
   fence_killed_ = false;
@@ -326,11 +356,14 @@ std::optional<WorkerEnd> Agent::own_failure() const {
 
 void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   if (message.round != world_.round) return;
-  const bool is_drain = message.cause == control::StopCause::Drain;
+  // In both cases workers save, and what fails meanwhile is nobody's failure.
+  const bool is_drain =
+      message.cause == control::StopCause::Drain || message.cause == control::StopCause::Operator;
   const bool is_known =
       message.cause == control::StopCause::Failure || message.cause == control::StopCause::Snapshot;
   if (is_known) unreported_.reset();
   if (message.cause == control::StopCause::NodeLost) lost_ = message.why;
+  if (message.charged != control::Charge::None) charged_ = message.charged;
   if (is_drain) {
     is_drained_ = true;
     unsaid_.reset();
@@ -340,7 +373,7 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   }
   switch (state_) {
     case State::Starting:
-      if (std::exchange(is_fetching_, false)) effects.push_back(DropFetch{});
+      drop_fetch(effects);
       become_stopped(now, effects);
       return;
     case State::Done:

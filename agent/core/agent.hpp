@@ -1,5 +1,6 @@
 // Agent: states x events of one node. Joins, starts the workers it is told to start, stops them,
-// says how they ended, and knows when the run is over. Rules R1, R4, R6 and R9 of docs/protocol.md.
+// says how they ended, and knows when the run is over. Rules R1, R4, R6, R9 and R13 of
+// docs/protocol.md.
 //
 // A core: no I/O, no clock; the same calls in the same order give the same effects.
 //
@@ -81,6 +82,8 @@ class Agent {
   void on_fetched(Instant now, Effects& effects);
   // `is_damaged`: what came is not what its manifest says, so nobody need try again.
   void on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects);
+  // The shares that were sought at a neighbour are here, or not to be had.
+  void on_shares_sought(Instant now, Effects& effects);
 
   void on_time(Instant now, Effects& effects);
   Instant next_deadline() const;
@@ -100,14 +103,21 @@ class Agent {
   void on(Instant now, const control::Decided& message, Effects& effects);
   void on(Instant now, const control::Bye& message, Effects& effects);
   void on(Instant now, const control::Struck& message, Effects& effects);
+  void on(Instant now, const control::Depart& message, Effects& effects);
+  // For operators and their tools, not for us.
+  void on(Instant, const control::Answer&, Effects&) {}
+  void on(Instant, const control::Challenge&, Effects&) {}
+  void on(Instant, const control::Watch&, Effects&) {}  // nothing to decide: the daemon tells
 
   bool is_stopping_under_fence() const;
   bool is_past_fence(Instant now) const;
   bool is_fenced() const { return heartbeat_ > Duration{}; }
   control::Standing standing() const;
+  bool has_grant(Instant now) const;
   void ping(Instant now, Effects& effects);
   void stop_past_grant(Duration grace, Effects& effects);
   void start_if_granted(Instant now, Effects& effects);
+  void drop_fetch(Effects& effects);
   void stop_workers(Duration grace, bool lets_save, Effects& effects);
   void on_failed_save(const WorkerEnd& end, Effects& effects);
   bool has_saved() const;
@@ -132,10 +142,13 @@ class Agent {
   bool wants_port_for_stopped_ = false;
   bool wants_scan_for_stopped_ = false;
   bool is_fetching_ = false;
+  bool is_seeking_ = false;    // shares in memory, at a neighbour
   bool fell_back_ = false;     // the workers of world_ could not use what it resumes from
   bool is_drained_ = false;    // the stop of world_ was asked for, here or at another node
   bool is_going_ = false;      // the job is over; we go as soon as the workers have gone
   bool fence_killed_ = false;  // this round's workers got KILL because the grant ended
+  bool is_deaf_ = false;       // to what comes on this connection: it is of an older epoch (R13)
+  control::Charge charged_ = control::Charge::None;  // for world_
   int64_t connection_ = 0;
   int64_t port_ = 0;
   int64_t snapshot_port_ = 0;

@@ -8,6 +8,7 @@
 namespace cpprun::agent {
 namespace {
 
+constexpr int kSigInt = 2;
 constexpr int kSigTerm = 15;
 constexpr int kSigKill = 9;
 
@@ -19,7 +20,7 @@ void Agent::on(Instant, const control::Decided& message, Effects& effects) {
   decided_ = message;
   if (!message.is_resumable) say_unsaid(effects);
   effects.push_back(Tell{control::Ack{message.is_success}});
-  if (std::exchange(is_fetching_, false)) effects.push_back(DropFetch{});
+  drop_fetch(effects);
   if (state_ == State::Starting) state_ = State::Stopped;  // nothing is started any more
   if (state_ == State::Running)
     stop_workers(options_.stop_grace, false, effects);  // it went on without us
@@ -51,6 +52,7 @@ void Agent::finish(Finish how, Effects& effects) {
   how.ends = failed_ends_;
   const bool is_hang = decided_ && decided_->culprit && decided_->culprit->end.is_hang();
   how.restarts_used = is_hang ? world_.hang_restarts : world_.restart_count;
+  how.operator_restarts = world_.operator_restarts;
   how.decision = decided_;
   state_ = State::Ended;
   effects.push_back(std::move(how));
@@ -93,6 +95,15 @@ void Agent::on_signal(Instant, int signal, Effects& effects) {
 }
 
 // ---------------------------------------------------------------- stopping on request
+
+// An operator has asked. Told again it hurries nothing; a real signal does.
+void Agent::on(Instant now, const control::Depart& message, Effects& effects) {
+  const bool is_leaving =
+      state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
+  if (is_leaving || decided_) return;
+  effects.push_back(Note{Note::Level::Info, message.why});
+  on_signal(now, message.saves ? kSigTerm : kSigInt, effects);
+}
 
 // The coordinator hears of it first, so that what happens elsewhere is no failure.
 void Agent::drain(Effects& effects) {
@@ -168,12 +179,25 @@ void Agent::on_fell_back(int64_t step, Effects& effects) {
 
 void Agent::on_fetched(Instant now, Effects& effects) {
   if (!std::exchange(is_fetching_, false)) return;
-  join_deadline_ = now + options_.join_timeout;
+  if (!is_seeking_) join_deadline_ = now + options_.join_timeout;
   start_if_granted(now, effects);
+}
+
+void Agent::on_shares_sought(Instant now, Effects& effects) {
+  if (!std::exchange(is_seeking_, false)) return;
+  if (!is_fetching_) join_deadline_ = now + options_.join_timeout;
+  start_if_granted(now, effects);
+}
+
+void Agent::drop_fetch(Effects& effects) {
+  const bool is_fetching = std::exchange(is_fetching_, false);
+  const bool is_seeking = std::exchange(is_seeking_, false);
+  if (is_fetching || is_seeking) effects.push_back(DropFetch{});
 }
 
 void Agent::on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects) {
   if (!std::exchange(is_fetching_, false)) return;
+  drop_fetch(effects);  // shares that are still sought
   effects.push_back(Note{Note::Level::Warning, error.text});
   unreported_ = control::Failed{world_.round, WorkerEnd{}, false, error.text,
                                 is_damaged ? world_.resume->snapshot.id : ""};

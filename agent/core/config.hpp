@@ -130,6 +130,7 @@ struct AgentConfig {
   std::string own_error_file;  // TORCHELASTIC_ERROR_FILE of the launcher itself; "" = none
   std::string event_log_handler = "null";  // null or console
   std::string snapshot_dir;                // --snapshot-dir; empty: the launcher knows of none
+  bool keeps_copies = false;               // --snapshot-replicas=1
   FaultConfig faults;
   bool shows_timing = false;  // --timing
 };

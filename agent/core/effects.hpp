@@ -1,7 +1,8 @@
 // What the agent's core wishes to happen. Plain data; the daemon carries it out, the simulator too.
 //
 // Ordering contract: carried out front to back. `WantPort` is answered by Agent::on_port() before
-// anything else happens; `WantSnapshots` and `FetchSnapshot` are answered in their own time.
+// anything else happens; `WantSnapshots`, `FetchSnapshot` and `SeekShares` are answered in their
+// own time.
 #pragma once
 
 #include <optional>
@@ -58,7 +59,21 @@ struct FetchSnapshot {
   std::string secret;
 };
 
-// The fetch is not wanted any more; it is not answered.
+// Shares in memory that this node lacks, as copies of them may lie at a neighbour: bring them here.
+// Answered by Agent::on_shares_sought(), whatever comes of it.
+struct SeekShares {
+  control::Peer at;
+  control::World world;
+};
+
+// From now on keep copies of the shares of that node; nothing: of nobody's. Copies that are here
+// stay until there are newer ones.
+struct KeepCopies {
+  std::optional<control::Peer> of;
+  std::string secret;
+};
+
+// What was to be fetched or sought is not wanted any more; it is not answered.
 struct DropFetch {};
 
 // Other nodes that show this secret may fetch snapshots from here; empty: nobody may. The one
@@ -98,6 +113,7 @@ struct Finish {
   std::string text;             // the verdict, or the error
   std::vector<WorkerEnd> ends;  // of the last round here that had a failure
   int64_t restarts_used = 0;
+  int64_t operator_restarts = 0;
   std::optional<control::SnapshotName> snapshot{};  // the newest here
   std::string lost{};  // the node whose loss ended the last round, and how; empty: another cause
   std::optional<control::Decided> decision{};  // what the coordinator said, if it did
@@ -105,7 +121,7 @@ struct Finish {
 
 using Effect = std::variant<Tell, Disconnect, Reconnect, StartWorkers, StopWorkers, WantPort, Fence,
                             FirstFailure, Note, Finish, WantSnapshots, FetchSnapshot, DropFetch,
-                            ServeSnapshots, EndSaving>;
+                            ServeSnapshots, EndSaving, SeekShares, KeepCopies>;
 using Effects = std::vector<Effect>;
 
 }  // namespace cpprun::agent

@@ -154,4 +154,12 @@ std::string encode(const NodeView& view) {
   return dumped(json);
 }
 
+std::string encode(const std::vector<WorkerStack>& stacks) {
+  ordered_json json{{"stacks", ordered_json::array()}};
+  for (const WorkerStack& stack : stacks) {
+    json["stacks"].push_back({{"rank", stack.rank}, {"pid", stack.pid}, {"text", stack.text}});
+  }
+  return dumped(json);
+}
+
 }  // namespace cpprun::operators

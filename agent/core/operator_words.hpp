@@ -86,4 +86,12 @@ struct NodeView {
 };
 std::string encode(const NodeView& view);
 
+// What a worker is doing: lines for people. The answer to `stacks` has one per worker asked for.
+struct WorkerStack {
+  int64_t rank = 0;
+  int64_t pid = 0;
+  std::string text;
+};
+std::string encode(const std::vector<WorkerStack>& stacks);
+
 }  // namespace cpprun::operators

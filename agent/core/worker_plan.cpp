@@ -158,6 +158,7 @@ std::vector<std::string> worker_environment(const AgentConfig& config, const con
   std::set<std::string_view> replaced;
   if (!config.snapshot_dir.empty()) replaced.insert(kResumeFrom);  // nothing: from the beginning
   for (const Variable& v : ours) replaced.insert(v.first);
+  replaced.insert("CPPRUN_OPERATOR_TOKEN");  // no program of the job may give orders by it
   std::vector<std::string> all;
   for (const std::string& entry : config.environment) {
     std::string_view name = std::string_view(entry).substr(0, entry.find('='));

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <csignal>
 #include <filesystem>
 #include <utility>
@@ -121,6 +122,8 @@ void AgentDaemon::Impl::start_host() {
   ProcessHost::Options options;
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
+  open_copies();
+  if (copies_) options.arenas = copies_->shelves().own;
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
 }
 
@@ -203,6 +206,23 @@ void AgentDaemon::Impl::open_faults() {
   faults_ = std::make_unique<FaultRoom>(loop_, config_.faults, std::move(doors));
 }
 
+void AgentDaemon::Impl::open_copies() {
+  if (!config_.keeps_copies) return;
+  CopiesRoom::Events events;
+  events.on_sought = [this] {
+    tell_core([&](agent::Effects& e) { core_->on_shares_sought(boot_now(), e); });
+  };
+  events.on_note = [](bool is_rare, const std::string& text) {
+    is_rare ? log::info(text) : log::debug(text);
+  };
+  events.on_warning = [this](const std::string& text) {
+    log::warning(text);
+    recorder_->warning(text);
+  };
+  const auto workers = static_cast<size_t>(config_.workers.nproc);
+  copies_ = std::make_unique<CopiesRoom>(loop_, workers, std::move(events));
+}
+
 void AgentDaemon::Impl::open_snapshots() {
   if (config_.snapshot_dir.empty()) return;
   SnapshotRoom::Events events;
@@ -217,7 +237,8 @@ void AgentDaemon::Impl::open_snapshots() {
     tell_core([&](agent::Effects& e) { core_->on_fetch_failed(boot_now(), error, is_damaged, e); });
   };
   events.on_warning = [](const std::string& text) { log::warning(text); };
-  snapshots_ = std::make_unique<SnapshotRoom>(loop_, config_.snapshot_dir, std::move(events));
+  snapshots_ = std::make_unique<SnapshotRoom>(loop_, config_.snapshot_dir, std::move(events),
+                                              copies_ ? copies_->shelves() : ShareShelves{});
 }
 
 // On the address that the coordinator sees; on all of them where others reach us by another.
@@ -231,25 +252,44 @@ void AgentDaemon::Impl::serve_snapshots(const std::vector<std::string>& addresse
 }
 
 void AgentDaemon::Impl::connect() {
+  ProgressRoom::Doors doors;
+  doors.live = [this] { return host_->live(); };
+  doors.round = [this] { return core_->world().round; };
+  doors.tell = [this](const control::Progress& progress) { connection_->send(progress); };
+  progress_ = std::make_unique<ProgressRoom>(loop_, std::move(doors));
   ControlClient::Events events;
   events.on_connected = [this](std::vector<std::string> addresses) {
     serve_snapshots(addresses);
     tell_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, e); });
     if (faults_) faults_->on_connected();
   };
-  events.on_message = [this](const control::CoordinatorMessage& message) {
-    recorder_->on_message(message);
-    tell_core([&](agent::Effects& e) { core_->on_message(boot_now(), message, e); });
-    const auto* struck = std::get_if<control::Struck>(&message);
-    if (faults_ && struck != nullptr) faults_->on_struck(*struck);
-  };
+  events.on_message = [this](const control::CoordinatorMessage& message) { on_message(message); };
   events.on_disconnected = [this] {
+    progress_->on_disconnected();
     if (faults_) faults_->on_disconnected();
+    orders_.on_disconnected();
     tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
   ControlClient::Options options{is_own_, config_.rendezvous.say_waiting};
   connection_ = std::make_unique<ControlClient>(loop_, coordinator_, options, events);
+}
+
+void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
+  if (const auto* answer = std::get_if<control::Answer>(&message)) orders_.on_answer(*answer);
+  const auto tell = [this](const control::CoordinatorMessage& said) {
+    recorder_->on_message(said);
+    tell_core([&](agent::Effects& e) { core_->on_message(boot_now(), said, e); });
+  };
+  // Once who asked for it is answered: the core may end the loop at once.
+  if (std::holds_alternative<control::Depart>(message)) {
+    host_->hurry();
+    return asio::post(loop_, [tell, message] { tell(message); });
+  }
+  tell(message);
+  const auto* struck = std::get_if<control::Struck>(&message);
+  if (faults_ && struck != nullptr) faults_->on_struck(*struck);
+  if (const auto* watch = std::get_if<control::Watch>(&message)) progress_->on_watch(*watch);
 }
 
 void AgentDaemon::Impl::catch_signals() {

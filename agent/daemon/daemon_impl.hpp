@@ -12,15 +12,19 @@
 #include <vector>
 
 #include "agent/core/agent.hpp"
+#include "agent/daemon/copies_room.hpp"
 #include "agent/daemon/daemon.hpp"
 #include "agent/daemon/fault_room.hpp"
 #include "agent/daemon/file_timer_room.hpp"
 #include "agent/daemon/hang_room.hpp"
 #include "agent/daemon/health_server.hpp"
 #include "agent/daemon/operator_socket.hpp"
+#include "agent/daemon/order_room.hpp"
+#include "agent/daemon/progress_room.hpp"
 #include "agent/daemon/recorder.hpp"
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/snapshot_room.hpp"
+#include "agent/daemon/stack_room.hpp"
 #include "agent/process/clock.hpp"
 #include "agent/process/guardian.hpp"
 #include "agent/process/log_folder.hpp"
@@ -78,7 +82,12 @@ class AgentDaemon::Impl {
   void carry_out(const agent::Finish& effect);
   void carry_out(const agent::WantSnapshots&) { snapshots_->look(); }
   void carry_out(const agent::FetchSnapshot& e) { snapshots_->fetch(e.resume, e.secret); }
-  void carry_out(const agent::DropFetch&) { snapshots_->drop_fetch(); }
+  void carry_out(const agent::DropFetch&) {
+    snapshots_->drop_fetch();
+    if (copies_) copies_->drop_seek();
+  }
+  void carry_out(const agent::SeekShares& effect) { copies_->seek(effect.at, effect.world); }
+  void carry_out(const agent::KeepCopies& effect) { copies_->keep(effect.of, effect.secret); }
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
   Status start_workers(const control::World& world);
@@ -88,6 +97,7 @@ class AgentDaemon::Impl {
   void watch_for_hangs();
   void answer_probes();
   void say_debugged_worker(const std::vector<WorkerSpec>& specs) const;
+  void open_copies();
   void open_snapshots();
   void serve_snapshots(const std::vector<std::string>& addresses);
   void connect();
@@ -97,6 +107,8 @@ class AgentDaemon::Impl {
   void arm_timer();
   void on_timer();
   void open_operators();
+  bool is_connected() const { return connection_ && !connection_->peer_address().empty(); }
+  void on_message(const control::CoordinatorMessage& message);
   operators::NodeView node_view() const;
   std::string on_signal_question(const operators::Question& question);
   std::string on_leave_question(const operators::Question& question);
@@ -129,9 +141,17 @@ class AgentDaemon::Impl {
   bool is_own_ = false;                        // the coordinator is in this process
   std::unique_ptr<ControlClient> connection_;  // none before the snapshots here are known
   std::unique_ptr<SnapshotRoom> snapshots_;    // with --snapshot-dir only
+  std::unique_ptr<CopiesRoom> copies_;         // with --snapshot-replicas=1 only
   std::unique_ptr<FaultRoom> faults_;          // with a fault plan only
+  std::unique_ptr<ProgressRoom> progress_;     // with the connection
   std::optional<agent::Agent> core_;
   OperatorSocket operators_{loop_};  // who can answer a verb of cpprunctl says operators_.on()
+  OrderRoom orders_{[this](const control::Order& order) {
+    if (!is_connected()) return false;
+    connection_->send(order);
+    return true;
+  }};
+  StackRoom stacks_{loop_, [this] { return host_->look(); }};
   const Instant begun_at_ = boot_now();
 
   std::deque<agent::Effect> queue_;

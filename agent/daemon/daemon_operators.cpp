@@ -71,6 +71,12 @@ void AgentDaemon::Impl::open_operators() {
   operators_.on("leave", [this](const Question& question, const Answer& answer) {
     answer(on_leave_question(question));
   });
+  operators_.on("stacks", [this](const Question& question, const Answer& answer) {
+    stacks_.ask(question, answer);
+  });
+  operators_.on("order", [this](const Question& question, const Answer& answer) {
+    orders_.ask(question, answer);
+  });
   if (Status ok = operators_.open(); !ok) log::info(ok.error().text);
 }
 
@@ -82,7 +88,7 @@ operators::NodeView AgentDaemon::Impl::node_view() const {
   view.pid = ::getpid();
   view.state = name_of(core_->state());
   view.is_host = is_own_;
-  if (connection_ && !connection_->peer_address().empty()) {
+  if (is_connected()) {
     view.coordinator = to_string(Endpoint{connection_->peer_address(), coordinator_.port});
   }
   const control::World& world = core_->world();

@@ -8,6 +8,7 @@
 #include "agent/core/config.hpp"
 #include "common/log/log.hpp"
 #include "common/signals.hpp"
+#include "rendezvous/protocol/stop_cause.hpp"
 
 namespace cpprun::json_lines {
 namespace {
@@ -88,6 +89,7 @@ std::string round_formed(const Stamp& stamp, const control::World& world) {
   ordered_json object = begin(stamp, "round_formed");
   object["round"] = world.round.value;
   object["restart_count"] = world.restart_count;
+  object["operator_restarts"] = world.operator_restarts;
   object["max_restarts"] = world.max_restarts;
   object["group_rank"] = world.group_rank;
   object["group_size"] = world.group_size;
@@ -241,6 +243,7 @@ std::string verdict(const Stamp& stamp, const Failure& failure, const std::strin
   const Hint* hint = hint_for(culprit);
   object["hint"] = hint == nullptr ? "" : std::string(hint->id);
   object["restarts_used"] = failure.restarts_used;
+  object["operator_restarts"] = failure.operator_restarts;
   object["max_restarts"] = failure.max_restarts;
   object["same_start_ups"] = failure.same_start_ups;
   object["text"] = text;
@@ -265,26 +268,6 @@ std::string finished(const Stamp& stamp, const agent::Finish& finish, int exit_c
   object["restarts_used"] = finish.restarts_used;
   if (!finish.text.empty()) object["text"] = finish.text;
   return line(object);
-}
-
-const char* name_of(control::StopCause cause) {
-  switch (cause) {
-    case control::StopCause::Failure:
-      return "failure";
-    case control::StopCause::NodeLost:
-      return "node_lost";
-    case control::StopCause::NodeLeft:
-      return "node_left";
-    case control::StopCause::Growth:
-      return "growth";
-    case control::StopCause::Operator:
-      return "operator";
-    case control::StopCause::Drain:
-      return "drain";
-    case control::StopCause::Snapshot:
-      return "snapshot";
-  }
-  return "unknown";
 }
 
 std::optional<agent::TimerRequest> timer_request(const std::string& text) {

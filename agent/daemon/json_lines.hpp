@@ -63,9 +63,6 @@ std::string verdict(const Stamp& stamp, const Failure& failure, const std::strin
 std::string lost_node(const Stamp& stamp, const agent::Finish& finish, int64_t max_restarts);
 std::string finished(const Stamp& stamp, const agent::Finish& finish, int exit_code);
 
-// "failure", "node_lost", ... : how events name a cause.
-const char* name_of(control::StopCause cause);
-
 // Writes a whole file. A failure is said as a warning.
 void write_file(const std::string& path, const std::string& bytes);
 

@@ -7,6 +7,7 @@
 #include "agent/process/clock.hpp"
 #include "common/log/log.hpp"
 #include "common/signals.hpp"
+#include "rendezvous/protocol/stop_cause.hpp"
 
 namespace cpprun {
 namespace {
@@ -80,7 +81,7 @@ void Recorder::on(const control::Stop& message) {
   if (is_about_a_node(message.cause) && is_running_ && !is_stopping_) {
     log_.write(json_lines::node_event(now(), message));
   }
-  stops(json_lines::name_of(message.cause), message.why);
+  stops(control::name_of(message.cause), message.why);
 }
 
 void Recorder::on(const control::Decided& message) {

@@ -60,6 +60,7 @@ class Recorder {
   void on(const control::World& message);
   void on(const control::Stop& message);
   void on(const control::Decided& message);
+  void on(const control::Depart& message) { stops("operator", message.why); }
   template <class Other>
   void on(const Other&) {}
 

@@ -95,6 +95,7 @@ std::optional<Failure> Report::account(const agent::Finish& finish) const {
   failure.ends = finish.ends;
   failure.restarts_used = finish.restarts_used;
   failure.max_restarts = config_.max_restarts;
+  failure.operator_restarts = finish.operator_restarts;
   failure.stamp = local_stamp;
   failure.clock = local_clock;
   if (finish.decision && finish.decision->culprit) {

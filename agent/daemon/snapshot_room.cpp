@@ -1,15 +1,14 @@
 #include "agent/daemon/snapshot_room.hpp"
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <cstdio>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "agent/daemon/quiet_thread.hpp"
 #include "agent/daemon/snapshot_fetch.hpp"
 #include "agent/daemon/snapshot_server.hpp"
+#include "agent/daemon/way_back.hpp"
 #include "agent/process/timer.hpp"
 #include "common/endpoint.hpp"
 #include "common/limits/fetch.hpp"
@@ -20,28 +19,6 @@ namespace cpprun {
 namespace {
 
 using control::SnapshotName;
-
-// The way from a thread back onto the loop, as long as there is one.
-class WayBack {
- public:
-  explicit WayBack(boost::asio::io_context& loop) : loop_(&loop) {}
-  void close() {
-    const std::lock_guard lock(mutex_);
-    loop_ = nullptr;
-  }
-  // `call` is not made any more once close() was called, also if it was posted before.
-  static void post(const std::shared_ptr<WayBack>& way, std::function<void()> call) {
-    const std::lock_guard lock(way->mutex_);
-    if (way->loop_ == nullptr) return;
-    boost::asio::post(*way->loop_, [way, call = std::move(call)] {
-      if (way->loop_ != nullptr) call();  // close() is called on the loop's thread
-    });
-  }
-
- private:
-  std::mutex mutex_;
-  boost::asio::io_context* loop_;
-};
 
 struct Seen {
   std::vector<SnapshotName> snapshots;
@@ -68,8 +45,9 @@ std::string size_text(uint64_t bytes) {
 
 class SnapshotRoom::Impl {
  public:
-  Impl(boost::asio::io_context& loop, std::string dir, Events events)
+  Impl(boost::asio::io_context& loop, std::string dir, Events events, ShareShelves shares)
       : dir_(std::move(dir)),
+        shares_(std::move(shares)),
         events_(std::move(events)),
         way_(std::make_shared<WayBack>(loop)),
         look_timer_(loop, [this] { on_no_answer(); }),
@@ -88,7 +66,7 @@ class SnapshotRoom::Impl {
   uint16_t serve(const std::string& address) {
     if (server_ && address == served_at_) return server_->port();
     server_.reset();
-    Result<std::unique_ptr<SnapshotServer>> made = SnapshotServer::start(dir_, address);
+    Result<std::unique_ptr<SnapshotServer>> made = SnapshotServer::start(dir_, address, shares_);
     if (!made) {
       events_.on_warning(made.error().text);
       return 0;
@@ -182,6 +160,7 @@ class SnapshotRoom::Impl {
   }
 
   const std::string dir_;
+  const ShareShelves shares_;
   Events events_;
   const std::shared_ptr<WayBack> way_;  // shared with threads, which may outlive us
   Timer look_timer_;
@@ -197,8 +176,9 @@ class SnapshotRoom::Impl {
   std::optional<uint64_t> to_come_;
 };
 
-SnapshotRoom::SnapshotRoom(boost::asio::io_context& loop, std::string dir, Events events)
-    : impl_(std::make_unique<Impl>(loop, std::move(dir), std::move(events))) {}
+SnapshotRoom::SnapshotRoom(boost::asio::io_context& loop, std::string dir, Events events,
+                           ShareShelves shares)
+    : impl_(std::make_unique<Impl>(loop, std::move(dir), std::move(events), std::move(shares))) {}
 SnapshotRoom::~SnapshotRoom() = default;
 void SnapshotRoom::look() {
   impl_->look();

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/daemon/shares.hpp"
 #include "common/result.hpp"
 #include "rendezvous/protocol/control.hpp"
 
@@ -29,7 +30,9 @@ class SnapshotRoom {
     std::function<void(const std::string&)> on_warning;  // worth a line for people
   };
 
-  SnapshotRoom(boost::asio::io_context& loop, std::string dir, Events events);
+  // `shares`: what of the memory others may fetch too; empty: nothing.
+  SnapshotRoom(boost::asio::io_context& loop, std::string dir, Events events,
+               ShareShelves shares = {});
   ~SnapshotRoom();
   SnapshotRoom(const SnapshotRoom&) = delete;
 

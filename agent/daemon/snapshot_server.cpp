@@ -13,6 +13,7 @@
 
 #include "agent/daemon/peer_socket.hpp"
 #include "agent/daemon/quiet_thread.hpp"
+#include "agent/daemon/share_wire.hpp"
 #include "agent/daemon/snapshot_wire.hpp"
 #include "common/limits/fetch.hpp"
 #include "common/limits/server.hpp"
@@ -86,8 +87,11 @@ UniqueFd open_exactly(const std::string& path, uint64_t bytes) {
 
 class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(std::string dir, UniqueFd listener)
-      : dir_(std::move(dir)), listener_(std::move(listener)), port_(port_of(listener_.get())) {}
+  Impl(std::string dir, UniqueFd listener, ShareShelves shares)
+      : dir_(std::move(dir)),
+        shares_(std::move(shares)),
+        listener_(std::move(listener)),
+        port_(port_of(listener_.get())) {}
 
   Status start() {
     return start_quiet_thread([self = shared_from_this()] { self->accept_all(); });
@@ -148,6 +152,11 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
       Result<std::string> line =
           peer.receive_line(state.is_served ? limits::kSnapshotStalls : limits::kSnapshotWords);
       if (!line) break;
+      const Result<share_wire::Request> about_shares = share_wire::decode_request(*line);
+      if (about_shares) {
+        if (answer_shares(peer, *about_shares, state)) continue;
+        break;
+      }
       Result<Request> request = snapshot_wire::decode_request(*line);
       if (!request || !answer(peer, *request, state)) break;
     }
@@ -159,22 +168,48 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     return !secret_.empty() && are_same(secret, secret_);
   }
 
+  static bool refuse(PeerSocket& peer, Answer::Kind kind, const std::string& why) {
+    const std::string words = encode(Answer{kind, 0, why});
+    static_cast<void>(peer.send(words, limits::kSnapshotStalls));
+    return false;
+  }
+
+  // False: it has been told why not.
+  bool admit(PeerSocket& peer, const std::string& secret, Peer& state) {
+    if (!is_secret(secret)) return refuse(peer, Answer::Kind::Secret, "");
+    if (!state.is_served) state.is_served = enter(served_, limits::kSnapshotPeers);
+    return state.is_served || refuse(peer, Answer::Kind::Busy, "");
+  }
+
+  bool answer_shares(PeerSocket& peer, const share_wire::Request& request, Peer& state) {
+    if (!admit(peer, request.secret, state)) return false;
+    const bool is_own = request.shelf == share_wire::Shelf::Own;
+    const std::shared_ptr<Arenas>& shelf = is_own ? shares_.own : shares_.copies;
+    if (!shelf) return refuse(peer, Answer::Kind::No, "it keeps no copies in memory");
+    if (!request.share) {
+      const std::string names = share_wire::encode(shares_in(*shelf));
+      const std::string words = encode(Answer{Answer::Kind::Bytes, names.size(), {}});
+      return peer.send(words + names, limits::kSnapshotStalls).ok();
+    }
+    const Result<OpenShare> share = open_share(*shelf, *request.share);
+    if (!share) {  // the next save was quicker; whoever asks goes on
+      const std::string words = encode(Answer{Answer::Kind::No, 0, share.error().text});
+      return peer.send(words, limits::kSnapshotStalls).ok();
+    }
+    const std::string words = encode(Answer{Answer::Kind::Bytes, share->bytes, {}});
+    return peer.send(words, limits::kSnapshotStalls).ok() &&
+           peer.send_file(share->file.get(), share->bytes, limits::kSnapshotStalls).ok();
+  }
+
   // False: nothing more is said to this peer.
   bool answer(PeerSocket& peer, const Request& request, Peer& state) {
-    const auto refuse = [&peer](Answer::Kind kind, const std::string& why) {
-      const std::string words = encode(Answer{kind, 0, why});
-      static_cast<void>(peer.send(words, limits::kSnapshotStalls));
-      return false;
-    };
-    if (!is_secret(request.secret)) return refuse(Answer::Kind::Secret, "");
-    if (!state.is_served) state.is_served = enter(served_, limits::kSnapshotPeers);
-    if (!state.is_served) return refuse(Answer::Kind::Busy, "");
+    if (!admit(peer, request.secret, state)) return false;
     std::optional<FoundSnapshot>& known = state.known;
     if (!known || known->manifest.id != request.snapshot.id) known = find(request.snapshot);
-    if (!known) return refuse(Answer::Kind::No, "it is not there any more");
+    if (!known) return refuse(peer, Answer::Kind::No, "it is not there any more");
     uint64_t bytes = 0;
     UniqueFd file = open(*known, request.file, bytes);
-    if (!file.is_open()) return refuse(Answer::Kind::No, "no such file in this snapshot");
+    if (!file.is_open()) return refuse(peer, Answer::Kind::No, "no such file in this snapshot");
     const std::string words = encode(Answer{Answer::Kind::Bytes, bytes});
     return peer.send(words, limits::kSnapshotStalls).ok() &&
            peer.send_file(file.get(), bytes, limits::kSnapshotStalls).ok();
@@ -203,6 +238,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   const std::string dir_;
+  const ShareShelves shares_;
   const UniqueFd listener_;
   const uint16_t port_;
   // Shared with what waits in each thread.
@@ -214,14 +250,15 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
 };
 
 Result<std::unique_ptr<SnapshotServer>> SnapshotServer::start(const std::string& dir,
-                                                              const std::string& address) {
+                                                              const std::string& address,
+                                                              ShareShelves shares) {
   UniqueFd listener = listen_on(address);
   if (!listener.is_open()) {
     return Error{ErrorKind::System, "no port could be opened on " +
                                         (address.empty() ? "this machine" : address) +
                                         " from which other nodes could fetch snapshots"};
   }
-  auto impl = std::make_shared<Impl>(dir, std::move(listener));
+  auto impl = std::make_shared<Impl>(dir, std::move(listener), std::move(shares));
   if (Status ok = impl->start(); !ok) return ok.error();
   return std::unique_ptr<SnapshotServer>(new SnapshotServer(std::move(impl)));
 }

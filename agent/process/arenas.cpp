@@ -12,6 +12,7 @@
 
 #include "agent/process/cgroup.hpp"
 #include "agent/process/proc_files.hpp"
+#include "common/limits/channel.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -49,7 +50,17 @@ uint64_t usable_memory() {
       {machine, cgroup_limit("", "memory.max"), cgroup_limit("memory", "memory.limit_in_bytes")});
 }
 
+uint64_t memory_for_arenas() {
+  return usable_memory() / 100 * limits::kArenaMemoryPercent;
+}
+
+void Arenas::set_workers(size_t workers) {
+  const std::lock_guard lock(mutex_);
+  workers_ = workers;
+}
+
 Result<Arenas::Piece> Arenas::want(int local_rank, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
   auto found = arenas_.find(local_rank);
   if (found == arenas_.end()) {
     if (bytes == 0) return Piece{};
@@ -84,7 +95,15 @@ Result<Arenas::Arena> Arenas::make() const {
   return arena;
 }
 
+std::vector<int> Arenas::local_ranks() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<int> all;
+  for (const auto& [local_rank, arena] : arenas_) all.push_back(local_rank);
+  return all;
+}
+
 Result<Arenas::View> Arenas::view(int local_rank) const {
+  const std::lock_guard lock(mutex_);
   const auto found = arenas_.find(local_rank);
   if (found == arenas_.end() || found->second.bytes == 0) {
     return Error{ErrorKind::Refused,

@@ -5,14 +5,17 @@
 // The agent never maps it. A piece has its full size from the beginning and can't be made shorter
 // or longer (a worker that maps it is never hit by another one's cut); what nobody has touched
 // costs nothing. All pieces together are at most half of the memory that this agent may use, shared
-// out evenly. Thread: the loop's.
+// out evenly; with --snapshot-replicas the copies of a neighbour's take a part of that
+// (agent/daemon/shares.hpp). Thread: any.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "agent/process/unique_fd.hpp"
 #include "common/result.hpp"
@@ -22,13 +25,16 @@ namespace cpprun {
 // The memory of this machine, or less where a cgroup allows less.
 uint64_t usable_memory();
 
+// What all arenas of an agent may take of it, in bytes.
+uint64_t memory_for_arenas();
+
 class Arenas {
  public:
   // `memory`: what all of them may take together, in bytes. Asked when one is made.
   explicit Arenas(std::function<uint64_t()> memory) : memory_(std::move(memory)) {}
 
   // How many workers share it. Counts for arenas that are made from now on.
-  void set_workers(size_t workers) { workers_ = workers; }
+  void set_workers(size_t workers);
 
   struct Piece {
     int descriptor = -1;  // ours
@@ -44,6 +50,8 @@ class Arenas {
   };
   // Error (Refused): this rank has none.
   Result<View> view(int local_rank) const;
+  // The local ranks that have one, ascending.
+  std::vector<int> local_ranks() const;
 
  private:
   struct Arena {
@@ -53,7 +61,8 @@ class Arenas {
   };
   Result<Arena> make() const;
 
-  std::function<uint64_t()> memory_;
+  const std::function<uint64_t()> memory_;
+  mutable std::mutex mutex_;  // of all below
   size_t workers_ = 1;
   std::map<int, Arena> arenas_;  // by local rank
 };

@@ -42,8 +42,7 @@ void ProcessHost::Impl::open_channel() {
   events.on_fell_back = events_.on_fell_back;
   events.on_strike = events_.on_strike;
   events.on_began = events_.on_began;
-  const auto memory = [] { return usable_memory() / 100 * limits::kArenaMemoryPercent; };
-  channel_.emplace(loop_, options_.channel_name, std::move(events), memory);
+  channel_.emplace(loop_, options_.channel_name, std::move(events), arenas_);
   if (channel_->is_open()) return;
   channel_.reset();
   options_.channel_name.clear();

@@ -61,7 +61,7 @@ bool WorkerChannel::on(Peer& peer, const channel::Report& report) {
 
 bool WorkerChannel::on(Peer& peer, const channel::ArenaWanted& wanted) {
   channel::Arena arena{wanted.question, 0, {}};
-  const Result<Arenas::Piece> piece = arenas_.want(peer.local_rank, wanted.bytes);
+  const Result<Arenas::Piece> piece = arenas_->want(peer.local_rank, wanted.bytes);
   if (piece) {
     arena.bytes = piece->bytes;
   } else {
@@ -73,7 +73,7 @@ bool WorkerChannel::on(Peer& peer, const channel::ArenaWanted& wanted) {
 bool WorkerChannel::on(Peer& peer, const channel::ArenaOf& wanted) {
   channel::Arena arena{wanted.question, 0, {}};
   const Result<Arenas::View> view = wanted.local_rank <= limits::kWorkersPerNode
-                                        ? arenas_.view(static_cast<int>(wanted.local_rank))
+                                        ? arenas_->view(static_cast<int>(wanted.local_rank))
                                         : Error{ErrorKind::Refused, "there is no such local rank"};
   if (view) {
     arena.bytes = view->bytes;

@@ -104,6 +104,8 @@ class ProcessHost::Impl {
   Timer drain_timer_{loop_, [this] { on_drained(); }};
   boost::asio::signal_set child_signals_;
   boost::asio::signal_set window_signals_;
+  const std::shared_ptr<Arenas> arenas_ =
+      options_.arenas ? options_.arenas : std::make_shared<Arenas>(memory_for_arenas);
   std::optional<WorkerChannel> channel_;
   Instant started_at_;
   size_t started_ = 0;          // workers of this round

@@ -26,6 +26,8 @@ class io_context;
 
 namespace cpprun {
 
+class Arenas;
+
 // Where one stream of a worker goes. File only: the worker writes it itself. Console: whole lines
 // through the agent.
 struct StreamPlan {
@@ -66,6 +68,8 @@ class ProcessHost {
     // Abstract unix socket on which workers reach us (worker_channel.hpp); nobody else may guess
     // it. Empty: none.
     std::string channel_name{};
+    // The workers' memory for snapshots, if somebody else serves it too. Null: the host's own.
+    std::shared_ptr<Arenas> arenas{};
   };
   struct Events {
     // A worker was spawned, within start(); another one may still fail to. Unset: nobody asks.

@@ -59,13 +59,13 @@ std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
 }  // namespace
 
 WorkerChannel::WorkerChannel(boost::asio::io_context& loop, const std::string& name, Events events,
-                             std::function<uint64_t()> arena_memory)
+                             std::shared_ptr<Arenas> arenas)
     : loop_(loop),
       events_(std::move(events)),
       listener_(loop),
       pause_(loop, [this] { watch_listener(); }),
       next_turn_(loop, [this] { hear_again(); }),
-      arenas_(std::move(arena_memory)) {
+      arenas_(std::move(arenas)) {
   UniqueFd socket = listen_at(name);
   if (!socket.is_open()) return;
   listener_.assign(socket.release());
@@ -76,7 +76,7 @@ void WorkerChannel::begin_round(size_t workers) {
   peers_.clear();
   workers_.clear();
   unheard_.clear();
-  arenas_.set_workers(workers);
+  arenas_->set_workers(workers);
   newest_snapshot_ = 0;
   is_stopping_ = false;
 }

@@ -57,9 +57,9 @@ class WorkerChannel {
   };
 
   // `name`: of an abstract unix socket, without its leading zero. Where it can't be had the channel
-  // is closed: is_open() says so. `arena_memory`: for the arenas of all workers, in bytes.
+  // is closed: is_open() says so. `arenas`: not null; shared with whoever else serves them.
   WorkerChannel(boost::asio::io_context& loop, const std::string& name, Events events,
-                std::function<uint64_t()> arena_memory);
+                std::shared_ptr<Arenas> arenas);
 
   bool is_open() const { return listener_.is_open(); }
   // Forgets all workers but keeps their arenas; requires that they are gone.
@@ -137,7 +137,7 @@ class WorkerChannel {
   std::map<uint64_t, Peer> peers_;  // by a number of our own
   uint64_t next_peer_ = 0;
   std::vector<uint64_t> unheard_;  // peers that have used up their turn
-  Arenas arenas_;
+  const std::shared_ptr<Arenas> arenas_;
   int64_t newest_snapshot_ = 0;  // of this round
   int turned_away_ = 0;          // since the last pause
   bool is_stopping_ = false;

@@ -25,4 +25,13 @@ inline constexpr size_t kSnapshotPeers = 8;         // fetching from one node at
 inline constexpr size_t kSnapshotConnections = 64;  // with those that must wait, and strangers
 inline constexpr Duration kSnapshotWords = 2s;      // who fetches says what within this time
 
+// Shares in memory (--snapshot-replicas).
+inline constexpr int kSharesPerNode = 4'096;        // as many as workers
+inline constexpr size_t kShareListBytes = 1 << 20;  // their names
+inline constexpr Duration kShareLook = 500ms;   // between two looks whether there is a newer one
+inline constexpr Duration kSharesSought = 10s;  // a node waits so long for its neighbour's word
+inline constexpr uint64_t kShareBytesPerSecond =
+    16 << 20;  // a copy that is slower on the whole has failed: the disk is quicker
+inline constexpr int kShareNice = 10;  // of the thread that copies; training comes first
+
 }  // namespace cpprun::limits

@@ -17,4 +17,11 @@ inline constexpr size_t kOperatorAnswerBytes = 4 << 20;  // 4,096 workers of som
 inline constexpr Duration kOperatorAsks = 2s;            // who has connected has asked by then
 inline constexpr Duration kOperatorAnswers = 60s;        // stacks of a big node take a while
 
+// Orders over TCP.
+inline constexpr size_t kOrderTokenBytes = 16;     // shorter ones can be guessed
+inline constexpr size_t kOrdersAsked = 64;         // nonces that wait for their proof
+inline constexpr size_t kOrdersWrong = 1'024;      // addresses that have just been wrong
+inline constexpr Duration kOrderNonceLasts = 10s;  // a tool answers at once
+inline constexpr Duration kOrderAfterWrong = 1s;   // until the next try from the same address
+
 }  // namespace cpprun::limits

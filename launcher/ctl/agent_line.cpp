@@ -1,8 +1,6 @@
 #include "launcher/ctl/agent_line.hpp"
 
 #include <errno.h>
-#include <netdb.h>
-#include <poll.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -18,81 +15,10 @@
 
 #include "common/limits/operators.hpp"
 #include "common/text.hpp"
+#include "launcher/ctl/line.hpp"
 
 namespace cpprun::ctl {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-// One socket, and the time by which everything on it must be over.
-class Line {
- public:
-  Line(int fd, Duration limit) : fd_(fd), until_(Clock::now() + limit) {}
-  Line(const Line&) = delete;
-  ~Line() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int fd() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-
-  Status connect(const sockaddr* address, socklen_t size) {
-    if (::connect(fd_, address, size) == 0) return {};
-    if (errno != EINPROGRESS && errno != EAGAIN) return trouble();
-    if (Status ok = wait(POLLOUT); !ok) return ok;
-    int error = 0;
-    socklen_t length = sizeof error;
-    ::getsockopt(fd_, SOL_SOCKET, SO_ERROR, &error, &length);
-    errno = error;
-    return error == 0 ? Status() : trouble();
-  }
-
-  Status send(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent > 0) {
-        bytes.remove_prefix(static_cast<size_t>(sent));
-      } else if (errno != EAGAIN && errno != EINTR) {
-        return trouble();
-      } else if (Status ok = wait(POLLOUT); !ok) {
-        return ok;
-      }
-    }
-    return {};
-  }
-
-  // Until `bytes` are there or the other side ends; at most that many.
-  Result<std::string> receive(size_t bytes) {
-    std::string all;
-    char piece[16 * 1024];
-    while (all.size() < bytes) {
-      const ssize_t got = ::recv(fd_, piece, std::min(sizeof piece, bytes - all.size()), 0);
-      if (got > 0) {
-        all.append(piece, static_cast<size_t>(got));
-      } else if (got == 0) {
-        break;
-      } else if (errno != EAGAIN && errno != EINTR) {
-        return trouble();
-      } else if (Status ok = wait(POLLIN); !ok) {
-        return ok.error();
-      }
-    }
-    return all;
-  }
-
- private:
-  static Error trouble() { return Error{ErrorKind::System, ::strerror(errno)}; }
-
-  Status wait(short events) const {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(until_ - Clock::now()).count() + 1;
-    pollfd one{fd_, events, 0};
-    if (left > 0 && ::poll(&one, 1, static_cast<int>(left)) != 0) return {};
-    return Error{ErrorKind::System, "no answer in time"};
-  }
-
-  int fd_;
-  Clock::time_point until_;
-};
 
 Error about(const LocalAgent& agent, const std::string& why) {
   return Error{ErrorKind::System, "the agent with pid " + std::to_string(agent.pid) + ": " + why};
@@ -166,31 +92,20 @@ Result<std::string> ask(const LocalAgent& agent, const operators::Question& ques
 
 Result<std::string> http_get(const Endpoint& endpoint, const std::string& path, Duration limit) {
   constexpr size_t kPageBytes = 64 << 20;
-  addrinfo wish{};
-  wish.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const std::string port = std::to_string(endpoint.port);
-  if (const int no = ::getaddrinfo(endpoint.host.c_str(), port.c_str(), &wish, &found); no != 0) {
-    return Error{ErrorKind::System, to_string(endpoint) + ": " + ::gai_strerror(no)};
+  Result<std::unique_ptr<Line>> line = dial(endpoint, limit);
+  if (!line) return line.error();
+  const std::string where = to_string(endpoint) + ": ";
+  const Status sent =
+      (*line)->send("GET " + path + " HTTP/1.1\r\nHost: cpprun\r\nConnection: close\r\n\r\n");
+  if (!sent) return Error{ErrorKind::System, where + sent.error().text};
+  Result<std::string> answer = (*line)->receive(kPageBytes);
+  if (!answer) return Error{ErrorKind::System, where + answer.error().text};
+  const size_t body = answer->find("\r\n\r\n");
+  if (!answer->starts_with("HTTP/1.1 200 ") || body == std::string::npos) {
+    return Error{ErrorKind::Protocol, to_string(endpoint) + " has no " + path +
+                                          "; is it the rendezvous port of a cpprun job?"};
   }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
-  Status last = Error{ErrorKind::System, "it has no address"};
-  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    Line line(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), limit);
-    last = line.connect(a->ai_addr, a->ai_addrlen);
-    if (!last) continue;
-    last = line.send("GET " + path + " HTTP/1.1\r\nHost: cpprun\r\nConnection: close\r\n\r\n");
-    if (!last) continue;
-    Result<std::string> answer = line.receive(kPageBytes);
-    if (!answer) return Error{ErrorKind::System, to_string(endpoint) + ": " + answer.error().text};
-    const size_t body = answer->find("\r\n\r\n");
-    if (!answer->starts_with("HTTP/1.1 200 ") || body == std::string::npos) {
-      return Error{ErrorKind::Protocol, to_string(endpoint) + " has no " + path +
-                                            "; is it the rendezvous port of a cpprun job?"};
-    }
-    return answer->substr(body + 4);
-  }
-  return Error{ErrorKind::System, to_string(endpoint) + ": " + last.error().text};
+  return answer->substr(body + 4);
 }
 
 }  // namespace cpprun::ctl

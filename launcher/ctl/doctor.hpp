@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/result.hpp"
+#include "launcher/ctl/doctor_nodes.hpp"
 
 namespace cpprun {
 
@@ -12,6 +13,7 @@ struct DoctorOptions {
   std::string endpoint;      // HOST[:PORT]; "" leaves the check out
   std::string snapshot_dir;  // likewise
   bool is_json = false;
+  ctl::DoctorNodesOptions nodes{};  // several at once, which meet at the endpoint
 };
 
 // Prints a line per check, and the cure where there is something to cure. False if something was

@@ -48,9 +48,13 @@ std::vector<std::string> row_of(const WorkerView& worker, const std::string& nod
 std::string head_of(const JobStatus& job) {
   std::string nodes = std::to_string(job.min_nodes);
   if (job.max_nodes != job.min_nodes) nodes += ":" + std::to_string(job.max_nodes);
-  std::string text = job.phase + ", round " + std::to_string(job.round) + ", --nnodes " + nodes +
-                     ", restarts " + of(job.restarts_used, job.max_restarts) +
-                     ", newest snapshot: " + snapshot_of(job.snapshot_step) + "\n";
+  std::string text =
+      job.phase + ", round " + std::to_string(job.round) + ", --nnodes " + nodes +
+      (job.wanted_nodes ? " (wanted: " + std::to_string(*job.wanted_nodes) + ")" : "") +
+      ", restarts " + of(job.restarts_used, job.max_restarts) +
+      (job.operator_restarts > 0 ? " and " + std::to_string(job.operator_restarts) + " by operators"
+                                 : "") +
+      ", newest snapshot: " + snapshot_of(job.snapshot_step) + "\n";
   if (!job.why_no_round.empty()) text += job.why_no_round + "\n";
   return text;
 }

@@ -53,18 +53,6 @@ Result<std::string> words_from_elsewhere(const JobOptions& options) {
   return options.is_json ? joined_json({}, *body) : status_text(run_id, &*job, {});
 }
 
-// Each is asked, however the others answer: a job that is half stopped helps nobody.
-Status ask_to_leave(const std::vector<LocalJob>& agents, bool saves) {
-  Status all;
-  for (const LocalJob& job : agents) {
-    const operators::Question question{"leave", {{"resumable", saves ? "1" : "0"}}};
-    Result<std::string> body = ask(job.agent, question, limits::kOperatorAnswers);
-    if (body) print(job.view.node + ": " + done_text(*body) + "\n");
-    if (!body) all = body.error();
-  }
-  return all;
-}
-
 Result<int> signal_of(const std::string& given) {
   if (const auto number = text::parse_int(given); number && *number >= 1 && *number <= 64) {
     return static_cast<int>(*number);
@@ -144,33 +132,6 @@ Status send_signal(const JobOptions& options) {
     print(job.view.node + ": " + done_text(*body) + "\n");
   }
   return {};
-}
-
-// Nodes on one machine have one name: then the group rank says which is meant.
-Status drain(const JobOptions& options) {
-  Result<std::vector<LocalJob>> agents = chosen(options);
-  if (!agents) return agents.error();
-  std::vector<std::string> names;
-  for (const LocalJob& job : *agents) {
-    names.push_back(job.view.node + " (" + std::to_string(job.view.group_rank) + ")");
-  }
-  std::erase_if(*agents, [&](const LocalJob& job) {
-    return job.view.node != options.node && std::to_string(job.view.group_rank) != options.node;
-  });
-  if (agents->size() == 1) return ask_to_leave(*agents, true);
-  const std::string all = text::join(names, ", ");
-  return Error{ErrorKind::BadValue, agents->empty() ? "no node '" + options.node +
-                                                          "' of the job is on this machine; "
-                                                          "there is: " +
-                                                          all
-                                                    : "several nodes are called '" + options.node +
-                                                          "'; say which by its group rank: " + all};
-}
-
-Status stop(const JobOptions& options) {
-  Result<std::vector<LocalJob>> agents = chosen(options);
-  if (!agents) return agents.error();
-  return ask_to_leave(*agents, options.is_resumable);
 }
 
 }  // namespace cpprun

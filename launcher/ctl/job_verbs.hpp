@@ -21,6 +21,8 @@ struct JobOptions {
   bool is_json = false;
   bool follows = false;
   bool is_resumable = false;
+  bool is_here = false;  // stop: only what is on this machine
+  int64_t nodes = 0;     // scale
 };
 
 // Jobs with an agent on this machine.
@@ -35,11 +37,19 @@ Result<std::string> status_words(const JobOptions& options);
 Status pid(const JobOptions& options);
 // The last lines of workers' log files here; with `follows` also what comes, until the job ends.
 Status logs(const JobOptions& options);
+// What workers here are doing: the stack of one rank, or of all. Nothing is stopped.
+Status stacks(const JobOptions& options);
 // A signal to one rank here, or to all workers here.
 Status send_signal(const JobOptions& options);
-// A node of a job here leaves: the workers of all nodes save first.
+
+// Orders for the whole job, which its coordinator carries out (orders.cpp). All workers are started
+// anew; those that can save do so first.
+Status restart(const JobOptions& options);
+// A node leaves, wherever it is: the workers of all nodes save first.
 Status drain(const JobOptions& options);
-// All agents of a job here leave.
+// All nodes leave; with `is_here` those of this machine, and nobody else is asked.
 Status stop(const JobOptions& options);
+// The job runs on `nodes` nodes from now on, or on as many of them as there are.
+Status scale(const JobOptions& options);
 
 }  // namespace cpprun

@@ -67,6 +67,8 @@ JobStatus job_of(const Json& json) {
   job.max_nodes = whole(json, "max_nodes");
   job.restarts_used = whole(json, "restarts_used");
   job.max_restarts = whole(json, "max_restarts");
+  job.operator_restarts = whole(json, "operator_restarts");
+  job.wanted_nodes = number(json, "wanted_nodes");
   if (const Json& snapshot = at(json, "snapshot"); snapshot.is_object()) {
     job.snapshot_step = number(snapshot, "step");
   }
@@ -124,6 +126,28 @@ Result<std::map<std::string, JobStatus>> decode_status(const std::string& body) 
     }
   }
   return jobs;
+}
+
+std::vector<operators::WorkerStack> decode_stacks(const std::string& body) {
+  std::vector<operators::WorkerStack> stacks;
+  Result<Json> json = object_of(body);
+  const Json none = Json::array();
+  const Json& all = json ? at(*json, "stacks") : none;
+  if (!all.is_array()) return stacks;
+  for (const Json& one : all) {
+    if (one.is_object())
+      stacks.push_back({whole(one, "rank"), whole(one, "pid"), text(one, "text")});
+  }
+  return stacks;
+}
+
+std::string stacks_json(const std::vector<std::pair<std::string, operators::WorkerStack>>& stacks) {
+  Json json{{"stacks", Json::array()}};
+  for (const auto& [node, one] : stacks) {
+    json["stacks"].push_back(
+        {{"node", node}, {"rank", one.rank}, {"pid", one.pid}, {"text", one.text}});
+  }
+  return dumped(json);
 }
 
 std::string joined_json(const std::vector<std::string>& agents, const std::string& status) {

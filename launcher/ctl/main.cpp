@@ -85,7 +85,27 @@ CLI::App* add_doctor(CLI::App& app, cpprun::DoctorOptions& options) {
   doctor->add_option("--nproc-per-node", options.nproc, "how many workers are meant to run here")
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
-  doctor->add_option("--rdzv-endpoint", options.endpoint, "HOST[:PORT] as for cpprun");
+  CLI::Option* endpoint = doctor->add_option("--endpoint,--rdzv-endpoint", options.endpoint,
+                                             "HOST[:PORT] as for cpprun's --rdzv-endpoint");
+  doctor
+      ->add_option("--nnodes", options.nodes.count,
+                   "look from node to node: run the same command on so many nodes at once; they "
+                   "meet at the endpoint")
+      ->check(CLI::Range(int64_t{2}, int64_t{100'000}))
+      ->needs(endpoint);
+  doctor->add_option("--wait", options.nodes.wait_s, "seconds to wait for the other nodes")
+      ->check(CLI::Range(1.0, 3600.0))
+      ->capture_default_str();
+  doctor
+      ->add_option("--port", options.nodes.port,
+                   "where this node answers the others; else a free port")
+      ->check(CLI::Range(1, 65535));
+  doctor
+      ->add_option("--min-gbps", options.nodes.least_gbps,
+                   "a slower way between nodes is a finding; else only one that is far off")
+      ->check(CLI::PositiveNumber);
+  doctor->add_option("--max-latency-ms", options.nodes.most_latency_ms, "likewise")
+      ->check(CLI::PositiveNumber);
   doctor->add_option("--snapshot-dir", options.snapshot_dir, "where snapshots are to be written");
   doctor->add_flag("--json", options.is_json, "print JSON");
   return doctor;
@@ -128,19 +148,39 @@ class JobVerbs {
     add_job(logs);
   }
 
+  void add_stacks() {
+    CLI::App* stacks = add("stacks", "What workers here are doing: their stacks", cpprun::stacks);
+    stacks->add_option("--rank", options_.rank, "only of this global rank");
+    stacks->add_option("--node", options_.node, "only of this node, where several run here");
+    stacks->add_flag("--json", options_.is_json, "print JSON");
+    add_job(stacks);
+  }
+
   void add_changers() {
     CLI::App* signal = add("signal", "Send a signal to workers here", cpprun::send_signal);
     signal->add_option("signal", options_.signal, "USR1, SIGUSR1, 10 ...")->required();
     signal->add_option("--rank", options_.rank, "only to this global rank");
     add_job_option(signal);
-    CLI::App* drain =
-        add("drain", "Let the job save, and go on without a node of this machine", cpprun::drain);
+    CLI::App* restart = add("restart", "Start all workers of a job anew", cpprun::restart);
+    add_job(restart);
+    CLI::App* drain = add("drain", "Let a job save, and go on without one node", cpprun::drain);
     drain->add_option("node", options_.node, "its name, or its group rank")->required();
     add_job_option(drain);
-    CLI::App* stop = add("stop", "Stop the nodes of a job that are on this machine", cpprun::stop);
+    CLI::App* scale = add("scale", "Let an elastic job run on more or fewer nodes", cpprun::scale);
+    scale->add_option("nodes", options_.nodes, "how many, within its --nnodes=MIN:MAX")->required();
+    add_job_option(scale);
+    CLI::App* stop = add("stop", "Stop all nodes of a job", cpprun::stop);
     stop->add_flag("--resumable", options_.is_resumable,
                    "let workers save first; the same command then continues (as SIGTERM does)");
+    CLI::Option* here =
+        stop->add_flag("--here", options_.is_here, "only the nodes that are on this machine");
     add_job(stop);
+    for (CLI::App* verb : {restart, drain, scale, stop}) {
+      verb->add_option("--endpoint", options_.endpoint,
+                       "HOST:PORT of a job elsewhere; needs CPPRUN_OPERATOR_TOKEN, as its "
+                       "coordinator was started with");
+    }
+    here->excludes("--endpoint");
   }
 
  private:
@@ -228,6 +268,7 @@ int main(int argc, char** argv) {
   JobVerb job_verb = nullptr;
   JobVerbs job_verbs(app, job, job_verb);
   job_verbs.add_lookers();
+  job_verbs.add_stacks();
   job_verbs.add_changers();
   std::string shell;
   CLI::App* completion = app.add_subcommand("completion", "Print a script that completes words");

@@ -82,6 +82,15 @@ Status read_event_handler(const ParsedOptions& options, AgentConfig& config) {
 // It need not be there yet: the first snapshot makes it.
 Status read_snapshot_dir(const ParsedOptions& options, const Environment& environment,
                          AgentConfig& config) {
+  if (options.snapshot_replicas != 0 && options.snapshot_replicas != 1) {
+    return bad_value(options.shown("snapshot-replicas", options.snapshot_replicas) +
+                     ": write 1 for a copy at one neighbour node, or 0 for none");
+  }
+  if (options.snapshot_replicas == 1 && options.snapshot_dir.empty()) {
+    return bad_value(options.shown("snapshot-replicas", options.snapshot_replicas) +
+                     " needs --snapshot-dir, the folder in which the workers keep their snapshots");
+  }
+  config.keeps_copies = options.snapshot_replicas == 1;
   if (options.snapshot_dir.empty()) return {};
   const FileKind kind = environment.look_at(options.snapshot_dir).kind;
   if (kind != FileKind::Directory && kind != FileKind::Missing) {

@@ -272,6 +272,13 @@ constexpr OptionRow kTable[] = {
              "the newest complete one.",
      .note = "may be shared by the nodes, or each node's own: what a node lacks it fetches from "
              "another"},
+    {.name = "snapshot-replicas",
+     .kind = Int,
+     .value = "0|1",
+     .group = kOwn,
+     .help = "1: a neighbour node keeps a copy of what the workers keep in memory, so that a node "
+             "that is replaced resumes from memory too. Default: 0.",
+     .note = "with --snapshot-dir, each node's own; takes half of the memory for snapshots"},
     {.name = "faults",
      .value = "FILE",
      .group = kOwn,

@@ -152,6 +152,7 @@ void CommandLine::bind(const OptionRow& row, ParsedOptions& o) {
   if (row.name == "timing") return add(row, o.timing);
   if (row.name == "tune-malloc") return add(row, o.tune_malloc);
   if (row.name == "snapshot-dir") return add(row, o.snapshot_dir);
+  if (row.name == "snapshot-replicas") return add(row, o.snapshot_replicas);
   if (row.name == "faults") return add(row, o.faults);
   if (row.name == "seed") return add(row, o.seed);
   if (row.name == "junit") return add(row, o.junit);

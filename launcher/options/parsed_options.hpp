@@ -54,6 +54,7 @@ struct ParsedOptions {
   int64_t startup_failures = 0;
   bool timing = false;
   std::string snapshot_dir;
+  int64_t snapshot_replicas = 0;
   std::string faults;
   std::optional<int64_t> seed;
   std::string junit;

@@ -1,6 +1,7 @@
 // Budget of restarts: job-wide, the same number on every node (R7).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "common/ids.hpp"
@@ -11,7 +12,7 @@ namespace cpprun {
 // however often it is reported. Losses and growth cost nothing.
 class Budget {
  public:
-  explicit Budget(int64_t max) : max_(max) {}
+  explicit Budget(int64_t max, int64_t used = 0) : max_(max), used_(used) {}
 
   // Charges a failure of `round` once. False: nothing is left to restart with.
   bool charge(RoundNumber round) {
@@ -23,12 +24,14 @@ class Budget {
   }
 
   bool has_charged(RoundNumber round) const { return round <= last_charged_; }
+  // Somebody knows of more than we do.
+  void learn(int64_t used) { used_ = std::max(used_, used); }
   int64_t used() const { return used_; }
   int64_t max() const { return max_; }
 
  private:
   int64_t max_;
-  int64_t used_ = 0;
+  int64_t used_;
   RoundNumber last_charged_;
 };
 

@@ -5,6 +5,7 @@
 #include "common/check.hpp"
 #include "common/limits/faults.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
 
@@ -25,14 +26,38 @@ bool is_sane(const control::Terms& terms) {
          is_port(terms.master_port) && is_short(terms.master_addr);
 }
 
+constexpr int64_t kNumberMax = INT64_MAX / 2;
+
+bool are_counts_sane(const control::World& world, const control::Terms& terms) {
+  const int64_t wanted = world.wanted_nodes.value_or(terms.min_nodes);
+  return world.restart_count >= 0 && world.restart_count <= terms.max_restarts &&
+         world.hang_restarts >= 0 && world.hang_restarts <= terms.max_restarts &&
+         world.operator_restarts >= 0 && world.operator_restarts <= kNumberMax &&
+         wanted >= terms.min_nodes && wanted <= terms.max_nodes;
+}
+
+bool is_sane(const std::optional<control::Peer>& peer) {
+  return !peer || (is_port(peer->port) && is_short(peer->address));
+}
+
+bool is_sane(const control::World& world, const control::Register& message) {
+  return world.round == message.round && world.round > RoundNumber() && world.epoch >= Epoch() &&
+         world.epoch <= message.epoch && world.group_size >= 1 &&
+         world.group_size <= message.terms.max_nodes && world.group_rank >= 0 &&
+         world.group_rank < world.group_size && are_counts_sane(world, message.terms) &&
+         is_short(world.master_addr) && is_short(world.snapshot_secret) &&
+         is_sane(world.copies_of) && is_sane(world.copies_at) &&
+         (!world.resume || are_sane({world.resume->snapshot}));
+}
+
 bool is_sane(const control::Register& message) {
-  constexpr int64_t kNumberMax = INT64_MAX / 2;
   const std::vector<std::string>& all = message.addresses;
   return is_sane(message.terms) && message.round >= RoundNumber() && message.epoch >= Epoch() &&
          message.round <= RoundNumber(kNumberMax) && message.epoch <= Epoch(kNumberMax) &&
          is_port(message.reserved_port) && is_port(message.snapshot_port) &&
          message.strikes.size() <= limits::kFaultsPerPlan && are_sane(message.snapshots) &&
-         is_short(message.clock_id) && is_short(message.role) && is_short(message.local_addr) &&
+         (!message.world || is_sane(*message.world, message)) && is_short(message.clock_id) &&
+         is_short(message.role) && is_short(message.local_addr) &&
          all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
 }
 
@@ -135,7 +160,8 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
                             Epoch(options_.epoch.value + jobs_begun_++),
                             options_.embedded,
                             options_.say_waiting,
-                            options_.make_secret};
+                            options_.make_secret,
+                            options_.epoch};
   auto made = std::make_unique<Membership>(std::move(options), terms, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();
 }
@@ -161,7 +187,8 @@ void Coordinator::on_store_port(Instant now, const std::string& run_id, int64_t 
 void Coordinator::forget_if_over(const std::string& run_id, Effects& effects) {
   auto it = jobs_.find(run_id);
   if (it == jobs_.end() || !it->second->is_over()) return;
-  if (!it->second->is_decided()) jobs_.erase(it);
+  // Who was cut off hears how it ended.
+  if (!it->second->is_decided() && !it->second->is_departing()) jobs_.erase(it);
   effects.push_back(DropStores{run_id});
 }
 
@@ -172,6 +199,27 @@ void Coordinator::forget_long_ended() {
   };
   if (std::count_if(jobs_.begin(), jobs_.end(), is_over) < limits::kEndedJobs) return;
   jobs_.erase(std::min_element(jobs_.begin(), jobs_.end(), is_older));
+}
+
+control::Answer Coordinator::on_order(Instant now, const std::string& run_id,
+                                      const control::Order& order, const std::string& by,
+                                      Effects& effects) {
+  std::vector<std::string> names;
+  Membership* only = nullptr;
+  for (const auto& [name, job] : jobs_) {
+    if (job->is_over() || (!run_id.empty() && name != run_id)) continue;
+    names.push_back(name);
+    only = job.get();
+  }
+  if (names.size() > 1) {
+    return {order.id, false, "several jobs are here; name one: " + text::join(names, ", ")};
+  }
+  if (only == nullptr) {
+    return {order.id, false, run_id.empty() ? "no job is here" : "no job '" + run_id + "' is here"};
+  }
+  control::Answer answer = only->on_order(now, order, by, effects);
+  forget_if_over(names.front(), effects);
+  return answer;
 }
 
 void Coordinator::on_time(Instant now, Effects& effects) {
@@ -190,6 +238,15 @@ Instant Coordinator::next_deadline() const {
     if (!job->is_over()) next = std::min(next, job->next_deadline());
   }
   return next;
+}
+
+void Coordinator::watch(Duration lasts, Effects& effects) const {
+  for (const auto& [run_id, job] : jobs_) {
+    for (const auto& [incarnation, node] : job->nodes()) {
+      if (!node.is_connected() || !node.facts.tells_progress) continue;
+      effects.push_back(Send{*node.session, control::Watch{lasts}});
+    }
+  }
 }
 
 }  // namespace cpprun

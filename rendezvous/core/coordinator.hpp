@@ -37,9 +37,18 @@ class Coordinator {
   void on_closed(Instant now, SessionId session, Membership::Ending how, Effects& effects);
   // Answer to WantStorePort; 0 if no port could be opened.
   void on_store_port(Instant now, const std::string& run_id, int64_t port, Effects& effects);
+  // An order from elsewhere than an agent; who gives it may. An empty run id means the only job.
+  // The answer is to be delivered before the effects are carried out.
+  control::Answer on_order(Instant now, const std::string& run_id, const control::Order& order,
+                           const std::string& by, Effects& effects);
   void on_time(Instant now, Effects& effects);
   Instant next_deadline() const;
 
+  // Asks agents to tell how far their workers are, for so long; zero: no more. Who does not
+  // understand that is not asked.
+  void watch(Duration lasts, Effects& effects) const;
+
+  const std::string& host() const { return options_.host; }
   size_t session_count() const { return sessions_.size(); }
   const std::map<std::string, std::unique_ptr<Membership>>& jobs() const { return jobs_; }
 
@@ -62,7 +71,8 @@ class Coordinator {
   const CoordinatorOptions options_;
   int64_t jobs_begun_ = 0;  // each job's coordinator is an incarnation of its own
   std::map<SessionId, Session> sessions_;
-  // By run id. A job that was decided stays, without nodes, until its name is used again.
+  // By run id. A job that was decided, or told to stop, stays, without nodes, until its name is
+  // used again.
   std::map<std::string, std::unique_ptr<Membership>> jobs_;
 };
 

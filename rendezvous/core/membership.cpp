@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/limits/dashboard.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "common/verdict.hpp"
@@ -23,6 +24,11 @@ std::string range_of(const control::Terms& terms) {
   return min + ":" + std::to_string(terms.max_nodes);
 }
 
+bool is_sane(const control::Progress& progress) {
+  return progress.steps.size() <= limits::kProgressWorkers &&
+         progress.step_us.size() <= limits::kProgressWorkers;
+}
+
 Node::Work to_work(Standing standing) {
   switch (standing) {
     case Standing::Idle:
@@ -42,6 +48,7 @@ Node::Work to_work(Standing standing) {
 Membership::Membership(MembershipOptions options, const control::Terms& terms, Effects& effects)
     : options_(std::move(options)),
       terms_(terms),
+      epoch_(options_.epoch),
       budget_(terms.max_restarts),
       hang_budget_(terms.max_restarts) {
   if (!terms_.is_store_on_main_port) effects.push_back(WantStorePort{options_.run_id});
@@ -95,10 +102,16 @@ void Membership::on_register(Instant now, SessionId session, const control::Hell
     effects.emplace_back(Close{session, false});
     return;
   }
+  recall(now, message);
   Node& node = take_in(now, session, hello, message, facts, effects);
-  place(now, node, effects);
+  if (is_recovering()) {
+    take_in_memory(node, effects);
+  } else {
+    place(now, node, effects);
+  }
   if (auto still = nodes_.find(hello.node.incarnation); still != nodes_.end()) {
     update_ready(still->second);
+    if (departure_) send(still->second, *departure_, effects);
   }
   settle(now, effects);
 }
@@ -122,9 +135,11 @@ Node& Membership::take_in(Instant now, SessionId session, const control::Hello& 
   node.session_facts = facts;
   node.life = Node::Life::Present;
   node.heard_at = now;
+  node.unanswered.reset();
   node.is_embedded = options_.embedded == hello.node.incarnation;
   node.facts = message;
   strikes_.learn(message.strikes);
+  if (!is_recovering()) node.facts.world.reset();
   if (terms_.has_fixed_ranks) node.facts.node_rank = message.node_rank.value_or(0);
   node.work = to_work(message.standing);
   if (has_missed_world(node)) {  // it was stopped when the round formed (R2), whatever else it says
@@ -132,14 +147,20 @@ Node& Membership::take_in(Instant now, SessionId session, const control::Hello& 
   }
   sessions_[session] = hello.node.incarnation;
   if (!node.is_embedded) next_lease_end_ = std::min(next_lease_end_, now + terms_.lease);
-  control::Welcome welcome{options_.epoch, options_.coordinator, CPPRUN_VERSION, Duration{},
-                           Duration{}};
+  if (!is_recovering()) welcome(node, effects);
+  return node;
+}
+
+void Membership::welcome(const Node& node, Effects& effects) const {
+  control::Welcome welcome;
+  welcome.epoch = epoch_;
+  welcome.coordinator = options_.coordinator;
+  welcome.version = CPPRUN_VERSION;
   if (!node.is_embedded) {
     welcome.heartbeat = heartbeat();
     welcome.lease = terms_.lease;
   }
   send(node, welcome, effects);
-  return node;
 }
 
 // Decides what a node that has just registered is told, by the phase of the job and by where it
@@ -155,10 +176,7 @@ void Membership::place(Instant now, Node& node, Effects& effects) {
     return;
   }
   if (node.work == Node::Work::Running || node.work == Node::Work::Done) {
-    // Workers of a round that this coordinator does not know, or that went on without the node.
-    send(node,
-         control::Stop{node.facts.round, StopCause::NodeLost, "the job went on without this node"},
-         effects);
+    stop_left_over(node, effects);
     return;
   }
   update_ready(node);
@@ -181,13 +199,13 @@ void Membership::resume(Node& node, Effects& effects) {
   }
   if (phase_ == Phase::Gathering) {  // the round is over; it waits for the next
     if (!node.has_workers() && node.work != Node::Work::Done) return;
-    send(node, control::Stop{round_, StopCause::NodeLost, "the round is over"}, effects);
+    send(node, stop_of_round(StopCause::NodeLost, "the round is over"), effects);
     return;
   }
   if (node.work == Node::Work::Running) {
     if (node.is_draining()) return request_drain(node, effects);
     if (phase_ != Phase::Stopping) return;
-    send(node, control::Stop{round_, StopCause::NodeLost, "the round is over"}, effects);
+    send(node, stop_of_round(StopCause::NodeLost, "the round is over"), effects);
     return;
   }
   if (node.work == Node::Work::Done) {
@@ -219,11 +237,23 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
   node->heard_at = now;
   Incarnation incarnation = node->id.incarnation;
   if (const auto* ping = std::get_if<control::Ping>(&message)) {
-    send(*node, control::Pong{ping->seq, grant()}, effects);
+    if (is_recovering()) {  // R13: nothing is granted before it is known which round is the newest
+      node->unanswered = ping->seq;
+    } else {
+      send(*node, control::Pong{ping->seq, grant()}, effects);
+    }
+    return;
+  }
+  if (const auto* progress = std::get_if<control::Progress>(&message)) {
+    if (is_sane(*progress)) node->progress = *progress;
     return;
   }
   if (const auto* strike = std::get_if<control::Strike>(&message)) {
     on_strike(*node, *strike, effects);
+    return;
+  }
+  if (const auto* order = std::get_if<control::Order>(&message)) {
+    answer_order(now, *node, *order, effects);
     return;
   }
   if (const auto* started = std::get_if<control::Started>(&message)) {
@@ -288,7 +318,7 @@ bool Membership::is_damage_news(const control::Failed& message) const {
 
 void Membership::on_failed(Node& node, const control::Failed& message, Effects& effects) {
   bool is_current = message.round == round_ && is_member(node.id.incarnation) &&
-                    (phase_ == Phase::Running || phase_ == Phase::Stopping);
+                    (phase_ == Phase::Running || phase_ == Phase::Stopping || is_recovering());
   if (!is_current) return;
   const std::string why = why_none_ran(node, message);
   const std::string what = describe(Culprit{node.id.name, message.end, why});
@@ -320,7 +350,7 @@ void Membership::on_done(Node& node, RoundNumber round, Effects& effects) {
   node.work = Node::Work::Done;
   done_.insert(node.id.incarnation);
   if (phase_ == Phase::Stopping) {
-    send(node, control::Stop{round_, StopCause::Failure, "the round is over"}, effects);
+    send(node, stop_of_round(StopCause::NodeLost, "the round is over"), effects);
     return;
   }
   if (phase_ == Phase::Running && done_.size() == worlds_.size()) {  // R8
@@ -337,10 +367,10 @@ void Membership::on_stopped(Node& node, const control::Stopped& message, Effects
   take_snapshots(node, message.snapshots);
   if (!is_part) return;
   has_saved_ = has_saved_ && message.has_saved;
-  const bool is_of_now = phase_ == Phase::Running || phase_ == Phase::Stopping;
+  const bool is_of_now = phase_ == Phase::Running || phase_ == Phase::Stopping || is_recovering();
   if (message.failure && is_of_now && !is_drained_) suspect(node, *message.failure, "");
   if (phase_ == Phase::Stopping) pending_.erase(node.id.incarnation);
-  if (phase_ == Phase::Running) {  // nobody asked: its grant had ended
+  if (phase_ == Phase::Running || is_recovering()) {  // nobody asked: its grant had ended
     request_stop(StopCause::NodeLost, node.id.name + " stopped its workers on its own", effects);
   }
 }
@@ -355,6 +385,7 @@ void Membership::on_draining(Node& node, Effects& effects) {
   if (node.is_draining()) return;
   node.facts.is_draining = true;
   is_host_drained_ = is_host_drained_ || node.is_embedded;
+  if (is_drained_ && drained_by_.empty()) drained_by_ = node.id.name;  // after an order
   effects.push_back(
       Note{Note::Level::Info, "draining", "the agent on " + node.id.name + " was asked to stop"});
   if (is_member(node.id.incarnation)) request_drain(node, effects);

@@ -1,5 +1,5 @@
 // Membership: the coordinator of one job. Who is in it, which round runs, who has which rank, what
-// restarts are left, and how it ends. Rules R1 to R11 of docs/protocol.md; the comments in the .cpp
+// restarts are left, and how it ends. Rules R1 to R13 of docs/protocol.md; the comments in the .cpp
 // name them.
 //
 // A core: three doors, no I/O, no clock; the same calls in the same order give the same effects.
@@ -34,13 +34,16 @@ struct MembershipOptions {
   // A fresh secret for each round in which nodes fetch a snapshot from each other, random and from
   // outside. None: nothing is fetched.
   std::function<std::string()> make_secret{};
+  // Jobs of the epochs from here up to ours were led by this process, and are over.
+  Epoch first_epoch;
 };
 
 class Membership {
  public:
   // How the connection of an agent ended.
   enum class Ending { Fin, Reset };
-  enum class Phase { Gathering, Running, Stopping, Deciding, Ended };
+  // Recovering: somebody else has led the job, and its nodes tell us how far it is (R13).
+  enum class Phase { Recovering, Gathering, Running, Stopping, Deciding, Ended };
 
   // The first agent's terms are the job's.
   Membership(MembershipOptions options, const control::Terms& terms, Effects& effects);
@@ -55,6 +58,10 @@ class Membership {
   void on_closed(Instant now, SessionId session, Ending how, Effects& effects);
   // The port that WantStorePort asked for; 0 if none could be opened.
   void on_store_port(Instant now, int64_t port, Effects& effects);
+  // What an operator wants of the job; `by` says where he is, for people. The answer is to be
+  // delivered before the effects are carried out.
+  control::Answer on_order(Instant now, const control::Order& order, const std::string& by,
+                           Effects& effects);
   void on_time(Instant now, Effects& effects);
   Instant next_deadline() const;
 
@@ -62,7 +69,10 @@ class Membership {
   // No node is left. What was decided is worth remembering for those who were cut off (R9).
   bool is_over() const { return nodes_.empty(); }
   bool is_decided() const { return phase_ == Phase::Deciding || phase_ == Phase::Ended; }
-  Epoch epoch() const { return options_.epoch; }
+  Epoch epoch() const { return epoch_; }
+
+  // All were told to leave: no further round.
+  bool is_departing() const { return departure_.has_value(); }
 
   // For status pages and tests.
   Phase phase() const { return phase_; }
@@ -70,11 +80,28 @@ class Membership {
   const Budget& budget() const { return budget_; }
   const Budget& hang_budget() const { return hang_budget_; }
   const control::Terms& terms() const { return terms_; }
+  int64_t operator_restarts() const { return operator_restarts_; }
+  // What an operator asked for last; nothing: as many as --nnodes allows.
+  std::optional<int64_t> wanted_nodes() const { return wanted_nodes_; }
   const std::map<Incarnation, Node>& nodes() const { return nodes_; }
   std::string why_no_round() const;  // "" while one runs
   const std::optional<control::SnapshotName>& resume() const { return resume_; }
   // The newest complete snapshot of any node.
   std::optional<control::SnapshotName> newest_snapshot() const;
+  // Of the round, formed by another coordinator, that this one goes on from.
+  std::optional<Epoch> continued_epoch() const { return continued_epoch_; }
+  // Members of round(), with what each was told.
+  const std::map<Incarnation, control::World>& worlds() const { return worlds_; }
+  // Why the round stopped that stopped last; of round 0: none did.
+  const control::Stop& last_stop() const { return last_stop_; }
+  // What failed first in the newest round that is over and in which something failed.
+  struct RoundFailure {
+    RoundNumber round;
+    Culprit culprit;
+  };
+  const RoundFailure& last_failure() const { return last_failure_; }
+  // Requires: is_decided().
+  const control::Decided& decision() const { return decision_; }
 
  private:
   // A failure of the round that runs, or has just stopped.
@@ -99,6 +126,27 @@ class Membership {
   void resume(Node& node, Effects& effects);
   void say_wait(const Node& node, bool is_reminder, Effects& effects) const;
 
+  // Going on with a job that another coordinator has led (membership_recovery.cpp).
+  struct Recovery {
+    Instant ends_at;         // whoever has not registered by then is lost
+    control::World newest;   // of all rounds that nodes have told of; round 0: none
+    std::set<int64_t> seen;  // group ranks of `newest` that have registered
+    std::optional<control::Decided> decided;
+    bool is_proven = false;  // `newest` is the newest there is: somebody holds a grant for it
+    bool must_stop = false;  // somebody's part in `newest` is over
+  };
+  bool is_recovering() const { return phase_ == Phase::Recovering; }
+  bool is_foreign(const std::optional<control::World>& world) const;
+  void recall(Instant now, const control::Register& message);
+  void recall_world(const control::World& world);
+  void take_in_memory(Node& node, Effects& effects);
+  void charge_known_failure(control::Charge kind);
+  void end_recovery_if_due(Instant now, Effects& effects);
+  void go_on(Effects& effects);
+  void place_all(Effects& effects);
+  void stop_left_over(const Node& node, Effects& effects) const;
+  void welcome(const Node& node, Effects& effects) const;
+
   // What members say (membership.cpp).
   void on_failed(Node& node, const control::Failed& message, Effects& effects);
   void on_done(Node& node, RoundNumber round, Effects& effects);
@@ -109,6 +157,17 @@ class Membership {
   void take_snapshots(Node& node, const std::vector<control::SnapshotName>& snapshots);
   void on_ack(Node& node, Effects& effects);
   void on_strike(const Node& node, const control::Strike& message, Effects& effects);
+
+  // Orders (membership_orders.cpp).
+  void answer_order(Instant now, const Node& asker, const control::Order& order, Effects& effects);
+  Result<std::string> carry_out(const control::Order& order, const std::string& by,
+                                Effects& effects);
+  Result<std::string> restart_all(const std::string& by, Effects& effects);
+  Result<std::string> stop_all(bool saves, const std::string& by, Effects& effects);
+  Result<std::string> drain_node(const std::string& name, const std::string& by, Effects& effects);
+  Result<std::string> scale_to(int64_t nodes, const std::string& by, Effects& effects);
+  Result<const Node*> node_called(const std::string& name) const;
+  void stop_on_request(const std::string& why, Effects& effects);
 
   // What failed first (membership_failures.cpp).
   void note_clock(Instant now, const Node& node, const control::Failed& message);
@@ -127,6 +186,8 @@ class Membership {
 
   // Rounds (membership_rounds.cpp).
   void request_stop(control::StopCause cause, const std::string& why, Effects& effects);
+  control::Stop stop_of_round(control::StopCause cause, const std::string& why) const;
+  control::Charge charged() const;
   void grow_if_due(Instant now, Effects& effects);
   void settle(Instant now, Effects& effects);
   void try_form(Instant now, Effects& effects);
@@ -135,6 +196,8 @@ class Membership {
                            int64_t master_port, int64_t store_port) const;
   void add_snapshots(const std::vector<Node*>& ranked, std::vector<control::World>& worlds,
                      Effects& effects);
+  void add_copies(const std::vector<Node*>& ranked, const std::vector<bool>& are_new,
+                  std::vector<control::World>& worlds);
   bool ends_resumable() const;
   void decide(Effects& effects);
   void say_waiting(Instant now, Effects& effects);
@@ -143,6 +206,8 @@ class Membership {
 
   bool is_member(Incarnation incarnation) const { return worlds_.contains(incarnation); }
   bool may_grow() const;
+  // Nodes that a round has at most.
+  int64_t most_nodes() const { return wanted_nodes_.value_or(terms_.max_nodes); }
   bool has_store_port() const { return terms_.is_store_on_main_port || store_port_.has_value(); }
   Duration grant() const;
   Duration heartbeat() const;
@@ -153,8 +218,11 @@ class Membership {
 
   const MembershipOptions options_;
   const control::Terms terms_;
+  Epoch epoch_;
   Budget budget_;
   Budget hang_budget_;  // of rounds that ended because a worker hung: as many, counted apart
+  std::optional<Recovery> recovery_;  // Phase::Recovering
+  std::optional<Epoch> continued_epoch_;
 
   // Iterated where the order reaches messages, hence ordered.
   std::map<Incarnation, Node> nodes_;
@@ -173,7 +241,7 @@ class Membership {
   std::optional<Instant> min_reached_at_;  // since when min nodes are ready
   std::optional<Instant> grew_at_;         // last restart for a newcomer
   std::optional<Instant> replaced_at_;     // last restart for one who took a lost node's place
-  size_t most_nodes_ = 0;                  // of any round so far
+  size_t largest_round_ = 0;               // in nodes, of all so far
   Instant say_waiting_at_ = Instant::never();
   Instant next_burial_ = Instant::never();     // no dead node's grace ends before
   Instant next_lease_end_ = Instant::never();  // no lease ends before
@@ -182,10 +250,14 @@ class Membership {
   bool is_resume_fetched_ = false;               // by some of its nodes
   std::set<std::string> damaged_;                // ids of snapshots that are fetched no more
   std::set<std::string> unusable_;               // of those that no round begins with any more
-  bool is_drained_ = false;       // round_ is stopped because a node was asked to stop ...
+  bool is_drained_ = false;                      // round_ is stopped on request: workers save ...
   bool has_saved_ = false;        // ... and all members whose workers are gone have saved
-  std::string drained_by_;        // its name
+  std::string drained_by_;        // the node that was asked to stop; empty: none, an order
   bool is_host_drained_ = false;  // the node that hosts us was asked to stop: no round can follow
+
+  int64_t operator_restarts_ = 0;
+  std::optional<int64_t> wanted_nodes_;
+  std::optional<control::Depart> departure_;  // all were told to leave; who comes is told too
 
   Strikes strikes_;  // of the job's fault plan
 
@@ -195,6 +267,9 @@ class Membership {
   std::optional<std::string> failing_;   // verdict: the job fails as soon as the round is over
   bool is_workers_fault_ = false;        // and that is because of a worker, not of us
   control::Decided decision_;
+
+  control::Stop last_stop_;
+  RoundFailure last_failure_;
 };
 
 // "rank 1 (pid 4711, on node0) exited with code 3", or why no worker ran.

@@ -76,6 +76,7 @@ void Membership::judge() {
     same_start_ups_ = 0;
     return;
   }
+  last_failure_ = {round_, *culprit};
   const bool is_start_up = culprit->why.empty() && is_start_up_failure(culprit->end);
   const std::string signature = is_start_up ? signature_of(culprit->end) : "";
   const bool is_same = is_start_up && signature == start_up_signature_;

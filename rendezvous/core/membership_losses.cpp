@@ -28,7 +28,7 @@ void Membership::on_closed(Instant now, SessionId session, Ending how, Effects& 
     node->dead_at = now;
     next_burial_ = std::min(next_burial_, now + limits::kDeathGrace);
     update_ready(*node);
-    if (phase_ == Phase::Running && !done_.contains(incarnation)) {
+    if ((phase_ == Phase::Running || is_recovering()) && !done_.contains(incarnation)) {
       request_stop(StopCause::NodeLost, "the agent on " + node->id.name + " died", effects);
     }
   } else {
@@ -51,7 +51,7 @@ void Membership::node_is_gone(Incarnation incarnation, StopCause cause, const st
   ready_.erase(incarnation);
   pending_.erase(incarnation);
   bool ends_round = is_member(incarnation) && !done_.contains(incarnation);  // R3, R8
-  if (phase_ == Phase::Running && ends_round) request_stop(cause, why, effects);
+  if (ends_round) request_stop(cause, why, effects);
 }
 
 void Membership::bury_the_dead(Instant now, Effects& effects) {
@@ -119,8 +119,9 @@ void Membership::on_time(Instant now, Effects& effects) {
 }
 
 Instant Membership::next_deadline() const {
-  return std::min(
-      {next_burial_, next_lease_end_, last_call_deadline(), growth_deadline(), say_waiting_at_});
+  const Instant recovery_end = recovery_ ? recovery_->ends_at : Instant::never();
+  return std::min({next_burial_, next_lease_end_, last_call_deadline(), growth_deadline(),
+                   say_waiting_at_, recovery_end});
 }
 
 }  // namespace cpprun

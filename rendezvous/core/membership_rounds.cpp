@@ -27,8 +27,10 @@ void Membership::update_ready(const Node& node) {
 
 // One stop to all members (R3). The round is over when each has stopped or is gone (R2).
 void Membership::request_stop(StopCause cause, const std::string& why, Effects& effects) {
+  if (is_recovering()) recovery_->must_stop = true;
   if (phase_ != Phase::Running) return;
   phase_ = Phase::Stopping;
+  last_stop_ = control::Stop{round_, cause, why};
   effects.push_back(
       Note{Note::Level::Info, "stop", "round " + std::to_string(round_.value) + " stops: " + why});
   for (const auto& [incarnation, world] : worlds_) {
@@ -36,12 +38,23 @@ void Membership::request_stop(StopCause cause, const std::string& why, Effects& 
     if (it == nodes_.end() || it->second.work == Node::Work::Stopped) continue;
     pending_.insert(incarnation);
     if (it->second.is_draining()) continue;  // it is stopping already
-    send(it->second, control::Stop{round_, cause, why}, effects);
+    send(it->second, stop_of_round(cause, why), effects);
   }
+}
+
+control::Stop Membership::stop_of_round(StopCause cause, const std::string& why) const {
+  return control::Stop{round_, cause, why, charged()};
+}
+
+// What round_ has cost. Its nodes keep it for a coordinator that comes after us (R13).
+control::Charge Membership::charged() const {
+  if (hang_budget_.has_charged(round_)) return control::Charge::Hang;
+  return budget_.has_charged(round_) ? control::Charge::Failure : control::Charge::None;
 }
 
 // Follows up whatever an event has made possible.
 void Membership::settle(Instant now, Effects& effects) {
+  if (is_recovering()) end_recovery_if_due(now, effects);
   const bool is_over = phase_ == Phase::Stopping && pending_.empty();
   if (is_over) {
     phase_ = Phase::Gathering;
@@ -69,7 +82,8 @@ void Membership::settle(Instant now, Effects& effects) {
 // Everything is saved and no round can follow: who is left need not wait for others.
 bool Membership::ends_resumable() const {
   const bool is_short = static_cast<int64_t>(ready_.size()) < terms_.min_nodes;
-  return is_drained_ && has_saved_ && (is_short || is_host_drained_);
+  const bool is_asked = is_drained_ && !drained_by_.empty();
+  return is_asked && has_saved_ && (is_short || is_host_drained_);
 }
 
 // ---------------------------------------------------------------- growing
@@ -77,14 +91,14 @@ bool Membership::ends_resumable() const {
 // A newcomer may be taken in. Not once a node has finished its part: its work would be done again.
 bool Membership::may_grow() const {
   return phase_ == Phase::Running && done_.empty() && !ready_.empty() &&
-         static_cast<int64_t>(worlds_.size()) < terms_.max_nodes;
+         static_cast<int64_t>(worlds_.size()) < most_nodes();
 }
 
 // A place that was lost is filled without waiting for the interval of growth, but has one of its
 // own: a node that comes and goes in a loop restarts the world at most twice in an interval.
 Instant Membership::growth_deadline() const {
   if (!may_grow()) return Instant::never();
-  const bool has_vacancy = worlds_.size() < most_nodes_;
+  const bool has_vacancy = worlds_.size() < largest_round_;
   return has_vacancy ? std::min(after_interval(grew_at_), after_interval(replaced_at_))
                      : after_interval(grew_at_);
 }
@@ -110,7 +124,7 @@ Instant Membership::last_call_deadline() const {
 
 void Membership::try_form(Instant now, Effects& effects) {
   auto ready = static_cast<int64_t>(ready_.size());
-  if (ready < terms_.min_nodes) {
+  if (ready < terms_.min_nodes || departure_) {
     min_reached_at_.reset();
     if (say_waiting_at_.is_never() && !nodes_.empty()) say_waiting_at_ = now + options_.say_waiting;
     return;
@@ -118,9 +132,18 @@ void Membership::try_form(Instant now, Effects& effects) {
   if (!min_reached_at_) min_reached_at_ = now;
   if (!has_store_port()) return;  // on_store_port() comes
   bool is_first = worlds_.empty();
-  if (ready < terms_.max_nodes && is_first && now < last_call_deadline()) return;
+  if (ready < most_nodes() && is_first && now < last_call_deadline()) return;
   form(effects);
 }
+
+namespace {
+
+bool keep_copies(const std::vector<Node*>& nodes) {
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node* node) { return node->facts.keeps_copies; });
+}
+
+}  // namespace
 
 void Membership::form(Effects& effects) {
   std::vector<Node*> ready;
@@ -129,7 +152,8 @@ void Membership::form(Effects& effects) {
     ready.push_back(&nodes_.at(incarnation));
     newest = std::max(newest, ready.back()->facts.round);
   }
-  std::vector<Node*> ranked = rank_nodes(ready, terms_.max_nodes, terms_.has_fixed_ranks);
+  std::vector<Node*> ranked = rank_nodes(ready, most_nodes(), terms_.has_fixed_ranks);
+  if (keep_copies(ranked)) ranked = fill_gaps(std::move(ranked));
   round_ = RoundNumber(newest.value + 1);
   phase_ = Phase::Running;
   min_reached_at_.reset();
@@ -150,12 +174,15 @@ void Membership::form(Effects& effects) {
   if (port == 0) port = terms_.is_agent_store ? store_port : ranked.front()->facts.reserved_port;
   std::vector<RankShare> shares = share_ranks(ranked);
   std::vector<control::World> worlds;
+  std::vector<bool> are_new;
   for (size_t i = 0; i < ranked.size(); ++i) {
+    are_new.push_back(!ranked[i]->group_rank);
     ranked[i]->group_rank = static_cast<int64_t>(i);
     worlds.push_back(world_for(*ranked[i], shares[i], master, port, store_port));
     worlds.back().group_size = static_cast<int64_t>(ranked.size());
   }
   add_snapshots(ranked, worlds, effects);
+  add_copies(ranked, are_new, worlds);
   for (size_t i = 0; i < ranked.size(); ++i) {
     Node& node = *ranked[i];
     node.work = Node::Work::Starting;
@@ -163,7 +190,7 @@ void Membership::form(Effects& effects) {
     send(node, worlds[i], effects);
     ready_.erase(node.id.incarnation);
   }
-  most_nodes_ = std::max(most_nodes_, worlds_.size());
+  largest_round_ = std::max(largest_round_, worlds_.size());
   for (Incarnation spare : ready_) say_wait(nodes_.at(spare), false, effects);
   if (!terms_.is_store_on_main_port) {
     store_port_.reset();
@@ -180,7 +207,7 @@ control::World Membership::world_for(const Node& node, const RankShare& share,
                                      const std::string& master_addr, int64_t master_port,
                                      int64_t store_port) const {
   control::World world;
-  world.epoch = options_.epoch;
+  world.epoch = epoch_;
   world.round = round_;
   world.group_rank = *node.group_rank;
   world.base_rank = share.base_rank;
@@ -193,6 +220,8 @@ control::World Membership::world_for(const Node& node, const RankShare& share,
   world.is_agent_store = terms_.is_agent_store;
   world.restart_count = budget_.used();
   world.hang_restarts = hang_budget_.used();
+  world.operator_restarts = operator_restarts_;
+  world.wanted_nodes = wanted_nodes_;
   world.max_restarts = budget_.max();
   return world;
 }
@@ -227,6 +256,33 @@ void Membership::add_snapshots(const std::vector<Node*>& ranked,
                          "round " + std::to_string(round_.value) +
                              " resumes from the snapshot of step " +
                              std::to_string(choice->snapshot.step)});
+}
+
+// Who keeps copies of whose shares in memory, and where those that were lost may lie.
+void Membership::add_copies(const std::vector<Node*>& ranked, const std::vector<bool>& are_new,
+                            std::vector<control::World>& worlds) {
+  std::vector<CopyView> views;
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    const control::Register& facts = ranked[i]->facts;
+    const bool serves = facts.snapshot_port != 0 && options_.make_secret;
+    views.push_back({facts.keeps_copies && serves, are_new[i]});
+  }
+  const std::vector<CopyPeers> peers = choose_copies(views);
+  const bool is_any = std::any_of(peers.begin(), peers.end(),
+                                  [](const CopyPeers& each) { return each.of.has_value(); });
+  if (!is_any) return;
+  const auto peer = [&](std::optional<size_t> index) -> std::optional<control::Peer> {
+    if (!index) return std::nullopt;
+    const Node& node = *ranked[*index];
+    return control::Peer{reachable_address(node, ranked), node.facts.snapshot_port};
+  };
+  const bool has_secret = resume_ && is_resume_fetched_;
+  const std::string fresh = has_secret ? "" : options_.make_secret();
+  for (size_t i = 0; i < worlds.size(); ++i) {
+    if (!has_secret) worlds[i].snapshot_secret = fresh;
+    worlds[i].copies_of = peer(peers[i].of);
+    worlds[i].copies_at = peer(peers[i].at);
+  }
 }
 
 std::optional<control::SnapshotName> Membership::newest_snapshot() const {
@@ -276,10 +332,14 @@ void Membership::decide(Effects& effects) {
 
 std::string Membership::why_no_round() const {
   switch (phase_) {
+    case Phase::Recovering:
+      return "another coordinator has led this job; its nodes are waited for";
     case Phase::Running:
-      return static_cast<int64_t>(worlds_.size()) >= terms_.max_nodes
+      return static_cast<int64_t>(worlds_.size()) >= most_nodes()
                  ? "a round runs with " + text::count(worlds_.size(), "node") +
-                       ", the most that --nnodes allows; this node is a spare"
+                       (wanted_nodes_ ? ", as many as an operator wants"
+                                      : ", the most that --nnodes allows") +
+                       "; this node is a spare"
                  : "a round runs; this node is taken in with the next one";
     case Phase::Stopping:
       return "the last round is stopping; " + text::count(pending_.size(), "node") +

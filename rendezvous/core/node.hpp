@@ -34,7 +34,9 @@ struct Node {
   std::optional<int64_t> group_rank;  // in the newest round that it took part in
   int64_t arrival = 0;                // order of first registration
   Instant heard_at;                   // receipt of its last message
+  std::optional<int64_t> unanswered;  // the newest ping that has had to wait for its pong
   Instant dead_at;                    // Life::Dead only
+  std::optional<control::Progress> progress{};  // the newest it told; for the dashboard alone
 
   bool is_connected() const { return life == Life::Present && session.has_value(); }
   bool has_workers() const { return work == Work::Starting || work == Work::Running; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "common/text.hpp"
 
@@ -43,6 +44,24 @@ std::vector<Node*> rank_nodes(std::vector<Node*> nodes, int64_t max, bool has_fi
             [&](const Node* a, const Node* b) { return comes_first(a, b, has_fixed_ranks); });
   if (static_cast<int64_t>(nodes.size()) > max) nodes.resize(static_cast<size_t>(max));
   return nodes;
+}
+
+std::vector<Node*> fill_gaps(std::vector<Node*> ranked) {
+  std::vector<Node*> placed(ranked.size());
+  for (Node*& node : ranked) {
+    const int64_t place = node->group_rank.value_or(-1);
+    const bool is_one = place >= 0 && place < static_cast<int64_t>(placed.size());
+    if (is_one && placed[static_cast<size_t>(place)] == nullptr) {
+      placed[static_cast<size_t>(place)] = std::exchange(node, nullptr);
+    }
+  }
+  size_t gap = 0;
+  for (Node* node : ranked) {
+    if (node == nullptr) continue;
+    while (placed[gap] != nullptr) ++gap;
+    placed[gap] = node;
+  }
+  return placed;
 }
 
 std::vector<RankShare> share_ranks(const std::vector<Node*>& ranked) {

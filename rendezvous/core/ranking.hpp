@@ -13,6 +13,11 @@ namespace cpprun {
 // alone decides. At most `max` are kept.
 std::vector<Node*> rank_nodes(std::vector<Node*> nodes, int64_t max, bool has_fixed_ranks);
 
+// The same nodes, each that has a previous group rank at just that place if there is such a place
+// and nobody before it in the order has it; the others fill the gaps in their order. What a node
+// keeps in memory is of use to the rank that it was of only.
+std::vector<Node*> fill_gaps(std::vector<Node*> ranked);
+
 // Shares of one node in a world: where its global and role ranks begin, and how many there are in
 // all.
 struct RankShare {

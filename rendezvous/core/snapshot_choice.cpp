@@ -75,6 +75,20 @@ std::optional<SnapshotChoice> choose_snapshot(const std::vector<SnapshotView>& n
   return choice;
 }
 
+std::vector<CopyPeers> choose_copies(const std::vector<CopyView>& nodes) {
+  std::vector<CopyPeers> peers(nodes.size());
+  const size_t count = nodes.size();
+  for (size_t i = 0; count > 1 && i < count; ++i) {
+    const size_t before = (i + count - 1) % count;
+    const size_t behind = (i + 1) % count;
+    if (!nodes[i].keeps) continue;
+    if (nodes[before].keeps) peers[i].of = before;
+    const bool may_hold = nodes[behind].keeps && !nodes[behind].is_new;
+    if (nodes[i].is_new && may_hold) peers[i].at = behind;
+  }
+  return peers;
+}
+
 bool are_sane(const std::vector<control::SnapshotName>& snapshots) {
   constexpr int64_t kStepMax = INT64_MAX / 2;
   return snapshots.size() <= limits::kSnapshotsTold &&

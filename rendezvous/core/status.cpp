@@ -3,12 +3,11 @@
 #include <nlohmann/json.hpp>
 
 namespace cpprun {
-namespace {
-
-using nlohmann::json;
 
 const char* name_of(Membership::Phase phase) {
   switch (phase) {
+    case Membership::Phase::Recovering:
+      return "recovering";
     case Membership::Phase::Gathering:
       return "gathering";
     case Membership::Phase::Running:
@@ -42,6 +41,10 @@ const char* name_of(const Node& node) {
   return "unknown";
 }
 
+namespace {
+
+using nlohmann::json;
+
 json to_json(const Node& node) {
   json object = {{"name", node.id.name},
                  {"state", name_of(node)},
@@ -66,7 +69,9 @@ json to_json(const Membership& job) {
           {"max_nodes", job.terms().max_nodes},
           {"restarts_used", job.budget().used()},
           {"hang_restarts_used", job.hang_budget().used()},
+          {"operator_restarts", job.operator_restarts()},
           {"max_restarts", job.budget().max()},
+          {"wanted_nodes", job.wanted_nodes() ? json(*job.wanted_nodes()) : json(nullptr)},
           {"why_no_round", job.phase() == Membership::Phase::Running ? "" : job.why_no_round()},
           {"snapshot", to_json(job.newest_snapshot())},
           {"resumed_from", to_json(job.resume())},
@@ -75,10 +80,14 @@ json to_json(const Membership& job) {
 
 }  // namespace
 
-std::string status_json(const Coordinator& coordinator) {
+std::string status_json(const Coordinator& coordinator, const std::optional<ServerFacts>& server) {
   json jobs = json::object();
   for (const auto& [run_id, job] : coordinator.jobs()) jobs[run_id] = to_json(*job);
   json all = {{"version", CPPRUN_VERSION}, {"jobs", jobs}};
+  if (server) {
+    all["connections"] = server->connections;
+    all["store"] = {{"keys", server->keys}, {"waits", server->waits}};
+  }
   return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

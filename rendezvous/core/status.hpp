@@ -2,12 +2,27 @@
 // (docs/protocol.md, "HTTP").
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 
 #include "rendezvous/core/coordinator.hpp"
 
 namespace cpprun {
 
-std::string status_json(const Coordinator& coordinator);
+// What only a server that stands by itself tells.
+struct ServerFacts {
+  size_t connections = 0;
+  size_t keys = 0;   // of its store
+  size_t waits = 0;  // clients that wait there for keys
+};
+
+std::string status_json(const Coordinator& coordinator,
+                        const std::optional<ServerFacts>& server = std::nullopt);
+
+// "gathering", "running", "stopping", "deciding", "ended".
+const char* name_of(Membership::Phase phase);
+// "idle", "starting", "running", "stopped", "done"; or "dead", "silent", "draining".
+const char* name_of(const Node& node);
 
 }  // namespace cpprun

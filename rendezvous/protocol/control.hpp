@@ -1,6 +1,6 @@
 // The control protocol between an agent and its coordinator: the messages as plain data.
 //
-// Source and meaning: docs/protocol.md ("Control protocol"), whose rules R1 to R11 the comments
+// Source and meaning: docs/protocol.md ("Control protocol"), whose rules R1 to R13 the comments
 // name. On the wire each message is one frame (frame.hpp) of MessagePack (control_codec.hpp). Every
 // message to an agent is O(1) in the number of nodes.
 #pragma once
@@ -14,10 +14,12 @@
 #include "common/ids.hpp"
 #include "common/time.hpp"
 #include "common/worker_end.hpp"
+#include "rendezvous/protocol/orders.hpp"
+#include "rendezvous/protocol/progress.hpp"
 
 namespace cpprun::control {
 
-inline constexpr int kProtocolVersion = 2;
+inline constexpr int kProtocolVersion = 3;
 
 // ---------------------------------------------------------------- agent -> coordinator
 
@@ -59,8 +61,60 @@ struct SnapshotName {
   bool operator==(const SnapshotName&) const = default;
 };
 
+// Where an agent serves other agents.
+struct Peer {
+  std::string address;  // numeric
+  int64_t port = 0;
+  bool operator==(const Peer&) const = default;
+};
+
+// The snapshot that a round begins with.
+struct Resume {
+  SnapshotName snapshot;
+  // Where to fetch it before workers start, host and port; empty and 0: this node has it.
+  std::string source_address;
+  int64_t source_port = 0;
+};
+// What a node is told of a round. It keeps it, and brings it to the next coordinator (R13).
+struct World {
+  Epoch epoch;
+  RoundNumber round;
+  int64_t group_rank = 0;
+  int64_t group_size = 0;
+  int64_t base_rank = 0;
+  int64_t world_size = 0;
+  int64_t base_role_rank = 0;
+  int64_t role_world_size = 0;
+  std::string master_addr;
+  int64_t master_port = 0;
+  int64_t store_port = 0;  // the round's store at the coordinator (CPPRUN_STORE)
+  bool is_agent_store = false;
+  int64_t restart_count = 0;              // job-wide, after workers' failures
+  int64_t hang_restarts = 0;              // the same after hangs
+  int64_t operator_restarts = 0;          // and those that operators asked for
+  std::optional<int64_t> wanted_nodes{};  // as many as an operator asked for
+  int64_t max_restarts = 0;
+  std::optional<Resume> resume{};  // nothing: from the beginning, or no --snapshot-dir here
+  std::string snapshot_secret{};   // who shows it may fetch; empty: nobody may in this round
+  // With --snapshot-replicas: of whose shares in memory this node keeps copies, and, for a node
+  // that is new in its place, who may hold copies of the shares that it lacks.
+  std::optional<Peer> copies_of{};
+  std::optional<Peer> copies_at{};
+};
+struct Decided {
+  bool is_success = false;
+  std::string verdict;               // what failed first and what followed; empty after success
+  bool is_resumable = false;         // no failure: stopped on request, everything saved
+  std::optional<Culprit> culprit{};  // what failed first, of all nodes
+  int64_t world_size = 0;            // of the round that it ended
+  int64_t same_start_ups = 0;        // rounds in a row that failed at start-up in the same way
+};
+
 // Where an agent stands when it (again) registers.
 enum class Standing : int64_t { Idle, Running, Stopped, Done };
+
+// Which budget of restarts a round's failure costs (R7).
+enum class Charge : int64_t { None, Failure, Hang };
 
 struct Register {
   Terms terms;
@@ -78,9 +132,16 @@ struct Register {
   bool has_snapshot_dir = false;          // without one a node has no say in what is resumed from
   std::vector<SnapshotName> snapshots{};  // newest first, at most limits::kSnapshotsTold
   int64_t snapshot_port = 0;              // where other nodes may fetch them; 0: nowhere
+  bool keeps_copies = false;              // --snapshot-replicas=1, and it serves its own shares
   std::vector<int64_t> strikes{};         // of each fault of the plan, as far as it has heard
   // Which clock its times are of: nodes that say the same (one machine) have one. Empty: its own.
   std::string clock_id{};
+  // What a coordinator that does not know the job goes on from (R13).
+  std::optional<World> world{};      // of `round`, as this node was told it
+  bool has_grant = false;            // it may have workers of `round`, and has not said stopped
+  Charge charged = Charge::None;     // for `round`, as far as this node was told
+  std::optional<Decided> decided{};  // the outcome, if this node knows it
+  bool tells_progress = false;       // understands Watch (progress.hpp)
 };
 
 struct Ping {
@@ -141,7 +202,7 @@ struct Strike {
 };
 
 using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
-                                  Draining, Snapshots, Strike>;
+                                  Draining, Snapshots, Strike, Order, Operate, Command, Progress>;
 
 // ---------------------------------------------------------------- coordinator -> agent
 
@@ -162,32 +223,6 @@ struct Wait {
   bool is_spare = false;     // a round runs without it; the join timeout does not count
   bool is_reminder = false;  // said again after limits::kSayWaiting; worth a line for people
 };
-// The snapshot that a round begins with.
-struct Resume {
-  SnapshotName snapshot;
-  // Where to fetch it before workers start, host and port; empty and 0: this node has it.
-  std::string source_address;
-  int64_t source_port = 0;
-};
-struct World {
-  Epoch epoch;
-  RoundNumber round;
-  int64_t group_rank = 0;
-  int64_t group_size = 0;
-  int64_t base_rank = 0;
-  int64_t world_size = 0;
-  int64_t base_role_rank = 0;
-  int64_t role_world_size = 0;
-  std::string master_addr;
-  int64_t master_port = 0;
-  int64_t store_port = 0;  // the round's store at the coordinator (CPPRUN_STORE)
-  bool is_agent_store = false;
-  int64_t restart_count = 0;  // job-wide, after workers' failures
-  int64_t hang_restarts = 0;  // the same after hangs
-  int64_t max_restarts = 0;
-  std::optional<Resume> resume{};  // nothing: from the beginning, or no --snapshot-dir here
-  std::string snapshot_secret{};   // who shows it may fetch; empty: nobody may in this round
-};
 struct Pong {
   int64_t seq = 0;
   Duration grant{};  // F: workers may live until the send time of the ping + grant (R6)
@@ -197,14 +232,7 @@ struct Stop {
   RoundNumber round;
   StopCause cause = StopCause::Failure;
   std::string why;
-};
-struct Decided {
-  bool is_success = false;
-  std::string verdict;               // what failed first and what followed; empty after success
-  bool is_resumable = false;         // no failure: stopped on request, everything saved
-  std::optional<Culprit> culprit{};  // what failed first, of all nodes
-  int64_t world_size = 0;            // of the round that it ended
-  int64_t same_start_ups = 0;        // rounds in a row that failed at start-up in the same way
+  Charge charged = Charge::None;
 };
 struct Bye {};
 // A fault strikes: told to all. Or the answer that it may not, to whoever asked. Answers come in
@@ -219,7 +247,7 @@ struct Struck {
   int64_t training_epoch = -1;
 };
 
-using CoordinatorMessage =
-    std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye, Struck>;
+using CoordinatorMessage = std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye,
+                                        Struck, Answer, Depart, Challenge, Watch>;
 
 }  // namespace cpprun::control

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/order_fields.hpp"
 
 namespace cpprun::control {
 
@@ -44,6 +45,50 @@ void fields(V&& v, SnapshotName& m) {
   v("id", m.id);
 }
 template <class V>
+void fields(V&& v, Peer& m) {
+  v("address", m.address);
+  v("port", m.port);
+}
+template <class V>
+void fields(V&& v, Resume& m) {
+  v("snapshot", m.snapshot);
+  v("source_address", m.source_address);
+  v("source_port", m.source_port);
+}
+template <class V>
+void fields(V&& v, World& m) {
+  v("epoch", m.epoch);
+  v("round", m.round);
+  v("group_rank", m.group_rank);
+  v("group_size", m.group_size);
+  v("base_rank", m.base_rank);
+  v("world_size", m.world_size);
+  v("base_role_rank", m.base_role_rank);
+  v("role_world_size", m.role_world_size);
+  v("master_addr", m.master_addr);
+  v("master_port", m.master_port);
+  v("store_port", m.store_port);
+  v("is_agent_store", m.is_agent_store);
+  v("restart_count", m.restart_count);
+  v("hang_restarts", m.hang_restarts);
+  v("operator_restarts", m.operator_restarts);
+  v("wanted_nodes", m.wanted_nodes);
+  v("max_restarts", m.max_restarts);
+  v("resume", m.resume);
+  v("snapshot_secret", m.snapshot_secret);
+  v("copies_of", m.copies_of);
+  v("copies_at", m.copies_at);
+}
+template <class V>
+void fields(V&& v, Decided& m) {
+  v("is_success", m.is_success);
+  v("verdict", m.verdict);
+  v("is_resumable", m.is_resumable);
+  v("culprit", m.culprit);
+  v("world_size", m.world_size);
+  v("same_start_ups", m.same_start_ups);
+}
+template <class V>
 void fields(V&& v, Register& m) {
   v("terms", m.terms);
   v("addresses", m.addresses);
@@ -59,8 +104,14 @@ void fields(V&& v, Register& m) {
   v("has_snapshot_dir", m.has_snapshot_dir);
   v("snapshots", m.snapshots);
   v("snapshot_port", m.snapshot_port);
+  v("keeps_copies", m.keeps_copies);
   v("strikes", m.strikes);
   v("clock_id", m.clock_id);
+  v("world", m.world);
+  v("has_grant", m.has_grant);
+  v("charged", m.charged);
+  v("decided", m.decided);
+  v("tells_progress", m.tells_progress);
 }
 template <class V>
 void fields(V&& v, Ping& m) {
@@ -168,32 +219,6 @@ void fields(V&& v, Wait& m) {
   v("is_reminder", m.is_reminder);
 }
 template <class V>
-void fields(V&& v, Resume& m) {
-  v("snapshot", m.snapshot);
-  v("source_address", m.source_address);
-  v("source_port", m.source_port);
-}
-template <class V>
-void fields(V&& v, World& m) {
-  v("epoch", m.epoch);
-  v("round", m.round);
-  v("group_rank", m.group_rank);
-  v("group_size", m.group_size);
-  v("base_rank", m.base_rank);
-  v("world_size", m.world_size);
-  v("base_role_rank", m.base_role_rank);
-  v("role_world_size", m.role_world_size);
-  v("master_addr", m.master_addr);
-  v("master_port", m.master_port);
-  v("store_port", m.store_port);
-  v("is_agent_store", m.is_agent_store);
-  v("restart_count", m.restart_count);
-  v("hang_restarts", m.hang_restarts);
-  v("max_restarts", m.max_restarts);
-  v("resume", m.resume);
-  v("snapshot_secret", m.snapshot_secret);
-}
-template <class V>
 void fields(V&& v, Pong& m) {
   v("seq", m.seq);
   v("grant_ns", m.grant);
@@ -203,15 +228,7 @@ void fields(V&& v, Stop& m) {
   v("round", m.round);
   v("cause", m.cause);
   v("why", m.why);
-}
-template <class V>
-void fields(V&& v, Decided& m) {
-  v("is_success", m.is_success);
-  v("verdict", m.verdict);
-  v("is_resumable", m.is_resumable);
-  v("culprit", m.culprit);
-  v("world_size", m.world_size);
-  v("same_start_ups", m.same_start_ups);
+  v("charged", m.charged);
 }
 template <class V>
 void fields(V&&, Bye&) {}
@@ -232,6 +249,9 @@ inline int64_t last_value(Standing) {
 }
 inline int64_t last_value(StopCause) {
   return static_cast<int64_t>(StopCause::Snapshot);
+}
+inline int64_t last_value(Charge) {
+  return static_cast<int64_t>(Charge::Hang);
 }
 
 inline const char* name_of(const Hello&) {

@@ -61,6 +61,7 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   bool is_choked() override;
   void send(std::string_view bytes) override;
   void send_shared(const SharedBytes& bytes) override;
+  size_t unsent() const override { return out_.size(); }
   void close() override;
   void reset() override;
   std::string peer_address() const override { return peer_; }

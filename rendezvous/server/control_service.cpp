@@ -9,12 +9,17 @@
 #include <utility>
 
 #include "common/check.hpp"
+#include "common/limits/dashboard.hpp"
 #include "common/log/log.hpp"
+#include "rendezvous/core/chronicle.hpp"
+#include "rendezvous/core/feed.hpp"
+#include "rendezvous/core/job_metrics.hpp"
 #include "rendezvous/core/patience.hpp"
 #include "rendezvous/core/status.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/server/clock.hpp"
+#include "rendezvous/server/operator_gate.hpp"
 
 namespace cpprun {
 
@@ -29,7 +34,12 @@ class ControlService::Impl {
     hooks.make_control_session = [this](Connection& c) { return make_session(c); };
     hooks.store_for_main_port = [this] { return main_store_; };
     hooks.status_json = [this] { return status_json(core_); };
+    hooks.topics = [this] { return topics(); };
+    hooks.unwatched = [this] { watch(Duration{}); };
+    hooks.metrics = [this] { return job_metrics(core_, chronicle_); };
   }
+
+  std::string status(const ServerFacts& server) const { return status_json(core_, server); }
 
   void attach(Server& server, std::string address) {
     server_ = &server;
@@ -43,7 +53,17 @@ class ControlService::Impl {
 
   size_t session_count() const { return connections_.size(); }
 
+  void take_orders(std::string token, std::function<std::string()> make_nonce) {
+    gate_.open(std::move(token), std::move(make_nonce));
+  }
+
   void on_message(SessionId session, const control::AgentMessage& message) {
+    if (const auto* operate = std::get_if<control::Operate>(&message)) {
+      return on_operate(session, *operate);
+    }
+    if (const auto* command = std::get_if<control::Command>(&message)) {
+      return on_command(session, *command);
+    }
     agents_.insert(session);
     tell_core([&](Effects& e) { core_.on_message(server_time(), session, message, e); });
   }
@@ -51,6 +71,7 @@ class ControlService::Impl {
   void on_closed(SessionId session, CloseKind kind) {
     connections_.erase(session);
     agents_.erase(session);
+    gate_.on_closed(session);
     auto how = kind == CloseKind::Fin ? Membership::Ending::Fin : Membership::Ending::Reset;
     tell_core([&](Effects& e) { core_.on_closed(server_time(), session, how, e); });
     check_idle();
@@ -66,10 +87,59 @@ class ControlService::Impl {
 
   std::unique_ptr<Session> make_session(Connection& connection);
 
+  std::string address_of(SessionId session) const {
+    const auto found = connections_.find(session);
+    return found == connections_.end() ? "" : found->second->peer_address();
+  }
+
+  void on_operate(SessionId session, const control::Operate& message) {
+    Result<std::string> nonce =
+        gate_.on_operate(server_time(), session, address_of(session), message);
+    if (!nonce) return refuse(session, nonce.error().text);
+    carry_out(Send{session, control::Challenge{*nonce}});
+  }
+
+  void on_command(SessionId session, const control::Command& command) {
+    const std::string peer = address_of(session);
+    if (Status may = gate_.on_command(server_time(), session, peer, command); !may) {
+      log::warning("refused an order from " + peer + ": " + may.error().text);
+      return refuse(session, may.error().text);
+    }
+    tell_core([&](Effects& effects) {
+      Effects follows;
+      const control::Answer answer =
+          core_.on_order(server_time(), command.run_id, command.order, peer, follows);
+      effects.push_back(Send{session, answer});
+      effects.emplace_back(Close{session, false});
+      effects.insert(effects.end(), follows.begin(), follows.end());
+    });
+  }
+
+  void refuse(SessionId session, const std::string& why) {
+    carry_out(Send{session, control::Refused{why}});
+    carry_out(Close{session, false});
+  }
+
+  // Somebody looks: agents are asked to tell how far their workers are, again and again before they
+  // would stop.
+  std::vector<Topic> topics() {
+    const Instant now = server_time();
+    if (now >= watched_until_ - (limits::kWatchLasts - limits::kWatchRenewed)) {
+      watch(limits::kWatchLasts);
+    }
+    return {{"state", dashboard_state(core_, chronicle_)}, {"progress", dashboard_progress(core_)}};
+  }
+
+  void watch(Duration lasts) {
+    watched_until_ = server_time() + lasts;
+    tell_core([&](Effects& e) { core_.watch(lasts, e); });
+  }
+
   template <class Call>
   void tell_core(Call call) {
     Effects effects;
     call(effects);
+    chronicle_.look(server_time(), core_);
     for (Effect& effect : effects) queue_.push_back(std::move(effect));
     if (std::exchange(is_carrying_out_, true)) return;
     while (!queue_.empty()) {
@@ -170,6 +240,9 @@ class ControlService::Impl {
   }
 
   Coordinator core_;
+  Chronicle chronicle_;
+  OperatorGate gate_;
+  Instant watched_until_;  // agents tell how far their workers are
   Patience patience_;
   asio::steady_timer timer_;
   Instant armed_for_ = Instant::never();
@@ -248,6 +321,12 @@ ControlService::ControlService(asio::io_context& loop, CoordinatorOptions option
 ControlService::~ControlService() = default;
 void ControlService::fill(ServerHooks& hooks) {
   impl_->fill(hooks);
+}
+std::string ControlService::status(const ServerFacts& server) const {
+  return impl_->status(server);
+}
+void ControlService::take_orders(std::string token, std::function<std::string()> make_nonce) {
+  impl_->take_orders(std::move(token), std::move(make_nonce));
 }
 void ControlService::attach(Server& server, std::string address) {
   impl_->attach(server, std::move(address));

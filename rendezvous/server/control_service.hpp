@@ -9,6 +9,7 @@
 #include <string>
 
 #include "rendezvous/core/coordinator.hpp"
+#include "rendezvous/core/status.hpp"
 #include "rendezvous/server/server.hpp"
 
 namespace boost::asio {
@@ -23,8 +24,15 @@ class ControlService {
   ~ControlService();
   ControlService(const ControlService&) = delete;
 
-  // Gives the server its control sessions, the main port's store and /status.
+  // Gives the server its control sessions, the main port's store, /status, and what /metrics and
+  // /events say of jobs.
   void fill(ServerHooks& hooks);
+
+  // What /status says where a server stands by itself.
+  std::string status(const ServerFacts& server) const;
+
+  // Orders over TCP are taken from who knows this token; without this call, from nobody.
+  void take_orders(std::string token, std::function<std::string()> make_nonce);
 
   // The rounds' stores listen on `address` ("" is every interface) of this server. Before the loop
   // runs.

@@ -17,14 +17,18 @@ HttpAnswer plain(int status, std::string body) {
   return {status, "text/plain; charset=utf-8", std::move(body)};
 }
 
+// Nothing here is to be guessed at, kept, or shown inside of another page.
+constexpr const char* kCaution =
+    "\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nConnection: close\r\n";
+
 std::string render(const HttpAnswer& answer, bool has_body) {
   auto reason = http::obsolete_reason(http::int_to_status(static_cast<unsigned>(answer.status)));
   std::string out = "HTTP/1.1 " + std::to_string(answer.status) + " ";
   out.append(reason.data(), reason.size());
   out += "\r\nContent-Type: " + answer.type;
-  out += "\r\nContent-Length: " + std::to_string(answer.body.size());
+  if (!answer.goes_on) out += "\r\nContent-Length: " + std::to_string(answer.body.size());
   if (answer.status == 405) out += "\r\nAllow: GET, HEAD";
-  out += "\r\nConnection: close\r\n\r\n";
+  out += kCaution + answer.headers + "\r\n";
   if (has_body) out += answer.body;
   return out;
 }
@@ -32,6 +36,7 @@ std::string render(const HttpAnswer& answer, bool has_body) {
 }  // namespace
 
 size_t HttpSession::on_bytes(std::span<const uint8_t> bytes) {
+  if (is_stream_) return bytes.size();  // who reads events has no more to say
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   size_t end = text.substr(0, limits::kHttpHeaderBytes).find("\r\n\r\n");
   if (end == std::string_view::npos && text.size() < limits::kHttpHeaderBytes) {
@@ -41,9 +46,28 @@ size_t HttpSession::on_bytes(std::span<const uint8_t> bytes) {
   bool has_body = true;
   HttpAnswer said = end == std::string_view::npos ? plain(431, "the header is too long\n")
                                                   : answer(text.substr(0, end + 4), has_body);
-  connection_.send(render(said, has_body));
-  connection_.close();
+  if (said.goes_on && has_body) {
+    begin_stream(said);
+  } else {
+    connection_.send(render(said, has_body));
+    connection_.close();
+  }
   return bytes.size();
+}
+
+void HttpSession::begin_stream(const HttpAnswer& said) {
+  is_stream_ = pages_.stream_began(connection_);
+  if (is_stream_) {
+    wants_ = 1;
+    connection_.send(render(said, true));
+    return;
+  }
+  connection_.send(render(plain(503, "too many read events here already\n"), true));
+  connection_.close();
+}
+
+void HttpSession::on_closed(CloseKind) {
+  if (is_stream_) pages_.stream_ended(connection_.id());
 }
 
 HttpAnswer HttpSession::answer(std::string_view request, bool& has_body) {
@@ -59,7 +83,7 @@ HttpAnswer HttpSession::answer(std::string_view request, bool& has_body) {
   }
   auto target = parser.get().target();
   std::string_view path(target.data(), target.size());
-  return pages_(path.substr(0, path.find('?')));
+  return pages_.answer(path.substr(0, path.find('?')));
 }
 
 }  // namespace cpprun

@@ -1,5 +1,5 @@
-// HTTP on the rendezvous port: one GET, one answer, end of connection. For probes, people with
-// curl, and scrapers.
+// HTTP on the rendezvous port: one GET, one answer, end of connection; or, for who reads events, an
+// answer that goes on. For probes, people with curl or a browser, and scrapers.
 //
 // No Asio here; Beast's parser lives in the .cpp file only. Thread: the server's loop.
 #pragma once
@@ -16,10 +16,17 @@ struct HttpAnswer {
   int status = 404;
   std::string type = "text/plain; charset=utf-8";
   std::string body = "not found\n";
+  std::string headers{};  // further lines, each with its end
+  bool goes_on = false;   // a GET is not ended: EventStreams has the connection from here on
 };
 
-// Path (without the query) to answer. Called once for each good GET or HEAD.
-using HttpPages = std::function<HttpAnswer(std::string_view path)>;
+struct HttpPages {
+  // Path (without the query) to answer. Called once for each good GET or HEAD.
+  std::function<HttpAnswer(std::string_view path)> answer;
+  // An answer that goes on has begun; false: there is no room. And it is over.
+  std::function<bool(Connection&)> stream_began;
+  std::function<void(SessionId)> stream_ended;
+};
 
 class HttpSession final : public Session {
  public:
@@ -28,14 +35,16 @@ class HttpSession final : public Session {
       : connection_(connection), pages_(pages) {}
   size_t on_bytes(std::span<const uint8_t> bytes) override;
   size_t wants() const override { return wants_; }
-  void on_closed(CloseKind) override {}
+  void on_closed(CloseKind) override;
 
  private:
+  void begin_stream(const HttpAnswer& said);
   HttpAnswer answer(std::string_view request, bool& has_body);
 
   Connection& connection_;
   const HttpPages& pages_;
   size_t wants_ = 1;
+  bool is_stream_ = false;
 };
 
 }  // namespace cpprun

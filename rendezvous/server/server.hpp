@@ -11,12 +11,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/endpoint.hpp"
 #include "common/limits/server.hpp"
 #include "common/result.hpp"
 #include "rendezvous/core/store.hpp"
 #include "rendezvous/protocol/tcpstore.hpp"
+#include "rendezvous/server/event_streams.hpp"
 #include "rendezvous/server/session.hpp"
 
 namespace boost::asio {
@@ -44,6 +46,13 @@ struct ServerHooks {
   std::function<std::shared_ptr<Store>()> store_for_main_port;
   // The body of /status.
   std::function<std::string()> status_json;
+  // What /metrics says besides what the server knows itself: whole families of Prometheus text.
+  std::function<std::string()> metrics;
+  // What readers of /events are to know now; asked each limits::kStreamTick while there is one.
+  // Without it there is no /events.
+  std::function<std::vector<Topic>()> topics;
+  // The last reader of /events is gone.
+  std::function<void()> unwatched;
 };
 
 class Server {

@@ -30,8 +30,11 @@ Server::Impl::Impl(asio::io_context& loop, const ServerOptions& options, ServerH
     : loop_(loop),
       options_(options),
       hooks_(std::move(hooks)),
-      pages_([this](std::string_view path) { return page(path); }),
-      alarm_(std::make_unique<Alarm>(loop)) {
+      pages_{[this](std::string_view path) { return page(path); },
+             [this](Connection& connection) { return stream_began(connection); },
+             [this](SessionId id) { stream_ended(id); }},
+      alarm_(std::make_unique<Alarm>(loop)),
+      stream_alarm_(std::make_unique<Alarm>(loop)) {
   size_t largest = options_.store.key_bytes + options_.store.value_bytes + 64;
   options_.store.command_bytes = std::max(options_.store.command_bytes, largest);
 }
@@ -88,6 +91,7 @@ void Server::Impl::stop() {
   std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a->id() < b->id(); });
   for (std::shared_ptr<TcpConnection>& connection : all) connection->kill(CloseKind::ByUs);
   alarm_->close();
+  stream_alarm_->close();
   wake_up_ends();
   doors_.clear();
 }

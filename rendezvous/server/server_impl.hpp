@@ -81,7 +81,11 @@ class Server::Impl final : public ConnectionHost,
   void on_time();
   bool is_legacy_companion(const TcpConnection& silent);
   HttpAnswer page(std::string_view path) const;
+  bool stream_began(Connection& connection);
+  void stream_ended(SessionId id);
+  void tick_streams();
   std::string metrics() const;
+  std::vector<std::shared_ptr<Store>> stores() const;
 
   boost::asio::io_context& loop_;
   ServerOptions options_;
@@ -103,6 +107,8 @@ class Server::Impl final : public ConnectionHost,
   bool is_full_said_ = false;
   std::deque<Watched> watched_;  // in order of time
   std::unique_ptr<Alarm> alarm_;
+  EventStreams streams_;
+  std::unique_ptr<Alarm> stream_alarm_;  // runs only while somebody reads events
   uint64_t accepted_ = 0;
   uint64_t dropped_ = 0;  // said nothing in time, or came when there was no room
   CommandCounts counts_{};

@@ -39,6 +39,8 @@ class Connection {
   virtual void send(std::string_view bytes) = 0;
   // The same without a copy.
   virtual void send_shared(const SharedBytes& bytes) = 0;
+  // Bytes that are queued and that the kernel has not taken yet.
+  virtual size_t unsent() const = 0;
   // FIN once everything queued has gone out.
   virtual void close() = 0;
   // RST at once; what is queued is lost.

@@ -164,6 +164,7 @@ class Cluster:
         self.agents = []
         self.seen = {}  # path -> Worker
         self.nets = []
+        self.servers = []
 
     def env(self, node=0, **more):
         env = {k: v for k, v in os.environ.items() if not k.startswith(_DROPPED)}
@@ -219,7 +220,13 @@ class Cluster:
 
     # --- the end
 
+    def end_servers(self):
+        for server in self.servers:
+            server.kill()
+            server.wait()
+
     def assert_clean(self, seconds=5):
+        self.end_servers()
         running = {a.pid for a in self.agents if a.running()}
         assert not running, f'agents still run: {running}'
         wait_for(lambda: not pids_with(self.tag.encode()), lambda: 'left over: ' + str(
@@ -245,6 +252,7 @@ class Cluster:
             agent.popen.wait(20)
 
     def close(self):
+        self.end_servers()
         for agent in self.agents:
             if agent.running():
                 agent.popen.kill()
@@ -301,6 +309,16 @@ class Job:
         agent = self.agent(node, *more, **how)
         wait_for(lambda: self.is_open() or not agent.running(), agent.story)
         return agent
+
+    def serve(self):
+        """Starts a server of its own at the endpoint, and waits until it serves."""
+        server = subprocess.Popen(
+            [str(BIN / 'cpprunctl'), 'serve', '--listen', f'127.0.0.1:{self.port}'],
+            env=self.cluster.env(), cwd=self.cluster.tmp, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.cluster.servers.append(server)
+        wait_for(lambda: self.is_open() or server.poll() is not None, 'the server')
+        return server
 
     def is_open(self):
         with socket.socket() as s:

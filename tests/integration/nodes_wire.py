@@ -105,7 +105,7 @@ class FakeAgent(Line):
     def __init__(self, port, run_id, **hello):
         super().__init__(socket.create_connection(('127.0.0.1', port), 10))
         self.sock.sendall(MAGIC)
-        fields = {'protocol': 2, 'version': '0.0', 'run_id': run_id, 'connection': 1, 'token': '',
+        fields = {'protocol': 3, 'version': '0.0', 'run_id': run_id, 'connection': 1, 'token': '',
                   'node': {'name': 'fake', 'incarnation': 7}}
         self.tell('hello', **{**fields, **hello})
 

@@ -38,7 +38,7 @@ def completed(line):
 
 def test_bash_completes():
     assert 'status' in completed('cpprunctl ')
-    assert completed('cpprunctl sta') == ['status']
+    assert completed('cpprunctl stat') == ['status']
     assert '--rdzv-endpoint' in completed('cpprunctl status --')
     assert completed('cpprunctl snapshot pru') == ['prune']
     assert completed('cpprunctl snapshot prune dir --keep') == ['--keep', '--keep-every']

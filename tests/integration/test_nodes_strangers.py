@@ -142,7 +142,7 @@ def lone_agent(cluster, port, **conf):
 def test_agent_ends_when_it_is_refused(cluster, coordinator):
     def refuse(line):
         assert line._read(4) == MAGIC
-        assert line.hear()[1]['protocol'] == 2
+        assert line.hear()[1]['protocol'] == 3
         line.tell('refused', why='use the same cpprun on all nodes')
     agent = lone_agent(cluster, coordinator(refuse).port).ends(1)
     assert 'refused this agent: use the same cpprun on all nodes' in agent.err()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import socket
 import struct
 import subprocess
@@ -10,6 +11,7 @@ import time
 import pytest
 from conftest import BIN, free_port, is_alive, poll
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORKER = BIN / 'channel_worker'
 CTL = BIN / 'cpprunctl'
 TAKES = 60  # seconds; a busy machine
@@ -125,6 +127,37 @@ def test_logs_are_shown_and_followed(jobs):
         follower.stdout.close()
 
 
+def test_stacks_say_what_workers_do(jobs):
+    job, _, pids = sleepers(jobs)
+    run_id = own_run_id(job)
+    both = good('stacks', run_id)
+    for rank, pid in enumerate(pids):
+        assert f'rank {rank} (local rank {rank}, pid {pid}): no heartbeats' in both
+    assert both.count('kernel: waits in ') == 2
+    found, = json.loads(good('stacks', '--json', '--rank', 1, run_id))['stacks']
+    assert (found['rank'], found['pid']) == (1, pids[1]) and 'kernel: ' in found['text']
+    refused = ctl('stacks', '--rank', 9, run_id)
+    assert refused.returncode != 0 and 'these do: ' in refused.stderr
+    assert all(is_alive(pid) for pid in pids)
+
+
+def test_a_worker_with_the_helper_tells_its_own_stack(jobs):
+    code = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT / 'worker_sdk/python')!r})
+import cpprun_worker
+def here_it_waits():
+    open(os.environ['MARKS'] + '/up-0', 'w').write(str(os.getpid()))
+    while True:
+        import time; time.sleep(60)
+cpprun_worker.ready()
+here_it_waits()
+"""
+    job = jobs.cpprun('--standalone', '--nproc-per-node=1', *jobs.py(code))
+    jobs.numbers(['up-0'], TAKES)
+    assert 'here_it_waits' in good('stacks', own_run_id(job))
+
+
 def test_top_without_a_terminal_prints_tables(jobs):
     job, _, _ = sleepers(jobs, 1)
     run_id = own_run_id(job)
@@ -136,7 +169,7 @@ def test_stop_asks_as_a_signal_would(jobs):
     for words, code in (['--resumable'], 143), ([], 130):
         job, _, pids = sleepers(jobs, 1)
         run_id = own_run_id(job)
-        assert 'asked to' in good('stop', run_id, *words)
+        assert 'asked 1 node to' in good('stop', run_id, *words)
         assert job.done(TAKES) == code, 'this worker can save nothing'
         assert not is_alive(pids[0])
         (jobs.marks / 'up-0').unlink()

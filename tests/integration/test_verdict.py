@@ -131,7 +131,7 @@ ROWS = {
         says(PEER), {'class': 'lost_peer', 'hint': 'peer_lost', 'rank': 1}),
     'the error was written before another died': (
         ranks(
-            r1=error_file('ValueError: early') + '; touch "$MARKS/wrote"; trap : TERM;'
+            r1='trap : TERM; ' + error_file('ValueError: early') + '; touch "$MARKS/wrote";'
             ' gone pid; exit 1',
             r2='wait_for wrote; sleep 0.1; echo $$ >"$MARKS/pid"; exit 3',
         ),

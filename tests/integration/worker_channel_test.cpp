@@ -28,7 +28,7 @@ using worker::AgentSocket;
 using worker::Descriptor;
 
 constexpr int kRank = 3;
-constexpr uint64_t kArenaMemory = 64 << 20;
+const auto arena_memory = [] { return uint64_t{64} << 20; };
 
 class WorkerChannelTest : public testing::Test {
  protected:
@@ -49,7 +49,7 @@ class WorkerChannelTest : public testing::Test {
       const std::lock_guard lock(told_mutex_);
       told_.push_back(std::to_string(rank) + " " + std::to_string(step) + " " + path);
     };
-    channel_.emplace(loop_, name_, std::move(events), [] { return kArenaMemory; });
+    channel_.emplace(loop_, name_, std::move(events), std::make_shared<Arenas>(arena_memory));
     thread_ = std::thread([this] { loop_.run(); });
   }
   ~WorkerChannelTest() override {

@@ -38,6 +38,42 @@ TEST_F(Agent, SaysWhereItStandsInEveryState) {
   EXPECT_EQ(said<control::Register>()->epoch, Epoch(1));
 }
 
+TEST_F(Agent, R13_BringsTheRoundThatItKnows) {
+  connects();
+  EXPECT_FALSE(said<control::Register>()->world);
+  disconnects();
+  runs(3);
+  is_stopped(3);
+  disconnects();
+  connects();
+  ASSERT_TRUE(said<control::Register>()->world);
+  EXPECT_EQ(said<control::Register>()->world->round, RoundNumber(3));
+  EXPECT_EQ(said<control::Register>()->charged, control::Charge::Failure);
+  all_quiet();
+  gets_world(4);
+  disconnects();
+  connects();
+  EXPECT_EQ(said<control::Register>()->charged, control::Charge::None);
+}
+
+TEST_F(Agent, R13_IsDeafToACoordinatorOfAnOlderEpoch) {
+  runs(3);
+  disconnects();
+  connects();
+  epoch = 0;
+  forget();
+  is_welcomed();
+  EXPECT_EQ(reconnects, 1);
+  is_stopped(3);
+  EXPECT_EQ(core.state(), State::Running);
+  epoch = 2;
+  disconnects();
+  connects();
+  is_welcomed();
+  is_stopped(3);
+  EXPECT_EQ(core.state(), State::Stopping);
+}
+
 TEST_F(Agent, AFailureWhileCutOffIsReportedAfterwards) {
   runs();
   disconnects();

@@ -199,5 +199,61 @@ TEST_F(Agent, Fetch_WhoHasItFetchesNothing) {
   expect_state(State::Running);
 }
 
+// ---------------------------------------------------------------- copies in memory
+
+TEST_F(Agent, Copies_NoWorkersBeforeTheyHaveBeenSought) {
+  has_folder(true);
+  sees({});
+  is_in_touch();
+  EXPECT_TRUE(said<control::Register>()->keeps_copies);
+  gets_world_to_seek(1, true);
+  ASSERT_EQ(sought.size(), 1U);
+  EXPECT_EQ(sought[0].at, (control::Peer{"10.0.0.5", 4713}));
+  EXPECT_EQ(kept_of.back(), (control::Peer{"10.0.0.4", 4712}));
+  has_fetched();
+  expect_state(State::Starting);
+  passes_answered(1h);  // that, too, has limits of its own
+  expect_state(State::Starting);
+  has_sought();
+  expect_state(State::Running);
+  has_sought();
+  EXPECT_EQ(started.size(), 1U);
+}
+
+TEST_F(Agent, Copies_AStopDropsTheSearch) {
+  has_folder(true);
+  sees({});
+  is_in_touch();
+  gets_world_to_seek(1);
+  is_stopped(1);
+  EXPECT_EQ(dropped_fetches, 1);
+  has_sought();
+  EXPECT_TRUE(started.empty());
+  sees({});
+  gets_world(2);
+  EXPECT_EQ(kept_of.back(), std::nullopt) << "nobody is before it in this round";
+  expect_state(State::Running);
+}
+
+TEST_F(Agent, Copies_AFailedFetchDropsTheSearchToo) {
+  has_folder(true);
+  sees({});
+  is_in_touch();
+  gets_world_to_seek(1, true);
+  fetch_fails(false);
+  EXPECT_EQ(dropped_fetches, 1);
+  expect_state(State::Stopped);
+}
+
+TEST_F(Agent, Copies_WithoutTheFlagNobodySeeks) {
+  has_folder();
+  sees({});
+  is_in_touch();
+  gets_world_to_seek(1);
+  EXPECT_TRUE(sought.empty());
+  EXPECT_TRUE(kept_of.empty());
+  expect_state(State::Running);
+}
+
 }  // namespace
 }  // namespace cpprun::test

@@ -70,11 +70,14 @@ TEST(ControlCodec, FieldsKeepTheirPlaces) {
 }
 
 TEST(ControlCodec, GoldenBytes) {
-  // ["stop", {"cause": 3, "round": 300, "why": "a node joins"}], as docs/protocol.md says it.
+  // ["stop", {"cause": 3, "charged": 0, "round": 300, "why": "a node joins"}], as
+  // docs/protocol.md says it.
+  using std::string_literals::operator""s;
   const std::string golden =
-      "\x92\xa4stop\x83\xa5"
-      "cause\x03\xa5round\xcd\x01\x2c\xa3why\xac"
-      "a node joins";
+      "\x92\xa4stop\x84\xa5"
+      "cause\x03\xa7"
+      "charged\x00\xa5round\xcd\x01\x2c\xa3why\xac"
+      "a node joins"s;
   Bytes bytes = control::encode(CoordinatorMessage(
       control::Stop{RoundNumber(300), control::StopCause::Growth, "a node joins"}));
   EXPECT_EQ(std::string(bytes.begin(), bytes.end()), golden);

@@ -167,5 +167,39 @@ TEST_F(Membership, Snapshots_NonsenseLaterOnCountsAsNone) {
   EXPECT_EQ(resume_of(world("a")).source_address, player("b").facts.addresses[0]);
 }
 
+TEST_F(Membership, Copies_ANodeInAnothersPlaceIsToldWhereTheyMayLie) {
+  nodes(2, 2);
+  for (const char* name : {"a", "b", "c"}) {
+    has(name, {});
+    player(name).facts.keeps_copies = true;
+  }
+  a_and_b_run();
+  const auto peer_of = [this](const char* name) {
+    return control::Peer{player(name).facts.addresses[0], 4711};
+  };
+  EXPECT_EQ(world("a").copies_of, peer_of("b"));
+  EXPECT_EQ(world("b").copies_of, peer_of("a"));
+  EXPECT_FALSE(world("a").copies_at) << "in the first round nobody has anything";
+  EXPECT_EQ(world("a").snapshot_secret, "secret-1");
+  EXPECT_EQ(world("b").snapshot_secret, "secret-1");
+  dies("a");
+  passes(limits::kDeathGrace);
+  says_saved("b");
+  join("c");
+  EXPECT_EQ(world("c").group_rank, 0) << "in the place of the one that was lost";
+  EXPECT_EQ(world("b").group_rank, 1);
+  EXPECT_EQ(world("c").copies_at, peer_of("b"));
+  EXPECT_FALSE(world("b").copies_at);
+  EXPECT_EQ(world("b").copies_of, peer_of("c"));
+}
+
+TEST_F(Membership, Copies_WithoutTheFlagNobodyKeepsAny) {
+  has("a", {});
+  has("b", {});
+  a_and_b_run();
+  EXPECT_FALSE(world("a").copies_of);
+  EXPECT_EQ(world("a").snapshot_secret, "");
+}
+
 }  // namespace
 }  // namespace cpprun::test

@@ -110,6 +110,8 @@ TEST(OptionsBadValues, BehaviourAndOutput) {
            {{"--logs-specs=nobody"}, "--logs-specs=nobody", "--log-dir"},
            {{"--event-log-handler=kafka"}, "kafka", "null or console"},
            {{"--snapshot-dir=/bin/sh"}, "--snapshot-dir=/bin/sh", "is no folder"},
+           {{"--snapshot-replicas=1"}, "--snapshot-replicas=1", "needs --snapshot-dir"},
+           {{"--snapshot-replicas=2", "--snapshot-dir=x"}, "--snapshot-replicas=2", "write 1"},
            {{"--no-python", "-m"}, "--no-python", "leave one out"},
            {{}, "--no-python", "leave one out", {"PET_NO_PYTHON=1", "PET_MODULE=1"}},
        }) {

@@ -223,5 +223,18 @@ TEST_F(Membership, Ranks_AFixedMasterIsPassedOn) {
   EXPECT_EQ(world("b").master_port, 29501);
 }
 
+TEST_F(Ranking, GapsAreFilledByWhoIsNew) {
+  given({{"a", 0}, {"c", 2}, {"new"}});
+  EXPECT_EQ(ranked(), "a c new");
+  EXPECT_EQ(names(fill_gaps(rank_nodes(all(), 100, false))), "a new c");
+  EXPECT_EQ(names(fill_gaps(rank_nodes(all(), 2, false))), "a c") << "fewer: no place is kept";
+}
+
+TEST_F(Ranking, OfTwoWithOnePlaceTheFirstHasIt) {
+  given({{"b", 1}, {"a", 1}, {"c", 7}, {"new"}});
+  EXPECT_EQ(names(fill_gaps(rank_nodes(all(), 100, false))), "b a c new");
+  EXPECT_TRUE(fill_gaps({}).empty());
+}
+
 }  // namespace
 }  // namespace cpprun::test

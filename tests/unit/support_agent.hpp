@@ -27,9 +27,10 @@ class AgentTest : public testing::Test {
   }
 
   // It was given --snapshot-dir. First of all.
-  void has_folder() {
+  void has_folder(bool keeps_copies = false) {
     agent::AgentOptions with = options();
     with.facts.has_snapshot_dir = true;
+    with.facts.keeps_copies = keeps_copies;
     core = Core(with);
     call([&](agent::Effects& e) { core.start(now, e); });
   }
@@ -39,6 +40,18 @@ class AgentTest : public testing::Test {
   }
   void has_fetched() {
     call([&](agent::Effects& e) { core.on_fetched(now, e); });
+  }
+  // A world in which copies of this node's shares may lie at a neighbour.
+  void gets_world_to_seek(int64_t round, bool fetches_too = false) {
+    control::World world = world_of(round);
+    if (fetches_too) world.resume = control::Resume{snapshot(20), "10.0.0.3", 4711};
+    world.snapshot_secret = "secret";
+    world.copies_of = control::Peer{"10.0.0.4", 4712};
+    world.copies_at = control::Peer{"10.0.0.5", 4713};
+    hears(world);
+  }
+  void has_sought() {
+    call([&](agent::Effects& e) { core.on_shares_sought(now, e); });
   }
   void fetch_fails(bool is_damaged) {
     Error error{ErrorKind::System, "it could not be fetched"};
@@ -95,7 +108,9 @@ class AgentTest : public testing::Test {
     hears(world);
   }
   void is_stopped(int64_t round, StopCause cause = StopCause::Failure) {
-    hears(control::Stop{RoundNumber(round), cause, "a test stops it"});
+    const bool is_failure = cause == StopCause::Failure;
+    hears(control::Stop{RoundNumber(round), cause, "a test stops it",
+                        is_failure ? control::Charge::Failure : control::Charge::None});
   }
   void waits(bool is_spare) { hears(control::Wait{"a reason", is_spare, false}); }
   void is_decided(bool is_success) {
@@ -198,7 +213,9 @@ class AgentTest : public testing::Test {
   int scans = 0;  // how often the snapshots here were asked for
   std::vector<agent::FetchSnapshot> fetches;
   int dropped_fetches = 0;
-  std::vector<std::string> secrets;  // what was served under which, newest last
+  std::vector<agent::SeekShares> sought;
+  std::vector<std::optional<control::Peer>> kept_of;  // whose shares were to be copied, newest last
+  std::vector<std::string> secrets;                   // what was served under which, newest last
   std::vector<control::World> started;
   std::vector<agent::FirstFailure> failures;
   std::optional<agent::Disconnect> disconnect;
@@ -224,6 +241,8 @@ class AgentTest : public testing::Test {
   void carry_out(const agent::WantSnapshots&) { ++scans; }
   void carry_out(const agent::FetchSnapshot& effect) { fetches.push_back(effect); }
   void carry_out(const agent::DropFetch&) { ++dropped_fetches; }
+  void carry_out(const agent::SeekShares& effect) { sought.push_back(effect); }
+  void carry_out(const agent::KeepCopies& effect) { kept_of.push_back(effect.of); }
   void carry_out(const agent::ServeSnapshots& effect) { secrets.push_back(effect.secret); }
   void carry_out(const agent::Finish& effect) {
     EXPECT_FALSE(finish) << "finished twice";

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/limits/rendezvous.hpp"
+#include "rendezvous/core/chronicle.hpp"
 #include "rendezvous/core/coordinator.hpp"
 #include "tests/unit/support_wire.hpp"
 
@@ -211,6 +212,7 @@ class JobTest : public testing::Test {
   void call(Call what) {
     Effects effects;
     what(effects);
+    chronicle.look(now, core);
     queue_.insert(queue_.end(), effects.begin(), effects.end());
     if (std::exchange(is_carrying_out_, true)) return;
     while (!queue_.empty()) {
@@ -227,6 +229,7 @@ class JobTest : public testing::Test {
   cpprun::Coordinator core{
       CoordinatorOptions{"head", Epoch(7), kEmbedded, limits::kSayWaiting,
                          [this] { return "secret-" + std::to_string(++secrets); }}};
+  cpprun::Chronicle chronicle;  // looks after each call, as the server's does
   Instant now = Instant::from_nanoseconds(1'000'000'000'000);
   std::map<std::string, Player> players;
   std::vector<ServeStore> served;

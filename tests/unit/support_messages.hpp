@@ -52,6 +52,8 @@ class RandomMessages {
   }
   void fill(control::Standing& value) { value = static_cast<control::Standing>(random_() % 4); }
   void fill(control::StopCause& value) { value = static_cast<control::StopCause>(random_() % 7); }
+  void fill(control::Charge& value) { value = static_cast<control::Charge>(random_() % 3); }
+  void fill(control::OrderKind& value) { value = static_cast<control::OrderKind>(random_() % 4); }
   template <class T>
   void fill(std::vector<T>& values) {
     values.resize(random_() % 5);

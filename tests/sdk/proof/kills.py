@@ -4,7 +4,8 @@
     tests/sdk/proof/kills.py --seeds 100 --kept runs.jsonl    # goes on where it was interrupted
 
 A seed decides how many workers there are, when which is killed, and how often. Half of the kills
-wait for the moment in which a snapshot is being written.
+wait for the moment in which a snapshot is being written. A run that was over before its first kill
+says nothing: it is repeated with earlier kills.
 """
 
 import argparse
@@ -42,6 +43,7 @@ PROGRAMS = {
     'ranzcr': Program('ex_ranzcr', ['--synthetic', 48, '--epochs', 3, '--hash'], HASH),
 }
 MAX_RESTARTS = 50
+ATTEMPTS = 6  # each with kills in half of the time of the one before
 
 
 def command(program, world, *words):
@@ -76,27 +78,30 @@ class Killer(threading.Thread):
     def run(self):
         while self.killed < self.count and not self.is_over.is_set():
             self.is_over.wait(self.chance.uniform(0, self.span))
-            waits_for_save = self.chance.random() < 0.5
-            end = time.monotonic() + self.span
-            while waits_for_save and time.monotonic() < end and not self.is_over.is_set():
-                if is_saving(self.job.folder):
-                    self.in_saves += 1
-                    break
-                time.sleep(0.0005)
+            is_in_save = self.chance.random() < 0.5 and self.sees_save()
             victims = workers(self.job, self.program)
             if victims and not self.is_over.is_set():
                 kill(self.chance.choice(victims))
                 self.killed += 1
+                self.in_saves += is_in_save
+
+    def sees_save(self):
+        end = time.monotonic() + self.span
+        while time.monotonic() < end and not self.is_over.is_set():
+            if is_saving(self.job.folder):
+                return True
+            time.sleep(0.0005)
+        return False
 
 
-def finish(job, program, world, chance=None, kills=0, span=1.0, words=()):
+def finish(job, program, world, chance=None, kills=0, span=1.0, limit=150):
     """What the run ended with, its seconds, and the Killer's count; AssertionError otherwise."""
     start = time.monotonic()
-    running = job.start(*command(program, world, *words), env={'OMP_NUM_THREADS': '1'})
+    running = job.start(*command(program, world), env={'OMP_NUM_THREADS': '1'})
     killer = Killer(job, program, chance, kills, span)
     if kills:
         killer.start()
-    code = running.done(150)
+    code = running.done(limit)
     killer.is_over.set()
     if kills:
         killer.join()
@@ -111,34 +116,40 @@ Outcome = collections.namedtuple('Outcome', 'is_equal world killed in_saves')
 class Proof:
     """Undisturbed runs are made once for each program and world size."""
 
-    def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
+    def __init__(self, folder, worlds=(1, 2, 4), limit=150):
+        self.folder, self.worlds, self.limit = pathlib.Path(folder), worlds, limit
         self.undisturbed = {}
 
     def job(self, name):
-        folder = self.folder / name
-        folder.mkdir()
-        return Launches(folder)
+        return Launches(pathlib.Path(tempfile.mkdtemp(prefix=f'{name}-', dir=self.folder)))
 
     def expected(self, name, world):
         if (name, world) not in self.undisturbed:
             job = self.job(f'{name}-{world}')
-            self.undisturbed[name, world] = finish(job, PROGRAMS[name], world)[:2]
-            job.close()
+            try:
+                done = finish(job, PROGRAMS[name], world, limit=self.limit)
+            finally:
+                job.close()
+            self.undisturbed[name, world] = done[:2]
         return self.undisturbed[name, world]
 
     def check(self, name, seed):
         """One run with kills. AssertionError with its output if it did not end well."""
         chance = random.Random(f'{name} {seed}')
-        world = (1, 2, 4)[seed % 3]
+        world = self.worlds[seed % len(self.worlds)]
         result, seconds = self.expected(name, world)
-        job = self.job(f'{name}-seed-{seed}')
-        try:
-            kills = chance.randint(1, 3)
-            got, _, killer = finish(job, PROGRAMS[name], world, chance, kills, seconds * 0.8)
-        finally:
-            job.close()
-        return Outcome(got == result, world, killer.killed, killer.in_saves)
+        for attempt in range(ATTEMPTS):
+            job = self.job(f'{name}-seed-{seed}-{attempt}')
+            try:
+                kills, span = chance.randint(1, 3), seconds * 0.8 / 2**attempt
+                got, _, killer = finish(
+                    job, PROGRAMS[name], world, chance, kills, span, self.limit
+                )
+            finally:
+                job.close()
+            if killer.killed or got != result:
+                return Outcome(got == result, world, killer.killed, killer.in_saves)
+        raise AssertionError(f'each of {ATTEMPTS} runs was over before its kill')
 
 
 class Kept:
@@ -157,7 +168,7 @@ class Kept:
                 outcome = proof.check(name, seed)
             except (AssertionError, pytest.fail.Exception) as error:
                 print(f'{name}, seed {seed}: {error}', file=sys.stderr)
-                outcome = Outcome(False, (1, 2, 4)[seed % 3], 0, 0)
+                outcome = Outcome(False, proof.worlds[seed % len(proof.worlds)], 0, 0)
             self.outcomes[name, seed] = outcome
             if self.path:
                 with self.path.open('a', encoding='utf-8') as file:
@@ -165,20 +176,21 @@ class Kept:
         return self.outcomes[name, seed]
 
 
-def table(names, seeds, kept):
+def table(names, seeds, kept, *how):
     wrong = 0
-    print('| program | seeds | workers | kills | in a save | runs that ended otherwise |')
+    print('| program | runs | workers (runs) | kills | in a save | runs that ended otherwise |')
     print('| --- | ---: | --- | ---: | ---: | ---: |')
     with tempfile.TemporaryDirectory() as folder:
-        proof = Proof(folder)
+        proof = Proof(folder, *how)
         for name in names:
             outcomes = [kept.check(proof, name, seed) for seed in range(seeds)]
             bad = [seed for seed, outcome in enumerate(outcomes) if not outcome.is_equal]
             wrong += len(bad)
             kills = sum(outcome.killed for outcome in outcomes)
             in_saves = sum(outcome.in_saves for outcome in outcomes)
-            worlds = ', '.join(str(world) for world in sorted({o.world for o in outcomes}))
-            row = (name, seeds, worlds, kills, in_saves, bad or 0)
+            runs = collections.Counter(outcome.world for outcome in outcomes)
+            by_world = ', '.join(f'{world} ({count})' for world, count in sorted(runs.items()))
+            row = (name, seeds, by_world, kills, in_saves, bad or 0)
             print('| ' + ' | '.join(str(cell) for cell in row) + ' |', flush=True)
     return wrong
 
@@ -187,9 +199,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
     parser.add_argument('--seeds', type=int, default=5)
     parser.add_argument('--only', nargs='+', choices=PROGRAMS, default=list(PROGRAMS))
+    parser.add_argument('--workers', type=int, nargs='+', default=[1, 2, 4], help='world sizes')
+    parser.add_argument('--seconds', type=int, default=600, help='that a run may take')
     parser.add_argument('--kept', type=pathlib.Path, help='where outcomes are kept and found')
     options = parser.parse_args()
-    sys.exit(1 if table(options.only, options.seeds, Kept(options.kept)) else 0)
+    how = (options.workers, options.seconds)
+    wrong = table(options.only, options.seeds, Kept(options.kept), *how)
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == '__main__':

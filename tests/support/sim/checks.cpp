@@ -19,11 +19,11 @@ std::string name_of(Incarnation node) {
 
 // ---------------------------------------------------------------- workers
 
-// Rounds of two epochs may overlap: a coordinator that comes back without memory does not promise
-// more (docs/simulation.md).
+// Rounds of two jobs may overlap: agents that were all started anew know nothing of those before
+// them (docs/simulation.md).
 void Checks::on_workers_live(const RoundName& round, int64_t count) {
   for (const auto& [other, live] : live_) {
-    bool is_rival = other.epoch == round.epoch && other.round != round.round && live > 0;
+    bool is_rival = are_one_job(other, round) && other != round && live > 0;
     require(!is_rival,
             "S1: workers of " + name_of(other) + " live beside those of " + name_of(round));
   }
@@ -38,32 +38,58 @@ void Checks::on_workers_gone(const RoundName& round, int64_t count) {
   if (it->second == 0) live_.erase(it);
 }
 
-int64_t Checks::live_workers(const RoundName& round) const {
-  auto it = live_.find(round);
-  return it == live_.end() ? 0 : it->second;
+int64_t Checks::live_workers_of(Epoch epoch, RoundNumber round) const {
+  int64_t sum = 0;
+  for (const auto& [name, live] : live_) {
+    if (name.round == round && root(name.epoch) == root(epoch)) sum += live;
+  }
+  return sum;
+}
+
+// ---------------------------------------------------------------- one job in several epochs
+
+Epoch Checks::root(Epoch epoch) const {
+  for (auto it = continued_.find(epoch); it != continued_.end(); it = continued_.find(epoch)) {
+    epoch = it->second;
+  }
+  return epoch;
+}
+
+// Who was cut off at the end knows no outcome. If all others have left since, the job begins anew.
+void Checks::on_continued(const Membership& by, Epoch formed_in) {
+  const Epoch epoch = by.epoch();
+  if (epoch == formed_in || continued_.contains(epoch) || begun_anew_.contains(epoch)) return;
+  require(formed_in < epoch,
+          "S2: epoch " + std::to_string(epoch.value) + " goes on from a later one");
+  const bool is_lost = job_of(formed_in).decided && !by.is_decided();
+  if (is_lost || epoch < formed_in) {
+    begun_anew_.insert(epoch);
+  } else {
+    continued_.emplace(epoch, formed_in);
+  }
 }
 
 // ---------------------------------------------------------------- agents
 
 void Checks::on_start(Incarnation node, const control::World& world, Epoch welcomed) {
   RoundName name{world.epoch, world.round};
-  require(world.epoch == welcomed, "S4: " + name_of(node) + " starts " + name_of(name) +
-                                       " after it was welcomed to epoch " +
-                                       std::to_string(welcomed.value));
+  require(root(world.epoch) == root(welcomed), "S4: " + name_of(node) + " starts " + name_of(name) +
+                                                   " after it was welcomed to epoch " +
+                                                   std::to_string(welcomed.value));
   auto [it, is_first] = started_.try_emplace(node, name);
   require(is_first || it->second.round < name.round,
           "S2: " + name_of(node) + " starts " + name_of(name) + " after " + name_of(it->second));
   it->second = name;
-  auto job = jobs_.find(world.epoch);
-  bool is_told = job != jobs_.end() && job->second.rounds.contains(world.round) &&
-                 job->second.rounds.at(world.round).worlds.contains(node);
+  auto job = jobs_.find(root(world.epoch));
+  bool is_told = job != jobs_.end() && job->second.rounds.contains(name) &&
+                 job->second.rounds.at(name).worlds.contains(node);
   require(is_told, "R1: " + name_of(node) + " starts a round that nobody gave to it");
 }
 
 void Checks::on_finish(Epoch epoch, bool has_workers, const agent::Finish& finish) {
   using How = agent::Finish::How;
   require(!has_workers || finish.how == How::Error, "R4: an agent ends before its workers");
-  Job& job = jobs_[epoch];
+  Job& job = job_of(epoch);
   if (finish.how == How::Success) {
     job.is_success_told = true;
   } else if (finish.how == How::Failure) {
@@ -73,16 +99,18 @@ void Checks::on_finish(Epoch epoch, bool has_workers, const agent::Finish& finis
 }
 
 void Checks::on_heard(Epoch epoch, Incarnation from, const control::AgentMessage& message) {
+  epoch = root(epoch);
   if (std::holds_alternative<control::Ack>(message)) acked_.insert(from);
   if (const auto* failed = std::get_if<control::Failed>(&message)) {
-    unreported_.erase({from, RoundName{epoch, failed->round}});
+    unreported_.erase({from, failed->round});
   }
   const auto* stopped = std::get_if<control::Stopped>(&message);
-  if (stopped == nullptr || !unreported_.contains({from, RoundName{epoch, stopped->round}})) return;
+  if (stopped == nullptr || !unreported_.contains({from, stopped->round})) return;
   // Nobody need tell what he was told.
-  auto job = jobs_.find(epoch);
-  bool is_known = job != jobs_.end() && job->second.rounds.contains(stopped->round) &&
-                  job->second.rounds.at(stopped->round).was_stopped_by_failure;
+  bool is_known = false;
+  for (const auto& [name, round] : jobs_[epoch].rounds) {
+    if (name.round == stopped->round && round.was_stopped_by_failure) is_known = true;
+  }
   require(is_known, "S3: " + name_of(from) + " has stopped " +
                         name_of(RoundName{epoch, stopped->round}) +
                         " and keeps the failure of its worker to itself");
@@ -93,14 +121,17 @@ void Checks::on_heard(Epoch epoch, Incarnation from, const control::AgentMessage
 void Checks::on_sent(const Membership* membership, Incarnation to,
                      const control::CoordinatorMessage& message) {
   if (membership == nullptr) return;
-  Job& job = jobs_[membership->epoch()];
+  if (membership->continued_epoch()) {
+    on_continued(*membership, *membership->continued_epoch());
+  }
+  Job& job = job_of(membership->epoch());
   if (const auto* world = std::get_if<control::World>(&message)) {
     on_world(job, to, *world);
   } else if (const auto* stop = std::get_if<control::Stop>(&message)) {
-    auto round = job.rounds.find(stop->round);
+    auto round = job.rounds.find(job.newest);
     // Who is told late, by itself, hears no cause.
-    bool is_charge = stop->cause == control::StopCause::Failure && stop->round == job.newest &&
-                     stop->why != "the round is over";
+    bool is_charge = stop->cause == control::StopCause::Failure &&
+                     stop->round == job.newest.round && stop->why != "the round is over";
     if (round != job.rounds.end() && is_charge) round->second.was_stopped_by_failure = true;
   } else if (const auto* decided = std::get_if<control::Decided>(&message)) {
     on_decided(job, *membership, to, *decided);
@@ -110,11 +141,12 @@ void Checks::on_sent(const Membership* membership, Incarnation to,
 }
 
 void Checks::on_world(Job& job, Incarnation to, const control::World& world) {
-  const std::string where = name_of(RoundName{world.epoch, world.round}) + ": ";
-  require(world.round >= job.newest, "S2: " + where + "told after a newer one");
-  bool is_new = !job.rounds.contains(world.round);
+  const RoundName name{world.epoch, world.round};
+  const std::string where = name_of(name) + ": ";
+  require(name >= job.newest, "S2: " + where + "told after a newer one");
+  bool is_new = !job.rounds.contains(name);
   if (is_new) on_new_round(job, world);
-  Round& round = job.rounds[world.round];
+  Round& round = job.rounds[name];
   const control::World& first = round.first;
   require(first.world_size == world.world_size && first.group_size == world.group_size &&
               first.master_addr == world.master_addr && first.master_port == world.master_port &&
@@ -125,7 +157,7 @@ void Checks::on_world(Job& job, Incarnation to, const control::World& world) {
   require(is_first || (known->second.group_rank == world.group_rank &&
                        known->second.base_rank == world.base_rank),
           "R1: " + where + "the place of " + name_of(to) + " has changed");
-  require(!is_first || formed_now_.contains(RoundName{world.epoch, world.round}),
+  require(!is_first || formed_now_.contains(name),
           "R1: " + where + name_of(to) + " is told a round that was formed without it");
 }
 
@@ -135,44 +167,54 @@ void Checks::on_new_round(Job& job, const control::World& world) {
   ++rounds_formed_;
   formed_now_.insert(name);
   for (const auto& [other, live] : live_) {
-    require(other.epoch != name.epoch || live == 0,
+    require(!are_one_job(other, name) || live == 0,
             "R2: " + where + "formed while workers of " + name_of(other) + " live");
   }
   int64_t used = world.restart_count;
-  const auto& failing = failing_rounds_[name.epoch];
-  require(used >= job.budget_used && used <= job.budget_used + 1,
+  const bool is_same_epoch = job.newest.epoch == world.epoch;
+  require(!is_same_epoch || (used >= job.budget_used && used <= job.budget_used + 1),
           "S3: " + where + "a round costs at most one restart");
   require(used <= world.max_restarts, "S3: " + where + "the budget is overspent");
-  require(used <= static_cast<int64_t>(failing.size()),
+  // Of all jobs: one that begins anew hears of those before it from whoever comes back late.
+  require(used <= static_cast<int64_t>(failing_rounds_.size()),
           "S3: " + where + "more restarts were charged than rounds failed");
   if (auto last = job.rounds.find(job.newest); last != job.rounds.end()) {
-    require(!last->second.was_stopped_by_failure || used == job.budget_used + 1,
+    // What only a dead coordinator has heard is forgotten.
+    require(!is_same_epoch || !last->second.was_stopped_by_failure || used == job.budget_used + 1,
             "S3: " + where + "a failure was not charged");
     last->second.worlds.clear();  // only the newest is looked at, and there may be many nodes
   }
   job.budget_used = used;
-  job.newest = world.round;
-  job.rounds[world.round].first = world;
+  job.newest = name;
+  job.rounds[name].first = world;
 }
 
 void Checks::on_decided(Job& job, const Membership& membership, Incarnation to,
                         const control::Decided& decided) {
   const bool is_first = job.told.insert(to).second;
-  if (!job.decided) job.decided = decided;
-  require(job.decided->is_success == decided.is_success && job.decided->verdict == decided.verdict,
+  if (!job.decided) {
+    job.decided = decided;
+    job.decided_in = membership.epoch();
+  }
+  // A later coordinator that nobody told may judge anew; its words may be others.
+  const bool is_same_judge = job.decided_in == membership.epoch();
+  require(job.decided->is_success == decided.is_success &&
+              (!is_same_judge || job.decided->verdict == decided.verdict),
           "S5: " + name_of(to) + " is told another outcome than others");
   if (membership.phase() == Membership::Phase::Deciding) job.must_acknowledge.insert(to);
   if (!is_first) return;
   RoundName name{membership.epoch(), membership.round()};
   if (decided.is_success) {
-    require(!failing_rounds_[name.epoch].contains(name.round),
+    require(!failing_rounds_.contains(job.newest.round == name.round ? job.newest : name),
             "R8: success, though a worker of " + name_of(name) + " failed");
-    require(live_workers(name) == 0, "R8: success, though workers of " + name_of(name) + " live");
+    require(live_workers_of(name.epoch, name.round) == 0,
+            "R8: success, though workers of " + name_of(name) + " live");
     require(membership.round() > RoundNumber(), "R8: success without a round");
   } else {
-    require(live_workers(name) == 0, "R2: failure, though workers of " + name_of(name) + " live");
+    require(live_workers_of(name.epoch, name.round) == 0,
+            "R2: failure, though workers of " + name_of(name) + " live");
     bool is_portless = decided.verdict.find("could not open a port") != std::string::npos;
-    require(is_portless || decided.is_resumable || !failing_rounds_[name.epoch].empty(),
+    require(is_portless || decided.is_resumable || !failing_rounds_.empty(),
             "R7: failure, though no worker failed");
   }
 }
@@ -193,7 +235,7 @@ void Checks::on_bye(Job& job, const Membership& membership, Incarnation to) {
 void Checks::after_call(const Membership* membership) {
   const RoundName name{membership->epoch(), membership->round()};
   if (formed_now_.erase(name) == 0) return;
-  const Round& round = jobs_.at(name.epoch).rounds.at(name.round);
+  const Round& round = jobs_.at(root(name.epoch)).rounds.at(name);
   judge_ranks(round, *membership, name_of(name) + ": ");
   const auto members = static_cast<int64_t>(round.worlds.size());
   require(members >= membership->terms().min_nodes && members <= membership->terms().max_nodes,

@@ -37,12 +37,12 @@ class Checks {
   void on_workers_live(const RoundName& round, int64_t count);
   void on_workers_gone(const RoundName& round, int64_t count);
   // A worker failed of itself: nobody had asked it to stop.
-  void on_true_failure(const RoundName& round) { failing_rounds_[round.epoch].insert(round.round); }
+  void on_true_failure(const RoundName& round) { failing_rounds_.insert(round); }
   // The agent has learned of such an end while its round ran, and must tell.
   void on_known_failure(Incarnation node, const RoundName& round) {
-    unreported_.emplace(node, round);
+    unreported_.emplace(node, round.round);
   }
-  int64_t live_workers(const RoundName& round) const;
+  int64_t live_workers_of(Epoch epoch, RoundNumber round) const;  // in whichever epoch of the job
   int64_t live_workers() const { return live_in_all_; }
 
   // ---- an agent
@@ -52,6 +52,8 @@ class Checks {
   // ---- a coordinator; all that one call of it sent
   void on_sent(const Membership* job, Incarnation to, const control::CoordinatorMessage& message);
   void after_call(const Membership* job);
+  // A coordinator goes on from a round that another one has formed: one job in two epochs.
+  void on_continued(const Membership& by, Epoch formed_in);
   // What an agent says, when the coordinator hears it.
   void on_heard(Epoch epoch, Incarnation from, const control::AgentMessage& message);
 
@@ -66,16 +68,23 @@ class Checks {
     bool was_stopped_by_failure = false;
   };
   struct Job {
-    RoundNumber newest;
+    RoundName newest;
     int64_t budget_used = 0;
-    std::map<RoundNumber, Round> rounds;
+    std::map<RoundName, Round> rounds;
     std::optional<control::Decided> decided;
+    Epoch decided_in;
     std::set<Incarnation> told;  // the outcome
     bool is_success_told = false;
     bool is_failure_told = false;
     std::set<Incarnation> must_acknowledge;  // before the first bye
   };
 
+  // The first epoch of the job that goes on in this one.
+  Epoch root(Epoch epoch) const;
+  Job& job_of(Epoch epoch) { return jobs_[root(epoch)]; }
+  bool are_one_job(const RoundName& a, const RoundName& b) const {
+    return root(a.epoch) == root(b.epoch);
+  }
   void on_world(Job& job, Incarnation to, const control::World& world);
   void on_new_round(Job& job, const control::World& world);
   void on_decided(Job& job, const Membership& membership, Incarnation to,
@@ -83,14 +92,16 @@ class Checks {
   void on_bye(Job& job, const Membership& membership, Incarnation to);
   void judge_ranks(const Round& round, const Membership& membership, const std::string& where);
 
-  std::map<Epoch, Job> jobs_;
+  std::map<Epoch, Epoch> continued_;  // epoch that goes on, and the one that it goes on from
+  std::set<Epoch> begun_anew_;        // after an outcome that nobody left knows
+  std::map<Epoch, Job> jobs_;         // by the job's first epoch
   std::map<RoundName, int64_t> live_;
   int64_t live_in_all_ = 0;
-  std::map<Epoch, std::set<RoundNumber>> failing_rounds_;
+  std::set<RoundName> failing_rounds_;        // of all jobs
   std::map<Incarnation, RoundName> started_;  // the newest round of each node
   std::set<Incarnation> acked_;
-  std::set<std::pair<Incarnation, RoundName>> unreported_;  // failures that agents know of
-  std::set<RoundName> formed_now_;                          // in the call under way
+  std::set<std::pair<Incarnation, RoundNumber>> unreported_;  // failures that agents know of
+  std::set<RoundName> formed_now_;                            // in the call under way
   int64_t rounds_formed_ = 0;
   std::vector<std::string> broken_;
 };

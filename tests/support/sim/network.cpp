@@ -220,7 +220,9 @@ void Network::arrive(ConnectionId id, int to_side, Parcel parcel) {
   End& to = connection.ends[to_side];
   trace_.fold(id * 8 + static_cast<uint64_t>(to_side) * 4 + static_cast<uint64_t>(parcel.kind));
   trace_.fold(parcel.bytes);
-  if (to.state == State::Closed || to.is_forgotten) {
+  // The reset of a broken one may itself get lost; what was lost before it is never made up for.
+  const bool is_lost = connection.is_broken && parcel.kind == Parcel::Kind::Data;
+  if (to.state == State::Closed || to.is_forgotten || is_lost) {
     to.waiting -= parcel.bytes.size();
     if (parcel.kind == Parcel::Kind::Data || to.is_forgotten) answer_with_reset(id, to_side);
     forget_if_over(id);

@@ -109,6 +109,7 @@ class Network {
   struct Connection {
     End ends[2];  // 0: who dialled; 1: who listened
     bool is_black_hole = false;
+    bool is_broken = false;  // what was on the way is lost, so nothing arrives any more
   };
   struct Running {
     HostId host = 0;

@@ -196,6 +196,7 @@ void Node::take_messages(ConnectionId connection) {
     if (!message) return;
     around_.trace.message(around_.agenda.now(), spec_.label, *message);
     if (const auto* welcome = std::get_if<control::Welcome>(&*message)) epoch_ = welcome->epoch;
+    if (std::holds_alternative<control::Decided>(*message)) knows_outcome_ = true;
     if (const auto* world = std::get_if<control::World>(&*message)) {
       told_ = RoundName{world->epoch, world->round};
     }

@@ -42,6 +42,8 @@ class Node final : public Program {
   void thaw();    // from either
   void lose_power();
   void signal(int number);
+  // As an operator on this host would give it; nothing happens without a connection.
+  void order(const control::Order& order) { carry_out(agent::Tell{order}); }
   // Does this as soon as the agent has sent its next message, so that the answer finds it changed.
   void after_next_message(std::function<void()> fault) { after_message_ = std::move(fault); }
   // A worker dies of itself, at once.
@@ -60,6 +62,7 @@ class Node final : public Program {
   const std::optional<control::World>& world() const { return world_; }
   const std::optional<agent::Finish>& finish() const { return finish_; }
   std::optional<ConnectionId> connection() const { return connection_; }
+  bool knows_outcome() const { return knows_outcome_; }
   int64_t live_workers() const;
 
   // Program
@@ -104,6 +107,8 @@ class Node final : public Program {
   void carry_out(const agent::FetchSnapshot& effect);
   void carry_out(const agent::DropFetch&) { ++fetches_; }
   void carry_out(const agent::ServeSnapshots&) {}
+  void carry_out(const agent::SeekShares&) {}  // --snapshot-replicas is not simulated
+  void carry_out(const agent::KeepCopies&) {}
   void carry_out(const agent::Note& effect);
   void carry_out(const agent::Finish& effect);
   void carry_out(const ClientCore::Dial&);
@@ -139,6 +144,7 @@ class Node final : public Program {
   std::optional<ConnectionId> connection_;
   std::optional<ConnectionId> dialling_;
   bool is_closing_ = false;
+  bool knows_outcome_ = false;
 
   bool is_alive_ = true;
   bool is_frozen_ = false;

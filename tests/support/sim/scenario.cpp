@@ -51,6 +51,7 @@ class Player {
   bool node_fault(const Words& words);
   bool kill_with_reset(const Words& words);
   bool signal(const Words& words);
+  bool order(const Words& words);
   bool cut(const Words& words);
   bool isolate(const Words& words);
   bool mend(const Words& words);
@@ -104,6 +105,7 @@ const std::vector<Player::Command>& Player::commands() {
       {"cut FROM to TO", &Player::cut},
       {"mend FROM to TO", &Player::cut},
       {"signal NODE NUMBER", &Player::signal},
+      {"order NODE ...", &Player::order},
       {"passes TIME", &Player::passes},
       {"until ...", &Player::until},
       {"expect ...", &Player::expect},
@@ -298,6 +300,14 @@ bool Player::signal(const Words& words) {
   std::optional<int64_t> number = text::parse_int(words[2]);
   if (node == nullptr || !number) return false;
   node->signal(static_cast<int>(*number));
+  return true;
+}
+
+bool Player::order(const Words& words) {
+  Node* node = find(words[1]);
+  const std::optional<control::Order> order = parse_order(Words(words.begin() + 2, words.end()));
+  if (node == nullptr || !order) return false;
+  node->order(*order);
   return true;
 }
 

@@ -77,6 +77,27 @@ std::optional<Duration> parse_duration(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<control::Order> parse_order(const std::vector<std::string>& words) {
+  control::Order order;
+  order.id = 1;
+  if (match("restart", words)) return order;
+  if (match("stop", words) || match("stop resumable", words)) {
+    order.kind = control::OrderKind::Stop;
+    order.is_resumable = words.size() == 2;
+    return order;
+  }
+  if (match("drain NODE", words)) {
+    order.kind = control::OrderKind::Drain;
+    order.node = words[1];
+    return order;
+  }
+  const auto nodes = words.size() == 2 ? text::parse_int(words[1]) : std::nullopt;
+  if (!match("scale NN", words) || !nodes) return std::nullopt;
+  order.kind = control::OrderKind::Scale;
+  order.nodes = *nodes;
+  return order;
+}
+
 bool apply_setting(std::string_view setting, ClusterOptions& options) {
   if (setting == "first-node-is-host") return options.is_first_own = true;
   if (setting == "static") return options.terms.has_fixed_ranks = true;

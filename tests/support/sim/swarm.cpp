@@ -109,6 +109,7 @@ class Life {
     on_node(f.signal, [](Node& n) { n.signal(kSigTerm); });
     on_node(f.arrive, [this](Node&) { arrive_in({}); });
     on_node(f.fail_worker, [](Node& n) { n.fail_worker(0, 1); });
+    plan_orders(f.order);
     again(f.kill_coordinator, [this] { kill_coordinator(); });
     again(f.freeze_coordinator, [this] {
       cluster_.freeze_coordinator();
@@ -118,6 +119,31 @@ class Life {
       cluster_.network().cut_off(0);
       later([this] { cluster_.network().mend_host(0); });
     });
+  }
+
+  // By dice of their own, so that lives without orders are what they were.
+  void plan_orders(Duration mean) {
+    if (mean == Duration{}) return;
+    cluster_.in(order_dice_.until_event(mean), [this, mean] {
+      auto& nodes = cluster_.nodes();
+      if (!are_faults_on() || nodes.empty()) return;
+      const auto count = static_cast<int64_t>(nodes.size());
+      Node& node = *nodes[static_cast<size_t>(order_dice_.below(count))];
+      if (node.is_running()) node.order(an_order());
+      plan_orders(mean);
+    });
+  }
+  control::Order an_order() {
+    control::Order order;
+    const int64_t max = plan_.cluster.terms.max_nodes;
+    order.is_resumable = order_dice_.chance(0.5);
+    order.nodes = order_dice_.between(1, max);
+    order.node = std::to_string(order_dice_.below(max));
+    const double draw = order_dice_.share();
+    if (draw > 0.4) order.kind = control::OrderKind::Scale;
+    if (draw > 0.7) order.kind = control::OrderKind::Drain;
+    if (draw > 0.92) order.kind = control::OrderKind::Stop;
+    return order;
   }
 
   void again(Duration mean, std::function<void()> fault) {
@@ -203,7 +229,10 @@ class Life {
   void kill_coordinator() {
     if (!cluster_.coordinator()->is_alive()) return;
     cluster_.kill_coordinator(dice_.chance(0.2));
-    if (plan_.faults.does_coordinator_return) later([this] { bring_coordinator_back(); });
+    if (!plan_.faults.does_coordinator_return) return;
+    const Duration most = plan_.faults.coordinator_is_away_max;
+    cluster_.in(dice_.up_to(most > Duration{} ? most : plan_.fault_lasts_max),
+                [this] { bring_coordinator_back(); });
   }
   void bring_coordinator_back() {
     if (!cluster_.coordinator()->is_alive()) cluster_.start_coordinator();
@@ -221,14 +250,14 @@ class Life {
     Cluster& cluster = const_cast<Cluster&>(cluster_);
     const bool is_led = cluster.coordinator()->is_alive();
     const Membership* job = cluster.job();
-    bool is_undecided = job == nullptr || !job->is_decided();
+    bool is_undecided = job == nullptr || (!job->is_decided() && !job->is_departing());
     for (const auto& node : cluster.nodes()) {
       using How = agent::Finish::How;
       const agent::Finish* end = node->finish() ? &*node->finish() : nullptr;
       // Who was stopped on request itself knows nothing of the job; else the text says who was.
       bool is_told = end != nullptr && (end->how == How::Success || end->how == How::Failure ||
                                         (end->how == How::Stopped && !end->text.empty()));
-      is_undecided = is_undecided && !is_told;
+      is_undecided = is_undecided && !is_told && !node->knows_outcome();
       bool is_known = job == nullptr || node->epoch() == job->epoch();
       using State = agent::Agent::State;
       bool is_leaving = node->state() == State::Leaving || node->state() == State::Draining ||
@@ -263,7 +292,9 @@ class Life {
       cluster_.checks().require(!node->is_running(), "L2: " + node->label() + " waits for ever");
       auto was = here.find(node->id().incarnation);
       // Who knocks after the end begins another job, and may wait for it.
-      bool is_of_it = was != here.end() && was->second > Epoch() && was->second == node->epoch();
+      const bool is_asked = cluster_.job() != nullptr && cluster_.job()->is_departing();
+      bool is_of_it =
+          !is_asked && was != here.end() && was->second > Epoch() && was->second == node->epoch();
       if (!must || !node->finish() || !is_of_it) continue;
       bool is_good = node->finish()->how != agent::Finish::How::Error;
       cluster_.checks().require(is_good,
@@ -274,7 +305,7 @@ class Life {
   bool is_going_on(int64_t rounds_before) {
     const Membership* job = cluster_.job();
     if (job == nullptr) return cluster_.checks().rounds_formed() > rounds_before;
-    if (job->is_decided()) return true;
+    if (job->is_decided() || job->is_departing()) return true;  // the order was on its way
     if (job->phase() != Membership::Phase::Running) return false;
     for (const auto& [incarnation, node] : job->nodes()) {
       if (node.work == cpprun::Node::Work::Running || node.work == cpprun::Node::Work::Done) {
@@ -298,6 +329,7 @@ class Life {
   Cluster cluster_;
   Dice dice_;
   Dice snapshot_dice_ = dice_.child(3);
+  Dice order_dice_ = dice_.child(4);
   Instant faults_end_;
 };
 

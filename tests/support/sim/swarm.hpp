@@ -16,8 +16,10 @@ struct FaultRates {
   Duration break_connection{}, black_hole{}, clog{}, cut_off{}, one_way_cut{};
   Duration kill{}, power{}, freeze{}, pause{}, signal{}, arrive{}, fail_worker{};
   Duration kill_coordinator{}, freeze_coordinator{}, cut_coordinator{};
+  Duration order{};  // of an operator, at some node
   bool does_coordinator_return = true;
-  double worker_fails = 0;  // chance of each worker in each round
+  Duration coordinator_is_away_max{};  // zero: as long as any fault
+  double worker_fails = 0;             // chance of each worker in each round
   double worker_is_deaf = 0;
   double worker_hangs = 0;
   double spawn_fails = 0;  // chance of each node in each round

@@ -56,6 +56,20 @@ void draw_snapshots(Dice dice, Size size, SwarmPlan& plan) {
   if (dice.chance(0.4)) plan.faults.signal = dice.between(Duration(300ms), Duration(8s));
 }
 
+// From dice of its own, as above: coordinators that die again and again, and come back.
+void draw_coordinators(Dice dice, Size size, SwarmPlan& plan) {
+  if (size == Size::Small && dice.chance(0.4)) {
+    plan.faults.kill_coordinator = dice.between(Duration(500ms), Duration(8s));
+  }
+  if (dice.chance(0.5)) plan.faults.coordinator_is_away_max = Duration(600ms);
+}
+
+// From dice of its own, as snapshots.
+void draw_orders(Dice dice, Size size, SwarmPlan& plan) {
+  if (size == Size::Large || dice.chance(0.7)) return;
+  plan.faults.order = dice.between(Duration(500ms), Duration(8s));
+}
+
 void draw_terms(Dice& dice, control::Terms& terms) {
   terms.max_nodes = dice.between(1, 5);
   terms.min_nodes = dice.chance(0.3) ? terms.max_nodes : dice.between(1, terms.max_nodes);
@@ -103,6 +117,8 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   plan.fault_lasts_max = dice.between(Duration(500ms), Duration(10s));
   draw_faults(dice, size, plan.faults);
   draw_snapshots(dice.child(3), size, plan);
+  draw_coordinators(dice.child(4), size, plan);
+  draw_orders(dice.child(5), size, plan);
   return plan;
 }
 
@@ -125,6 +141,7 @@ std::string SwarmPlan::text() const {
     if (faults.*kind.mean > Duration{})
       append(text, " %s=%.2fs", kind.name, to_seconds(faults.*kind.mean));
   }
+  if (faults.order > Duration{}) append(text, " %s=%.2fs", "order", to_seconds(faults.order));
   text += "\nworkers:";
   append(text, " %s=%.3f", "fail", faults.worker_fails);
   append(text, " %s=%.3f", "deaf", faults.worker_is_deaf);

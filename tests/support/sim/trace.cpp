@@ -61,6 +61,25 @@ std::string details(const Decided& m) {
 std::string details(const Leave& m) {
   return ": " + m.why;
 }
+std::string details(const Order& m) {
+  switch (m.kind) {
+    case OrderKind::Restart:
+      return ": restart";
+    case OrderKind::Stop:
+      return m.is_resumable ? ": stop, saving" : ": stop";
+    case OrderKind::Drain:
+      return ": drain " + m.node;
+    case OrderKind::Scale:
+      return ": scale " + std::to_string(m.nodes);
+  }
+  return "";
+}
+std::string details(const Answer& m) {
+  return (m.is_done ? ": " : ": refused: ") + m.text;
+}
+std::string details(const Depart& m) {
+  return std::string(m.saves ? " saving: " : ": ") + m.why;
+}
 std::string details(const Refused& m) {
   return ": " + m.why;
 }

@@ -1,0 +1,158 @@
+// Membership: going on with a job that a coordinator at the same endpoint has led before us (R13).
+//
+// Its memory is with the agents: each brings the newest round that it was told of. Nothing is
+// formed and nothing is granted before a lease has passed: whatever the former coordinator had
+// granted has ended by then. It is over sooner if all members of the newest of them are here and
+// one of them still holds a grant for it: then there is no newer one.
+#include <algorithm>
+#include <utility>
+
+#include "common/text.hpp"
+#include "rendezvous/core/membership.hpp"
+
+namespace cpprun {
+
+using control::StopCause;
+
+// ---------------------------------------------------------------- what agents remember
+
+// Formed by another process. Our own rounds are not remembered but known, or over.
+bool Membership::is_foreign(const std::optional<control::World>& world) const {
+  if (!world || world->epoch == epoch_) return false;
+  return world->epoch < options_.first_epoch || world->epoch > options_.epoch;
+}
+
+// Before a node is taken in: what it brings may be newer than all that we know.
+void Membership::recall(Instant now, const control::Register& message) {
+  const bool is_blank = phase_ == Phase::Gathering && round_ == RoundNumber();
+  if (is_blank && (is_foreign(message.world) || message.decided)) {
+    phase_ = Phase::Recovering;
+    recovery_.emplace();
+    recovery_->ends_at = now + terms_.lease;
+    min_reached_at_.reset();
+  }
+  if (!is_recovering()) {
+    // Too late for its round, but what it knows of the budgets still counts.
+    if (!continued_epoch_ || !is_foreign(message.world)) return;
+    budget_.learn(message.world->restart_count);
+    hang_budget_.learn(message.world->hang_restarts);
+    return;
+  }
+  if (message.epoch > epoch_) epoch_ = Epoch(message.epoch.value + 1);  // the clock went back
+  if (message.decided) recovery_->decided = message.decided;
+  if (is_foreign(message.world)) recall_world(*message.world);
+}
+
+void Membership::recall_world(const control::World& world) {
+  const control::World& known = recovery_->newest;
+  if (std::pair(world.epoch, world.round) <= std::pair(known.epoch, known.round)) return;
+  recovery_->newest = world;
+  recovery_->seen.clear();
+  recovery_->is_proven = false;
+  recovery_->must_stop = world.is_agent_store;  // its store has gone with its coordinator
+  worlds_.clear();
+  done_.clear();
+  clocks_.clear();
+  if (std::exchange(is_workers_fault_, false)) failing_.reset();
+  round_ = world.round;
+  budget_ = Budget(terms_.max_restarts, world.restart_count);
+  hang_budget_ = Budget(terms_.max_restarts, world.hang_restarts);
+  operator_restarts_ = world.operator_restarts;
+  wanted_nodes_ = world.wanted_nodes;
+  largest_round_ = std::max(largest_round_, static_cast<size_t>(world.group_size));
+  resume_.reset();
+  if (world.resume) resume_ = world.resume->snapshot;
+  is_resume_fetched_ = !world.snapshot_secret.empty();
+}
+
+// The node has been taken in.
+void Membership::take_in_memory(Node& node, Effects& effects) {
+  const std::optional<control::World>& world = node.facts.world;
+  const control::World& newest = recovery_->newest;
+  if (world && world->epoch == newest.epoch && world->round == newest.round) {
+    recovery_->seen.insert(world->group_rank);
+    worlds_.emplace(node.id.incarnation, *world);
+    node.group_rank = world->group_rank;
+    if (node.work == Node::Work::Done) done_.insert(node.id.incarnation);
+    if (!node.has_workers() && node.work != Node::Work::Done) recovery_->must_stop = true;
+    if (node.facts.has_grant) recovery_->is_proven = true;
+    if (node.facts.charged != control::Charge::None) charge_known_failure(node.facts.charged);
+  }
+  say_wait(node, false, effects);
+}
+
+void Membership::charge_known_failure(control::Charge kind) {
+  recovery_->must_stop = true;
+  const bool is_hang = kind == control::Charge::Hang;
+  Budget& budget = is_hang ? hang_budget_ : budget_;
+  const bool is_charged = charged() != control::Charge::None;
+  if (is_charged || budget.charge(round_) || failing_) return;
+  is_workers_fault_ = true;
+  failing_ = "a worker failed in round " + std::to_string(round_.value) + restarts_used(is_hang);
+}
+
+// ---------------------------------------------------------------- going on
+
+void Membership::end_recovery_if_due(Instant now, Effects& effects) {
+  const auto there = static_cast<int64_t>(recovery_->seen.size());
+  const bool is_whole = there >= recovery_->newest.group_size;
+  const bool is_known = (is_whole && recovery_->is_proven) || recovery_->decided;
+  if (!is_known && now < recovery_->ends_at) return;
+  // Who has had no grant for so long has no workers.
+  if (!is_known && done_.size() < worlds_.size()) recovery_->must_stop = true;
+  if (!is_whole) recovery_->must_stop = true;
+  go_on(effects);
+  grow_if_due(now, effects);
+}
+
+// What the nodes have told is all there is: from here on it is as if we had formed their round.
+void Membership::go_on(Effects& effects) {
+  const Recovery known = *std::exchange(recovery_, std::nullopt);
+  phase_ = Phase::Running;
+  if (round_ > RoundNumber()) continued_epoch_ = known.newest.epoch;
+  for (const auto& [incarnation, node] : nodes_) welcome(node, effects);
+  if (known.decided) {
+    decision_ = *known.decided;
+    return decide(effects);
+  }
+  effects.push_back(
+      Note{Note::Level::Info, "recovered",
+           "going on with job '" + options_.run_id + "' from round " +
+               std::to_string(round_.value) + ": " + std::to_string(known.seen.size()) + " of " +
+               text::count(static_cast<size_t>(known.newest.group_size), "node") + " came back"});
+  if (known.must_stop) {
+    request_stop(StopCause::NodeLost, "its coordinator was lost, and not all of it is left",
+                 effects);
+  }
+  place_all(effects);
+  if (phase_ == Phase::Running && done_.size() == worlds_.size()) {  // R8
+    decision_ = control::Decided{true, ""};
+    decide(effects);
+  }
+}
+
+// A grant comes after the stop: who had still to start workers of an older round would start them.
+void Membership::place_all(Effects& effects) {
+  for (const auto& [incarnation, node] : nodes_) {
+    if (is_member(incarnation)) {
+      if (node.is_draining()) request_drain(node, effects);
+    } else if (node.has_workers() || node.work == Node::Work::Done) {
+      stop_left_over(node, effects);
+    } else {
+      say_wait(node, false, effects);
+    }
+  }
+  for (auto& [incarnation, node] : nodes_) {
+    if (!node.unanswered) continue;
+    send(node, control::Pong{*std::exchange(node.unanswered, std::nullopt), grant()}, effects);
+  }
+}
+
+// Workers of a round that this coordinator does not know, or that went on without the node.
+void Membership::stop_left_over(const Node& node, Effects& effects) const {
+  send(node,
+       control::Stop{node.facts.round, StopCause::NodeLost, "the job went on without this node"},
+       effects);
+}
+
+}  // namespace cpprun

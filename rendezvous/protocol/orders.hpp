@@ -1,0 +1,66 @@
+// What an operator asks of a whole job, as messages of the control protocol. Plain data, included
+// by control.hpp.
+//
+// An order comes from the agent that the operator's tool has reached; the coordinator decides what
+// it means (rendezvous/core/membership_orders.cpp) and answers. docs/protocol.md, "Orders".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cpprun::control {
+
+enum class OrderKind : int64_t {
+  Restart,  // all workers, now; costs no budget
+  Stop,     // all nodes leave
+  Drain,    // one node saves and leaves
+  Scale     // at most so many nodes from now on
+};
+
+// ---------------------------------------------------------------- agent -> coordinator
+
+struct Order {
+  int64_t id = 0;  // the asker's own; comes back with the answer
+  OrderKind kind = OrderKind::Restart;
+  bool is_resumable = false;  // Stop: workers save first
+  std::string node{};         // Drain: its name, or its group rank
+  int64_t nodes = 0;          // Scale
+};
+
+// ---------------------------------------------------------------- an operator's tool ->
+// coordinator
+
+// First message of a connection that is no agent's: an order follows. Answered by Challenge.
+struct Operate {
+  int64_t protocol = 0;  // kProtocolVersion
+  std::string version;   // of the program, for people
+};
+// Answered by Answer, or by Refused if the proof is wrong; either ends the connection.
+struct Command {
+  std::string run_id;  // "" = the only job
+  Order order;
+  std::string proof{};  // that who gives it knows the token: order_proof.hpp
+};
+
+// ---------------------------------------------------------------- coordinator -> tool
+
+struct Challenge {
+  std::string nonce;  // random; for one proof
+};
+
+// ---------------------------------------------------------------- coordinator -> agent
+
+struct Answer {
+  int64_t id = 0;
+  bool is_done = false;
+  std::string text;  // for people: what was done, or why it was not
+};
+
+// Leave, as by a signal: with `saves` as by SIGTERM, else as by SIGINT. Who is leaving already need
+// not hurry.
+struct Depart {
+  bool saves = false;
+  std::string why;
+};
+
+}  // namespace cpprun::control

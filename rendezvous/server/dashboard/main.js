@@ -1,0 +1,153 @@
+// The line to the coordinator, and the page as a whole.
+const AGAIN_MS = 15000;
+let isDrawingPlanned = false;
+let runId;
+
+function plan() {
+  if (isDrawingPlanned) return;
+  isDrawingPlanned = true;
+  requestAnimationFrame(() => {
+    isDrawingPlanned = false;
+    draw();
+  });
+}
+
+function draw() {
+  const state = model.state;
+  if (!state) return;
+  runId = chosenRunId(state.jobs, location.hash);
+  const job = state.jobs[runId];
+  byId('job').hidden = !job;
+  byId('empty').hidden = Boolean(job);
+  byId('empty').textContent = 'No job is known here. It appears as soon as its first agent comes.';
+  byId('host').textContent = `coordinator ${state.host}`;
+  byId('version').textContent = `cpprun ${state.version}`;
+  drawJobs(state.jobs);
+  if (!job) return;
+  document.title = `${job.outcome ?? job.phase} · ${runId}`;
+  const told = toldNow(job);
+  drawHead(job);
+  drawVerdict(job);
+  drawFigures(job);
+  drawMap(job, told);
+  drawTimeline(job);
+  drawRounds(job);
+  drawPlot(model.history.get(runId) ?? []);
+  drawWords(job);
+}
+
+// What ranks of the round that runs have told, with the middle of their step times.
+function toldNow(job) {
+  const told = model.progress?.jobs[runId];
+  if (!told || told.round !== job.round) return null;
+  return {...told, median: model.history.get(runId)?.at(-1)?.median ?? Infinity};
+}
+
+function drawJobs(jobs) {
+  const names = Object.keys(jobs);
+  byId('jobs').hidden = names.length < 2;
+  byId('jobs').replaceChildren(...names.map(name => {
+    const link = make('a', name, name === runId ? 'here' : '');
+    link.href = '#' + encodeURIComponent(name);
+    return link;
+  }));
+}
+
+function drawHead(job) {
+  byId('run').textContent = runId;
+  const outcome = {success: 'good', stopped: 'warn', failure: 'bad'}[job.outcome];
+  const mood = outcome ?? {running: 'good', gathering: 'warn', stopping: 'warn'}[job.phase] ?? '';
+  byId('phase').textContent = job.outcome ?? job.phase;
+  byId('phase').className = 'pill ' + mood;
+  byId('reason').textContent = job.outcome ? '' : job.why_no_round;
+}
+
+// The outcome, or while the job goes on what broke it last.
+function drawVerdict(job) {
+  const box = byId('verdict');
+  const failed = [...job.rounds].reverse().find(round => round.class);
+  const titles = {success: 'All workers ended well', stopped: 'Stopped; everything is saved',
+    failure: 'The job has failed'};
+  box.hidden = !job.outcome && !failed;
+  if (box.hidden) return;
+  const recovery = failed ? recoveryOf(job.rounds, job.rounds.indexOf(failed)) : null;
+  byId('verdict-title').textContent = titles[job.outcome] ?? brokenText(failed, recovery);
+  byId('verdict-text').textContent = job.outcome ? job.verdict : failed.culprit;
+  const mood = {success: 'good', stopped: 'warn', failure: 'bad'}[job.outcome];
+  box.className = 'verdict ' + (mood ?? (recovery === null ? 'warn' : ''));
+}
+
+function brokenText(round, recovery) {
+  const text = `Round ${round.round} broke at ${clock(round.stopped_ms)}`;
+  return recovery === null ? text : `${text}; all ranks ran again ${duration(recovery)} later`;
+}
+
+function drawFigures(job) {
+  const newest = (model.history.get(runId) ?? []).at(-1);
+  const running = job.nodes.filter(node => node[1] === 'running' || node[1] === 'done').length;
+  const range = job.min_nodes === job.max_nodes ? `of ${job.max_nodes}`
+    : `of ${job.min_nodes} – ${job.max_nodes}`;
+  const [used, most] = job.restarts;
+  const [hangs, mostHangs] = job.hang_restarts;
+  const items = [
+    ['Round', job.round, ''],
+    ['Nodes running', running.toLocaleString('en'), range],
+    ['Ranks', job.world_size.toLocaleString('en'), ''],
+    ['Restarts used', used, `of ${most}`],
+    ...(hangs ? [['After hangs', hangs, `of ${mostHangs}`]] : []),
+    ['Step', newest && newest.step >= 0 ? newest.step.toLocaleString('en') : '–', ''],
+    ['Step time', newest?.median ? stepTime(newest.median) : '–', ''],
+    ['Newest snapshot', job.snapshot_step === null ? '–' : job.snapshot_step.toLocaleString('en'),
+      job.snapshot_step === null ? '' : 'steps'],
+  ];
+  byId('figures').replaceChildren(...items.map(([name, value, more]) => {
+    const box = make('div');
+    const data = make('dd', String(value));
+    if (more) data.append(' ', make('small', more));
+    box.append(make('dt', name), data);
+    return box;
+  }));
+}
+
+function drawWords(job) {
+  const said = [...job.rounds].reverse().find(round => round.last_lines?.length);
+  byId('words-part').hidden = !said;
+  if (!said) return;
+  byId('words-of').textContent =
+    `Round ${said.round}: ${said.culprit}. Its last lines on stderr:`;
+  byId('words').textContent = said.last_lines.join('\n');
+}
+
+function sayLine(text, isLive) {
+  byId('line').textContent = text;
+  byId('line').className = isLive ? 'live' : 'wait';
+}
+
+function listen() {
+  const events = new EventSource('events');
+  const on = (name, take) => events.addEventListener(name, event => {
+    model.lag = Date.now() - Number(event.lastEventId);
+    take(JSON.parse(event.data), Number(event.lastEventId));
+    plan();
+  });
+  on('state', state => { model.state = state; });
+  on('progress', takeProgress);
+  events.onopen = () => sayLine('live', true);
+  events.onerror = () => {
+    if (events.readyState !== EventSource.CLOSED) {
+      sayLine('out of touch; what is shown may be old', false);
+      return;
+    }
+    sayLine('refused', false);  // the browser does not try again by itself
+    byId('empty').textContent = 'No jobs are coordinated at this port, or too many look already.';
+    setTimeout(listen, AGAIN_MS);
+  };
+}
+
+byId('grid').addEventListener('mousemove', showTip);
+byId('grid').addEventListener('mouseleave', () => { byId('tip').hidden = true; });
+addEventListener('hashchange', plan);
+addEventListener('resize', plan);
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', plan);
+setInterval(() => { if (!document.hidden) plan(); }, 1000);
+listen();

@@ -1,0 +1,121 @@
+// The map of nodes and ranks: cards while there is room for them, else a square for each node.
+const CARDS = 48;
+
+function drawMap(job, told) {
+  const nodes = nodesOf(job);
+  byId('map').hidden = nodes.length === 0;
+  if (nodes.length === 0) return;
+  drawLegend(job, nodes, told);
+  const isSmall = nodes.length <= CARDS && nodes.every(node => node.nproc <= 64);
+  byId('cards').hidden = !isSmall;
+  byId('grid').hidden = isSmall;
+  if (isSmall) {
+    byId('cards').replaceChildren(...nodes.map(node => card(node, told)));
+  } else {
+    drawGrid(nodes, told);
+  }
+}
+
+function drawLegend(job, nodes, told) {
+  const counts = new Map();
+  for (const node of nodes) counts.set(node.state, (counts.get(node.state) ?? 0) + 1);
+  const items = STATES.filter(state => counts.has(state))
+    .map(state => swatch(`${counts.get(state).toLocaleString('en')} ${state}`, state));
+  if (job.node_count > nodes.length) {
+    items.push(make('span', `and ${count(job.node_count - nodes.length, 'more node')}`));
+  }
+  if (nodes.some(node => slowRank(node, told))) {
+    const slow = swatch('a rank much slower than most', 'card');
+    slow.firstChild.classList.add('ringed');
+    items.push(slow);
+  }
+  byId('legend').replaceChildren(...items);
+}
+
+// Its rank is noticeably slower than most.
+function isSlow(told, rank) {
+  return told && told.step_us[rank] > 1.25 * told.median && told.step_us[rank] > 0;
+}
+
+function rankText(told, rank) {
+  if (!told || !(told.steps[rank] >= 0)) return `rank ${rank}`;
+  const took = told.step_us[rank] > 0 ? `, ${stepTime(told.step_us[rank])} a step` : '';
+  return `rank ${rank}: step ${told.steps[rank].toLocaleString('en')}${took}`;
+}
+
+function card(node, told) {
+  const box = make('div', '', 'node');
+  const name = make('div', '', 'name');
+  const bold = make('b', node.name);
+  bold.title = `${node.name}, ${node.address}, role ${node.role}`;
+  name.append(bold, make('span', node.groupRank === null ? `${node.state}, no part` : node.state));
+  const ranks = make('div', '', 'ranks');
+  for (let i = 0; i < node.nproc; ++i) {
+    const rank = node.baseRank === null ? null : node.baseRank + i;
+    const cell = make('i', rank === null ? '·' : String(rank));
+    cell.style.background = `var(--${STATES.includes(node.state) ? node.state : 'idle'})`;
+    if (node.state === 'idle') cell.className = 'pale';
+    if (rank !== null) cell.title = rankText(told, rank);
+    if (rank !== null && isSlow(told, rank)) cell.classList.add('slow');
+    ranks.append(cell);
+  }
+  box.append(name, ranks);
+  return box;
+}
+
+const grid = {nodes: [], columns: 1, size: 1, told: null};
+
+function drawGrid(nodes, told) {
+  const canvas = byId('grid');
+  const width = canvas.clientWidth || canvas.parentElement.clientWidth - 34;
+  grid.size = Math.max(6, Math.min(26, Math.floor(Math.sqrt(width * 380 / nodes.length))));
+  grid.columns = Math.max(1, Math.floor(width / grid.size));
+  Object.assign(grid, {nodes, told});
+  const {context} = sheet(canvas, Math.ceil(nodes.length / grid.columns) * grid.size);
+  const fills = Object.fromEntries(STATES.map(state => [state, color(state)]));
+  const ring = color('ring');
+  const gap = grid.size > 10 ? 2 : 1;
+  nodes.forEach((node, i) => {
+    const x = i % grid.columns * grid.size;
+    const y = Math.floor(i / grid.columns) * grid.size;
+    const edge = grid.size - gap;
+    context.fillStyle = fills[node.state] ?? fills.idle;
+    context.fillRect(x, y, edge, edge);
+    if (!slowRank(node, told)) return;
+    context.strokeStyle = ring;
+    context.lineWidth = 2;
+    context.strokeRect(x + 1, y + 1, edge - 2, edge - 2);
+  });
+  canvas.setAttribute('aria-label', `A map of ${count(nodes.length, 'node')}`);
+}
+
+// The first slow rank of a node; 0 is a rank, so it comes in a list.
+function slowRank(node, told) {
+  for (let i = 0; told && node.baseRank !== null && i < node.nproc; ++i) {
+    if (isSlow(told, node.baseRank + i)) return [node.baseRank + i];
+  }
+  return null;
+}
+
+function nodeText(node) {
+  const lines = [`${node.name}: ${node.state}`, `${node.address}, role ${node.role}`];
+  if (node.baseRank === null) return [...lines, 'no part in this round'].join('\n');
+  const last = node.baseRank + node.nproc - 1;
+  lines.push(node.nproc === 1 ? `rank ${last}` : `ranks ${node.baseRank} to ${last}`);
+  const shown = slowRank(node, grid.told)?.[0] ?? node.baseRank;
+  if (grid.told?.steps[shown] >= 0) lines.push(rankText(grid.told, shown));
+  return lines.join('\n');
+}
+
+function showTip(event) {
+  const column = Math.floor(event.offsetX / grid.size);
+  const node = grid.nodes[Math.floor(event.offsetY / grid.size) * grid.columns + column];
+  const tip = byId('tip');
+  tip.hidden = !node || column >= grid.columns;
+  if (tip.hidden) return;
+  tip.textContent = nodeText(node);
+  const canvas = byId('grid');
+  const x = Math.min(event.offsetX + 14, canvas.clientWidth - tip.offsetWidth);
+  tip.style.left = canvas.offsetLeft + Math.max(0, x) + 'px';
+  tip.style.top = canvas.offsetTop + event.offsetY + 16 + 'px';
+}

@@ -1,0 +1,106 @@
+// What is known, and words for it. Nothing here touches the page.
+const model = {
+  state: null,          // the newest event `state`
+  progress: null,       // the newest event `progress`
+  lag: 0,               // our clock less the coordinator's, in ms
+  history: new Map(),   // by run id: points of the step time plot, oldest first
+};
+const STATES = ['running', 'starting', 'done', 'idle', 'stopped', 'draining', 'silent', 'dead'];
+const POINTS = 900;  // of a plot: fifteen minutes at one a second
+
+function coordinatorNow() {
+  return Date.now() - model.lag;
+}
+
+// The node arrays of the feed as objects.
+function nodesOf(job) {
+  return job.nodes.map(([name, state, nproc, role, address, groupRank, baseRank]) =>
+    ({name, state, nproc, role, address, groupRank, baseRank}));
+}
+
+function chosenRunId(jobs, hash) {
+  const wanted = decodeURIComponent(hash.replace(/^#/, '') || '');
+  const names = Object.keys(jobs);
+  if (names.includes(wanted)) return wanted;
+  return names.find(name => jobs[name].phase !== 'ended') ?? names[names.length - 1];
+}
+
+function median(sorted) {
+  return sorted[Math.floor((sorted.length - 1) / 2)];
+}
+
+// One point of the plot: the ranks that say how long their step took.
+function pointOf(progress, at) {
+  let slowest = -1;
+  let rank = -1;
+  const known = [];
+  progress.step_us.forEach((us, i) => {
+    if (us <= 0) return;
+    known.push(us);
+    if (us > slowest) [slowest, rank] = [us, i];
+  });
+  const steps = progress.steps.filter(step => step >= 0);
+  const step = steps.reduce((a, b) => Math.max(a, b), -1);
+  const last = steps.reduce((a, b) => Math.min(a, b), step);
+  if (known.length === 0) return {at, step, last, median: null, slowest: null, rank};
+  return {at, step, last, median: median(known.sort((a, b) => a - b)), slowest, rank};
+}
+
+function takeProgress(progress, at) {
+  model.progress = progress;
+  for (const [id, told] of Object.entries(progress.jobs)) {
+    const points = model.history.get(id) ?? [];
+    points.push({round: told.round, ...pointOf(told, at)});
+    if (points.length > POINTS) points.shift();
+    model.history.set(id, points);
+  }
+}
+
+// From the stop of this round until the workers of a later one ran; null: not (yet).
+function recoveryOf(rounds, index) {
+  const stopped = rounds[index].stopped_ms;
+  const next = rounds.slice(index + 1).find(round => round.started_ms !== null);
+  return stopped === null || !next ? null : next.started_ms - stopped;
+}
+
+function duration(ms) {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 10000) return `${(ms / 1000).toFixed(1)} s`;
+  const s = Math.round(ms / 1000);
+  const two = (big, unit, small, part) =>
+    small ? `${big} ${unit} ${small} ${part}` : `${big} ${unit}`;
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return two(Math.floor(s / 60), 'min', s % 60, 's');
+  if (s < 86400) return two(Math.floor(s / 3600), 'h', Math.floor(s % 3600 / 60), 'min');
+  return two(Math.floor(s / 86400), 'd', Math.floor(s % 86400 / 3600), 'h');
+}
+
+function stepTime(us) {
+  if (us < 1000) return `${us} µs`;
+  return us < 1e6 ? `${(us / 1000).toPrecision(3)} ms` : `${(us / 1e6).toPrecision(3)} s`;
+}
+
+// The same for an axis: 50 ms, not 50.0 ms.
+function shortTime(us) {
+  const [number, unit] = stepTime(us).split(' ');
+  return us === 0 ? '0' : `${Number(number)} ${unit}`;
+}
+
+// A moment of the coordinator's clock on the wall of who looks; with the day if it is not today.
+function clock(ms) {
+  const at = new Date(ms + model.lag);
+  const time = at.toLocaleTimeString('en-GB');
+  if (at.toDateString() === new Date().toDateString()) return time;
+  return `${at.toLocaleDateString('en-GB', {day: 'numeric', month: 'short'})} ${time.slice(0, 5)}`;
+}
+
+function count(n, noun) {
+  return `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
+}
+
+function causeText(round) {
+  const words = {failure: 'a failure', node_lost: 'a lost node', node_left: 'a node that left',
+    growth: 'growth: a node joined', operator: 'an operator', drain: 'a node asked to stop',
+    snapshot: 'a damaged snapshot'};
+  return words[round.cause] ?? round.cause;
+}

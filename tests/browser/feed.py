@@ -1,0 +1,109 @@
+"""A simulated coordinator: the dashboard's own page with events that a test makes up."""
+
+import http.server
+import json
+import queue
+import threading
+import time
+
+T0 = 5_000_000  # its clock, in ms, when the story begins
+
+
+def node(number, state='running', nproc=8, part=True, name=None):
+    place = [number, number * nproc] if part else [None, None]
+    return [name or f'node{number:04d}', state, nproc, 'default',
+            f'10.0.{number // 256}.{number % 256}', *place]
+
+
+def finished(number, begun, started, ran, stopping, why, nodes, workers):
+    """A round that is over; `why`: cause, class or None, text."""
+    cause, kind, text = why
+    made = {'round': number, 'nodes': nodes, 'workers': workers, 'formed_ms': begun,
+            'started_ms': begun + started, 'stopped_ms': begun + started + ran,
+            'over_ms': begun + started + ran + stopping, 'cause': cause, 'why': text}
+    if kind:
+        made.update({'class': kind, 'culprit': text, 'last_lines': []})
+    return made
+
+
+def running(number, begun, started, nodes, workers):
+    return {'round': number, 'nodes': nodes, 'workers': workers, 'formed_ms': begun,
+            'started_ms': begun + started, 'stopped_ms': None, 'over_ms': None}
+
+
+def job(nodes, rounds, **more):
+    made = {'phase': 'running', 'outcome': None, 'verdict': '', 'round': rounds[-1]['round'],
+            'min_nodes': 2, 'max_nodes': 2, 'world_size': rounds[-1]['workers'],
+            'restarts': [0, 3], 'hang_restarts': [0, 3], 'why_no_round': '', 'snapshot_step': None,
+            'resumed_from': None, 'node_count': len(nodes), 'nodes': nodes, 'rounds': rounds}
+    return {**made, **more}
+
+
+class Feed:
+    """Serves `page` at / and what tell() is given at /events."""
+
+    def __init__(self, page):
+        self.page, self.said, self.readers = page, {}, []
+        self.lock = threading.Lock()
+        feed = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                feed.answer(self)
+
+        self.server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f'http://127.0.0.1:{self.server.server_port}/'
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    def answer(self, handler):
+        if handler.path != '/events':
+            is_page = handler.path == '/'
+            handler.send_response(200 if is_page else 404)
+            handler.send_header('Content-Type', 'text/html; charset=utf-8')
+            handler.end_headers()
+            return handler.wfile.write(self.page if is_page else b'')
+        handler.send_response(200)
+        handler.send_header('Content-Type', 'text/event-stream')
+        handler.end_headers()
+        mine = queue.Queue()
+        with self.lock:
+            for event in self.said.values():
+                mine.put(event)
+            self.readers.append(mine)
+        while (event := mine.get()) is not None:
+            handler.wfile.write(event)
+            handler.wfile.flush()
+        return None
+
+    def tell(self, name, data, now_ms):
+        text = f'event: {name}\nid: {now_ms}\ndata: {json.dumps(data)}\n\n'.encode()
+        with self.lock:
+            self.said[name] = text
+            for reader in self.readers:
+                reader.put(text)
+
+    def state(self, now_ms, **jobs):
+        self.tell('state', {'version': '0.1.0', 'host': 'node0000', 'jobs': jobs}, now_ms)
+
+    def progress(self, now_ms, **jobs):
+        self.tell('progress', {'jobs': jobs}, now_ms)
+
+    def close(self):
+        with self.lock:
+            for reader in self.readers:
+                reader.put(None)
+        self.server.shutdown()
+        self.thread.join(20)
+        self.server.server_close()
+
+
+def wait_until(condition, what, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)

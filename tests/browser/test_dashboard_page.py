@@ -1,0 +1,131 @@
+"""What people see of a job in a browser."""
+
+import sys
+
+from feed import T0, finished, job, node, running
+from nodes import HERE, Job, wait_for
+from stories import play, thousand_nodes, two_nodes
+
+STEPPER = ('--no-python', sys.executable, str(HERE / 'dashboard_worker.py'))
+FLUENT_MS = 150  # for all that a second brings, on a busy machine without a GPU
+
+
+def open_with(browser, feed, now, **jobs):
+    feed.state(now, **jobs)
+    browser.opens(feed.url)
+    browser.wait('!document.getElementById("job").hidden')
+
+
+def tell_all(browser, feed, name, story, **how):
+    """Opens the page before the story is told: it keeps what it hears."""
+    now, whole = story
+    open_with(browser, feed, now, **{name: whole})
+    play(feed, name, now, whole, **how)
+    points = how.get('seconds', 240) // how.get('every', 1)
+    browser.wait(f'(model.history.get(runId) ?? []).length >= {points}', 60)
+
+
+def test_a_real_job_of_two_nodes_through_a_failure(browser, cluster, pictures):
+    real = Job(cluster, 2, run_id='two nodes', restarts=3)
+    for number in (0, 1):
+        real.agent(number, nproc=2, program=STEPPER, SLOW='3', WORDS='out of luck')
+    wait_for(real.is_open, 'the rendezvous')
+    browser.opens(f'http://127.0.0.1:{real.port}/')
+    browser.wait('document.getElementById("phase").textContent === "running"')
+    browser.wait('document.querySelectorAll(".ranks i").length === 4')
+    browser.wait('document.querySelectorAll(".ranks i.slow").length === 1')
+    assert browser.text('.ranks i.slow') == '3'
+    browser.wait('!document.getElementById("plot").hidden')
+    assert browser.text('#run') == 'two nodes' and browser.text('#line') == 'live'
+    broken = real.status()['round']
+    (cluster.folder / f'say-rank-1-round-{broken}').write_text('3')
+    browser.wait('document.querySelectorAll("#rounds tbody tr").length === 2')
+    browser.wait('document.querySelector("#rounds tbody td:last-child") && '
+                 'document.querySelectorAll("#rounds tbody tr")[1].lastChild.textContent !== ""')
+    assert 'user error rank 1 (pid ' in browser.text('#rounds')
+    assert browser.text('#words') == 'out of luck'
+    assert 'all ranks ran again' in browser.text('#verdict-title')
+    browser.picture(pictures / 'real.png')
+    cluster.say(0)
+    for agent in cluster.agents:
+        agent.ends(0)
+
+
+def test_the_outcome_of_a_job_that_failed(browser, feed, pictures):
+    whole = job([], [finished(1, T0, 300, 9000, 50, ('failure', 'crash', 'rank 0 crashed'), 2, 8)],
+                phase='ended', outcome='failure', verdict='rank 0 crashed; restarts used: 0 of 0')
+    open_with(browser, feed, T0 + 20_000, lost=whole)
+    assert browser.text('#phase') == 'failure'
+    assert browser.text('#verdict-title') == 'The job has failed'
+    assert browser.text('#verdict-text') == 'rank 0 crashed; restarts used: 0 of 0'
+    assert browser.run('return document.title') == 'failure · lost'
+    assert 'Nodes and ranks' not in browser.text('#job'), 'none is left'
+    browser.picture(pictures / 'failed.png')
+
+
+def test_a_job_that_waits_says_for_whom(browser, feed):
+    whole = job([node(0, 'idle', part=False)], [running(0, T0, 0, 0, 0)], phase='gathering',
+                why_no_round='1 of at least 2 nodes are here')
+    whole['rounds'] = []
+    open_with(browser, feed, T0, early=whole)
+    assert '1 of at least 2 nodes are here' in browser.text('.title')
+    assert 'No worker says how far it is' in browser.text('#plot-none')
+
+
+def test_hostile_text_stays_text(browser, feed):
+    evil = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>'
+    end = finished(1, T0, 300, 9000, 50, ('failure', 'crash', evil), 1, 1)
+    end['last_lines'] = [evil, '\u202e\x1b[31m']
+    whole = job([node(0, name=evil, nproc=1), node(1, state=evil, nproc=1)],
+                [end, running(2, T0 + 10_000, 100, 2, 2)], why_no_round=evil, verdict=evil)
+    open_with(browser, feed, T0 + 20_000, **{evil: whole, 'other"\'&': whole})
+    for place in ('#run', '#cards', '#rounds', '#words', '#verdict', '#jobs'):
+        assert evil in browser.text(place), place
+    assert browser.run('return document.images.length + document.scripts.length') == 1
+    assert browser.run('return typeof window.broken') == 'undefined'
+    browser.run('document.querySelectorAll("nav a")[1].click()')
+    browser.wait('document.getElementById("run").textContent === "other\\"\'&"')
+
+
+def test_a_thousand_nodes_stay_fluent(browser, feed, pictures):
+    tell_all(browser, feed, 'llm-70b', thousand_nodes(), base_us=2_310_000, slow=3344, every=4)
+    for text in ('984 running', '14 starting', '1 silent', '1 dead', '6 idle', 'much slower'):
+        assert text in browser.text('#legend')
+    took = browser.run('const begun = performance.now(); for (let i = 0; i < 10; ++i) draw();'
+                       'return (performance.now() - begun) / 10')
+    assert took < FLUENT_MS
+    browser.run('showTip({offsetX: (418 % grid.columns) * grid.size + 2, '
+                'offsetY: Math.floor(418 / grid.columns) * grid.size + 2})')
+    tip = browser.text('#tip')
+    assert 'node0418: running' in tip and 'ranks 3344 to 3351' in tip and 'rank 3344: step' in tip
+    browser.run('document.getElementById("tip").hidden = true')
+    browser.picture(pictures / 'thousand.png')
+    browser.scheme('dark')
+    browser.wait('color("page") !== "#f6f6f3"')
+    browser.picture(pictures / 'thousand-dark.png')
+
+
+def test_light_and_dark(browser, feed, pictures):
+    tell_all(browser, feed, 'resnet50', two_nodes(), base_us=51_200, slow=5)
+    seen = set()
+    for scheme in ('light', 'dark'):
+        browser.scheme(scheme)
+        dark = str(scheme == 'dark').lower()
+        browser.wait(f'matchMedia("(prefers-color-scheme: dark)").matches === {dark}')
+        browser.run('draw()')
+        seen.add(browser.run('return getComputedStyle(document.body).backgroundColor + '
+                             'document.getElementById("timeline").getContext("2d")'
+                             '.getImageData(60, 60, 1, 1).data.join()'))
+        browser.picture(pictures / f'two-{scheme}.png')
+    assert len(seen) == 2
+
+
+def test_a_coordinator_that_goes_is_said(browser, feed):
+    now, whole = two_nodes()
+    open_with(browser, feed, now, two=whole)
+    browser.wait('document.getElementById("line").textContent === "live"')
+    feed.close()
+    browser.wait('document.getElementById("line").textContent.startsWith("out of touch")')
+    assert browser.text('#run') == 'two', 'what was known stays'
+    browser.opens('about:blank')
+    browser.complaints()  # that the line broke

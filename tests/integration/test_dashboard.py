@@ -1,0 +1,146 @@
+"""The dashboard's page and its events, without a browser (tests/browser has one)."""
+
+import os
+import pathlib
+import re
+import sys
+import time
+import urllib.request
+
+import pytest
+from dashboard_events import Events
+from nodes import HERE, ROOT, Job, cluster, wait_for  # noqa: F401
+
+STEPPER = ('--no-python', sys.executable, str(HERE / 'dashboard_worker.py'))
+SLEEPER = ('--no-python', 'sh', '-c', 'while [ ! -e "$NODES_DIR/say-all" ]; do sleep 1; done')
+READERS = 32
+
+
+@pytest.fixture
+def job(cluster):  # noqa: F811
+    made = Job(cluster, 2, restarts=3)
+    yield made
+    cluster.say(0)
+    for agent in cluster.agents:
+        agent.ends(0)
+
+
+def of(job, holds):  # noqa: F811
+    """Of a whole event: this job is there, and holds."""
+    return lambda data: job.run_id in data['jobs'] and holds(data['jobs'][job.run_id])
+
+
+def start(job, program=STEPPER, **env):  # noqa: F811
+    for node in (0, 1):
+        job.agent(node, nproc=2, program=program, **env)
+    wait_for(job.is_open, lambda: ''.join(a.story() for a in job.cluster.agents))
+
+
+def test_the_page_needs_nothing_from_elsewhere(job):
+    start(job)
+    with urllib.request.urlopen(f'http://127.0.0.1:{job.port}/', timeout=10) as answer:
+        page, headers = answer.read().decode(), answer.headers
+    assert headers['Content-Type'] == 'text/html; charset=utf-8'
+    policy = headers['Content-Security-Policy']
+    assert "default-src 'none'" in policy and "connect-src 'self'" in policy
+    page = page.replace('<link rel="icon" href="data:,">', '')
+    assert not re.search(r'https?:|@import|url\(|<link|<img|<iframe|\bsrc=', page)
+    assert not re.search(r'innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(', page)
+    assert len(page) < 64 * 1024 and '@STYLE@' not in page and '@SCRIPT@' not in page
+    folder = ROOT / 'rendezvous/server/dashboard'
+    for path in folder.iterdir():
+        if path.suffix in ('.js', '.css'):
+            assert path.read_text() in page, f'{path.name} is not in the page as it stands'
+
+
+def test_events_follow_a_job_through_a_failure(job):
+    start(job, WORDS='out of <b>patience</b>')
+    events = Events(job.port)
+    assert events.status == 200 and events.headers['content-type'] == 'text/event-stream'
+    runs = of(job, lambda j: [n[1] for n in j['nodes']] == ['running', 'running'])
+    first = events.next('state', runs)['jobs'][job.run_id]
+    assert [n[5:7] for n in first['nodes']] == [[0, 0], [1, 2]] and first['world_size'] == 4
+    (job.cluster.folder / f'say-rank-1-round-{first["round"]}').write_text('3')
+    second = events.next('state', of(job, lambda j: len(j['rounds']) == 2 and
+                                     j['rounds'][1]['started_ms']))['jobs'][job.run_id]
+    broken, new = second['rounds']
+    assert (broken['cause'], broken['class']) == ('failure', 'user_error')
+    assert broken['culprit'].startswith('rank 1 (pid ')
+    assert broken['last_lines'] == ['out of <b>patience</b>']
+    assert broken['formed_ms'] <= broken['started_ms'] <= broken['stopped_ms'] <= broken['over_ms']
+    assert broken['over_ms'] <= new['formed_ms'] <= new['started_ms']
+    assert second['restarts'] == [1, 3]
+    events.close()
+
+
+def test_steps_of_all_nodes_are_told_to_who_watches(job):
+    start(job, SLOW='3')
+    events = Events(job.port)
+    told = events.next('progress', of(job, lambda j: min(j['steps']) > 10))['jobs'][job.run_id]
+    assert len(told['steps']) == len(told['step_us']) == 4
+    later = events.next('progress', of(job, lambda j: min(j['steps']) > min(told['steps'])))
+    now = later['jobs'][job.run_id]
+    assert now['step_us'].index(max(now['step_us'])) == 3, now
+    assert 15_000 < min(now['step_us'])
+    events.close()
+
+
+def test_readers_are_so_many(job):
+    start(job)
+    readers = [Events(job.port) for _ in range(READERS)]
+    assert {r.status for r in readers} == {200}
+    wait_for(lambda: Events(job.port).status == 503, 'one too many is told so')
+    readers.pop().close()
+    wait_for(lambda: Events(job.port).status == 200, 'room again')
+    for reader in readers:
+        reader.next('state', seconds=20)
+        reader.close()
+
+
+def wake_ups(pid):
+    total = 0
+    for status in pathlib.Path(f'/proc/{pid}/task').glob('*/status'):
+        total += int(re.search(r'\nvoluntary_ctxt_switches:\s*(\d+)', status.read_text())[1])
+    return total
+
+
+def test_nobody_is_woken_when_nobody_watches(cluster):  # noqa: F811
+    """One node, which has no pings: whoever still ticks is seen."""
+    job = Job(cluster, 1)
+    agent = job.agent(0, nproc=2, program=SLEEPER)
+    wait_for(job.is_open, agent.story)
+    events = Events(job.port)
+    events.next('state', of(job, lambda j: j['phase'] == 'running'))
+
+    def sleeps():
+        before, until = wake_ups(agent.pid), time.monotonic() + 2.5
+        wait_for(lambda: time.monotonic() > until, 'time passes')
+        return wake_ups(agent.pid) == before
+    assert not sleeps(), 'somebody watches: it ticks'
+    events.close()
+    wait_for(sleeps, 'it ticks on', 40)
+    cluster.say(0)
+    agent.ends(0)
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
+
+
+def test_watching_costs_next_to_nothing(cluster):  # noqa: F811
+    """Both the coordinator and the agent, of a program at 50 steps a second: 1 % of a core."""
+    job = Job(cluster, 1)
+    agent = job.agent(0, nproc=2, program=STEPPER)
+    wait_for(job.is_open, agent.story)
+    events = Events(job.port)
+    events.next('progress', of(job, lambda j: min(j['steps']) > 10))
+    before, begun = cpu_seconds(agent.pid), time.monotonic()
+    for _ in range(6):
+        events.next('progress')
+    used, passed = cpu_seconds(agent.pid) - before, time.monotonic() - begun
+    assert passed > 4, 'no oftener than once a second'
+    assert used <= 0.01 * passed + 0.02, f'{used:.2f} s of {passed:.1f} s'  # 0.02: two clock ticks
+    events.close()
+    cluster.say(0)
+    agent.ends(0)

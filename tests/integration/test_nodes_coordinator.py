@@ -1,0 +1,79 @@
+"""The coordinator's process is killed and started again at the same address, without memory.
+
+It goes on from what the agents know (R13 of docs/protocol.md). Leases are long where the workers
+must not notice, and short where somebody does not come back.
+"""
+
+import signal
+
+from nodes import Job, cluster, wait_for  # noqa: F401
+
+LONG = 30.0
+SHORT = 2.0
+
+
+def kill(server):
+    server.send_signal(signal.SIGKILL)
+    server.wait()
+
+
+def test_workers_do_not_notice_that_the_server_was_killed_and_started_again(cluster):
+    job = Job(cluster, 2, lease=LONG)
+    server = job.serve()
+    job.agents(0, 1, nproc=2)
+    world = cluster.world(0, 1)
+    for _ in range(2):
+        kill(server)
+        server = job.serve()
+        wait_for(lambda: job.status().get('phase') == 'running', job.status)
+    assert job.status()['round'] == world.round
+    assert all(w.alive() for w in world), 'the same workers go on'
+    cluster.say(0)
+    [agent.ends(0) for agent in cluster.agents]
+    assert len(cluster.worlds()) == 1
+
+
+def test_restarts_used_outlive_the_server(cluster):
+    job = Job(cluster, 2, lease=LONG, restarts=1)
+    server = job.serve()
+    job.agents(0, 1)
+    first = cluster.world(0, 1)
+    cluster.say(3, first[0])
+    second = cluster.world(0, 1, after=first)
+    assert second.restarts == [1]
+    kill(server)
+    job.serve()
+    wait_for(lambda: job.status().get('phase') == 'running', job.status)
+    assert job.status()['restarts_used'] == 1
+    cluster.say(4, second[1])
+    [agent.ends(1) for agent in cluster.agents]
+    assert 'Restarts used: 1 of 1' in cluster.agents[0].err()
+
+
+def test_a_worker_that_fails_while_nobody_serves_is_told_and_charged(cluster):
+    job = Job(cluster, 2, lease=LONG, restarts=2)
+    server = job.serve()
+    job.agents(0, 1)
+    first = cluster.world(0, 1)
+    kill(server)
+    cluster.say(3, first[0])
+    wait_for(lambda: not first[0].alive(), 'the end of a worker')
+    job.serve()
+    second = cluster.world(0, 1, after=first, seconds=30)
+    assert second.restarts == [1]
+    cluster.say(0)
+    [agent.ends(0) for agent in cluster.agents]
+
+
+def test_an_agent_that_died_meanwhile_is_missed_for_one_lease(cluster):
+    job = Job(cluster, '1:2', lease=SHORT)
+    server = job.serve()
+    job.agents(0, 1)
+    first = cluster.world(0, 1)
+    kill(server)
+    cluster.agents[1].send(signal.SIGKILL)
+    job.serve()
+    second = cluster.world(0, after=first, seconds=30)
+    assert second.restarts == [0]
+    cluster.say(0)
+    cluster.agents[0].ends(0)

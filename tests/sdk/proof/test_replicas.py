@@ -1,0 +1,102 @@
+"""A node that is lost with its disk, and one that comes in its place: with --snapshot-replicas=1 it
+resumes from the memory that a neighbour has copied, exactly; without it from what is on disk."""
+
+import re
+import shutil
+import socket
+
+import pytest
+from launches import BIN, Launches, poll
+
+STEPS, EVERY, STEP_MS = 800, 100, 10
+
+
+@pytest.fixture
+def job(tmp_path):
+    if not (BIN / 'sdk_proof_training').exists():
+        pytest.skip('sdk_proof_training is not built')
+    launches = Launches(tmp_path)
+    yield launches
+    launches.close()
+
+
+def training(step_ms):
+    program = BIN / 'sdk_proof_training'
+    return ('--no-python', program, 'sgd', 'snapshots', STEPS, EVERY, step_ms)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+class TwoNodes:
+    """Agents of one job on this machine, each with a folder of its own."""
+
+    def __init__(self, job, *flags):
+        self.job, self.flags, self.port = job, flags, free_port()
+
+    def folder(self, name):
+        return self.job.folder / name
+
+    def start(self, name):
+        folder = self.folder(name)
+        folder.mkdir()
+        return self.job.start(
+            *('cpprun', '--nnodes=2', '--nproc_per_node=1', '--rdzv_backend=c10d'),
+            *(f'--rdzv_endpoint=127.0.0.1:{self.port}', '--rdzv_id=replicas'),
+            *(f'--snapshot-dir={folder}/snapshots', *self.flags, *training(STEP_MS)),
+            folder=folder,
+            env={'OMP_NUM_THREADS': '1', 'LOGLEVEL': 'DEBUG'},
+        )
+
+    def lose(self, name, running):
+        running.process.kill()
+        running.done()
+        shutil.rmtree(self.folder(name))
+
+    def has_saved(self, name, step):
+        return (self.folder(name) / 'snapshots' / f'step-{step}' / 'manifest.json').exists()
+
+
+def undisturbed(job):
+    folder = job.folder / 'undisturbed'
+    folder.mkdir()
+    words = ('cpprun', '--standalone', '--nproc_per_node=2', *training(0))
+    running = job.start(*words, folder=folder, env={'OMP_NUM_THREADS': '1'})
+    assert running.done(150) == 0, running.output
+    return running.find(r'hash=(\w+)')[1]
+
+
+def test_a_new_node_resumes_from_its_neighbours_memory(job):
+    expected = undisturbed(job)
+    nodes = TwoNodes(job, '--snapshot-replicas=1')
+    first = nodes.start('first')
+    first.wait_for('waiting: 1 of')
+    lost = nodes.start('lost')
+    step = int(first.wait_for(r'at step (\d\d\d) is copied', 120)[1])
+    nodes.lose('lost', lost)
+    new = nodes.start('new')
+    assert first.done(150) == 0, first.output
+    assert new.done(30) == 0, new.output
+    came = new.find(r"this node's memory of step (\d+) came from 127.0.0.1")
+    assert came and int(came[1]) >= step, new.output
+    resumed = re.findall(r'resumed from (\w+) at step (\d+)', first.output)
+    assert resumed == [('none', '0'), ('memory', came[1])], first.output
+    assert first.find(f'hash={expected}'), first.output
+
+
+def test_without_copies_it_resumes_from_disk(job):
+    nodes = TwoNodes(job)
+    first = nodes.start('first')
+    first.wait_for('waiting: 1 of')
+    lost = nodes.start('lost')
+    poll(lambda: nodes.has_saved('first', EVERY), 120, lambda: f'a snapshot:\n{first.output}')
+    nodes.lose('lost', lost)
+    new = nodes.start('new')
+    assert first.done(150) == 0, first.output
+    assert new.done(30) == 0, new.output
+    resumed = re.findall(r'resumed from (\w+) at step (\d+)', first.output)
+    assert [where for where, _ in resumed] == ['none', 'disk'], first.output
+    assert 'is copied' not in first.output + new.output
