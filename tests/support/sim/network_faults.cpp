@@ -72,6 +72,7 @@ void Network::break_connection(ConnectionId connection) {
   const HostId here = host_of(it->second.ends[0].program);
   const HostId there = host_of(it->second.ends[1].program);
   if (!passes(here, there) || !passes(there, here)) return;  // nobody would hear of it
+  it->second.is_broken = true;
   for (int side : {0, 1}) {
     End& end = it->second.ends[side];
     for (const Parcel& lost : end.on_the_way) end.waiting -= lost.bytes.size();
