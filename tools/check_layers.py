@@ -61,6 +61,8 @@ ARROWS = {
     'launcher': {
         'common',
         'common/log',
+        'rendezvous/client',  # an heir says at the job's endpoint that it leads
+        'rendezvous/protocol',
         'rendezvous/server',
         'agent/core',  # its configuration
         'agent/daemon',

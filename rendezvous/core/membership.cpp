@@ -45,6 +45,10 @@ Membership::Membership(MembershipOptions options, const control::Terms& terms, E
       epoch_(options_.epoch),
       budget_(terms.max_restarts),
       hang_budget_(terms.max_restarts) {
+  if (options_.is_heir) {
+    phase_ = Phase::Recovering;
+    recovery_.emplace();
+  }
   if (!terms_.is_store_on_main_port) effects.push_back(WantStorePort{options_.run_id});
 }
 
@@ -149,6 +153,7 @@ void Membership::welcome(const Node& node, Effects& effects) const {
   welcome.epoch = epoch_;
   welcome.coordinator = options_.coordinator;
   welcome.version = CPPRUN_VERSION;
+  welcome.is_heir = heir_ && heir_->node == node.id.incarnation;
   if (!node.is_embedded) {
     welcome.heartbeat = heartbeat();
     welcome.lease = terms_.lease;

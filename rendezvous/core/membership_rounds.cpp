@@ -81,7 +81,7 @@ void Membership::settle(Instant now, Effects& effects) {
 // Everything is saved and no round can follow: who is left need not wait for others.
 bool Membership::ends_resumable() const {
   const bool is_short = static_cast<int64_t>(ready_.size()) < terms_.min_nodes;
-  return is_drained_ && has_saved_ && (is_short || is_host_drained_);
+  return is_drained_ && has_saved_ && (is_short || (is_host_drained_ && heir_node() == nullptr));
 }
 
 // ---------------------------------------------------------------- growing
@@ -129,6 +129,7 @@ void Membership::try_form(Instant now, Effects& effects) {
   }
   if (!min_reached_at_) min_reached_at_ = now;
   if (!has_store_port()) return;  // on_store_port() comes
+  if (is_heir_awaited() || (is_host_drained_ && heir_node() != nullptr)) return;
   bool is_first = worlds_.empty();
   if (ready < terms_.max_nodes && is_first && now < last_call_deadline()) return;
   form(effects);
@@ -139,6 +140,8 @@ void Membership::form(Effects& effects) {
   RoundNumber newest = round_;
   for (Incarnation incarnation : ready_) {
     ready.push_back(&nodes_.at(incarnation));
+    // Only who was in the last round goes before others, so that the heir is never left out (R14).
+    if (heir_ && !is_member(incarnation)) ready.back()->group_rank.reset();
     newest = std::max(newest, ready.back()->facts.round);
   }
   std::vector<Node*> ranked = rank_nodes(ready, terms_.max_nodes, terms_.has_fixed_ranks);
@@ -167,6 +170,7 @@ void Membership::form(Effects& effects) {
     worlds.push_back(world_for(*ranked[i], shares[i], master, port, store_port));
     worlds.back().group_size = static_cast<int64_t>(ranked.size());
   }
+  name_heir(ranked, worlds);
   add_snapshots(ranked, worlds, effects);
   for (size_t i = 0; i < ranked.size(); ++i) {
     Node& node = *ranked[i];
@@ -274,7 +278,8 @@ void Membership::decide(Effects& effects) {
   phase_ = Phase::Deciding;
   pending_.clear();
   for (const auto& [incarnation, node] : nodes_) {
-    if (!node.is_connected()) continue;
+    // An heir that is cut off must not take our leaving for our death (R14).
+    if (!node.is_connected() && &node != heir_node()) continue;
     send(node, decision_, effects);
     pending_.insert(incarnation);
   }

@@ -1,6 +1,6 @@
 // The control protocol between an agent and its coordinator: the messages as plain data.
 //
-// Source and meaning: docs/protocol.md ("Control protocol"), whose rules R1 to R13 the comments
+// Source and meaning: docs/protocol.md ("Control protocol"), whose rules R1 to R17 the comments
 // name. On the wire each message is one frame (frame.hpp) of MessagePack (control_codec.hpp). Every
 // message to an agent is O(1) in the number of nodes.
 #pragma once
@@ -59,6 +59,12 @@ struct SnapshotName {
   bool operator==(const SnapshotName&) const = default;
 };
 
+// The one node that may lead the job when its coordinator has died (R14).
+struct Heir {
+  Incarnation node;
+  std::string address;  // numeric, or --local-addr: where others reach its control port
+  int64_t port = 0;
+};
 // The snapshot that a round begins with.
 struct Resume {
   SnapshotName snapshot;
@@ -85,6 +91,9 @@ struct World {
   int64_t max_restarts = 0;
   std::optional<Resume> resume{};  // nothing: from the beginning, or no --snapshot-dir here
   std::string snapshot_secret{};   // who shows it may fetch; empty: nobody may in this round
+  int64_t host_rank = -1;      // group rank of the node in the coordinator's own process; -1: none
+  bool is_moved = false;       // formed by an heir, not at the job's endpoint
+  std::optional<Heir> heir{};  // nothing: nobody else may lead the job (R14)
 };
 struct Decided {
   bool is_success = false;
@@ -120,8 +129,10 @@ struct Register {
   std::vector<int64_t> strikes{};         // of each fault of the plan, as far as it has heard
   // Which clock its times are of: nodes that say the same (one machine) have one. Empty: its own.
   std::string clock_id{};
+  int64_t control_port = 0;  // where it would lead the job (R16); 0: nowhere
   // What a coordinator that does not know the job goes on from (R13).
   std::optional<World> world{};      // of `round`, as this node was told it
+  bool has_evidence = false;         // whoever welcomed it last is dead (R4)
   bool has_grant = false;            // it may have workers of `round`, and has not said stopped
   Charge charged = Charge::None;     // for `round`, as far as this node was told
   std::optional<Decided> decided{};  // the outcome, if this node knows it
@@ -184,8 +195,16 @@ struct Strike {
   int64_t training_epoch = -1;
 };
 
+// Not of an agent: of a coordinator of this job elsewhere, to whoever listens at the job's endpoint
+// (R17). After hello, instead of register.
+struct Acting {
+  Epoch epoch;
+  std::string address;
+  int64_t port = 0;
+};
+
 using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
-                                  Draining, Snapshots, Strike>;
+                                  Draining, Snapshots, Strike, Acting>;
 
 // ---------------------------------------------------------------- coordinator -> agent
 
@@ -196,6 +215,7 @@ struct Welcome {
   Duration
       heartbeat{};  // zero: the agent lives in the coordinator's own process, no pings, no fence
   Duration lease{};
+  bool is_heir = false;  // of the round that runs, or ran last
 };
 struct Refused {
   std::string why;
@@ -230,7 +250,14 @@ struct Struck {
   int64_t training_epoch = -1;
 };
 
+// The job is led from there (R17).
+struct Moved {
+  Epoch epoch;
+  std::string address;
+  int64_t port = 0;
+};
+
 using CoordinatorMessage =
-    std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye, Struck>;
+    std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye, Struck, Moved>;
 
 }  // namespace cpprun::control

@@ -74,6 +74,66 @@ TEST_F(Agent, R13_IsDeafToACoordinatorOfAnOlderEpoch) {
   EXPECT_EQ(core.state(), State::Stopping);
 }
 
+// It is the heir of a round that runs.
+class AgentHeir : public AgentTest {
+ public:
+  AgentHeir() {
+    connects();
+    welcome(true);
+    control::World world = world_of(1);
+    world.heir = control::Heir{options().hello.node.incarnation, "10.0.0.2", 4711};
+    is_granted(4s);
+    hears(world);
+    disconnects();
+  }
+  void welcome(bool is_heir) {
+    control::Welcome welcome;
+    welcome.epoch = Epoch(epoch);
+    welcome.heartbeat = 1s;
+    welcome.lease = 5s;
+    welcome.is_heir = is_heir;
+    hears(welcome);
+  }
+  void is_refused(const Endpoint& place) {
+    call([&](agent::Effects& e) { core.on_refused(now, {place}, e); });
+  }
+};
+
+TEST_F(AgentHeir, R16_LeadsWhenNobodyListensWhereItWasWelcomed) {
+  is_refused(Endpoint{"10.0.0.9", 29500});
+  EXPECT_FALSE(taken_over) << "another place";
+  is_refused(kHead);
+  ASSERT_TRUE(taken_over);
+  EXPECT_EQ(taken_over->epoch, Epoch(epoch + 1));
+  EXPECT_EQ(taken_over->place.port, 4711);
+}
+
+TEST_F(AgentHeir, R16_NotWithoutAGrant) {
+  passes(4s);
+  is_refused(kHead);
+  EXPECT_FALSE(taken_over);
+  connects();
+  EXPECT_TRUE(said<control::Register>()->has_evidence);
+}
+
+TEST_F(AgentHeir, R14_NotWhenItWasToldThatItIsNone) {
+  connects();
+  welcome(false);
+  is_granted(4s);
+  disconnects();
+  is_refused(kHead);
+  EXPECT_FALSE(taken_over);
+}
+
+TEST_F(AgentHeir, R17_GoesWhereTheJobIsLedFrom) {
+  connects();
+  hears(control::Moved{Epoch(epoch + 1), "10.0.0.3", 4712});
+  ASSERT_TRUE(routes);
+  EXPECT_TRUE(routes->is_sure);
+  EXPECT_EQ(routes->places.front(), (Endpoint{"10.0.0.3", 4712}));
+  EXPECT_EQ(reconnects, 1);
+}
+
 TEST_F(Agent, AFailureWhileCutOffIsReportedAfterwards) {
   runs();
   disconnects();

@@ -27,6 +27,11 @@ using ProgramId = int;
 using ConnectionId = uint64_t;
 using Bytes = std::vector<uint8_t>;
 
+inline std::string address_of(HostId host) {
+  return "10.0.0." + std::to_string(host);
+}
+inline constexpr int kJobPort = 29500;  // of the job's endpoint, on the coordinator's host
+
 enum class Ending { Fin, Reset };
 
 // A process, as the network sees it.
@@ -56,7 +61,9 @@ class Network {
 
   // ---- programs
   ProgramId add(HostId host, Program& program);
-  void listen(ProgramId program) { listeners_[programs_.at(at(program)).host] = program; }
+  void listen(ProgramId program, int port) {
+    listeners_[{programs_.at(at(program)).host, port}] = program;
+  }
   // The kernel ends its connections: FIN, or RST where bytes lay unread.
   void end(ProgramId program, bool is_reset_forced = false);
   // A program that does not read (frozen, slow) gets what came meanwhile when it reads again.
@@ -65,7 +72,7 @@ class Network {
   void deliver_unread(ProgramId program);
 
   // ---- connections
-  ConnectionId dial(ProgramId from, HostId to);
+  ConnectionId dial(ProgramId from, HostId to, int port);
   void send(ProgramId from, ConnectionId connection, Bytes bytes);
   void close(ProgramId from, ConnectionId connection, Ending how);
 
@@ -122,7 +129,7 @@ class Network {
   End* end_of(ProgramId program, ConnectionId connection, int& side);
   bool passes(HostId from, HostId to) const;
   Duration latency(HostId from, HostId to) const;
-  void try_dial(ConnectionId id, HostId to);
+  void try_dial(ConnectionId id, HostId to, int port);
   void accept(ConnectionId id, ProgramId listener);
   void fail_dial(ConnectionId id, const std::string& why);
   void post(ConnectionId id, int to_side, Parcel parcel);
@@ -142,7 +149,7 @@ class Network {
   const NetworkOptions options_;
 
   std::vector<Running> programs_;
-  std::map<HostId, ProgramId> listeners_;
+  std::map<std::pair<HostId, int>, ProgramId> listeners_;
   std::map<ConnectionId, Connection> connections_;
   ConnectionId made_ = 0;
 
