@@ -76,10 +76,20 @@ int launch(const Launch& asked, StartTimes times) {
   if (!host) return fail(host.error());
   times.listening = boot_clock();
   (*agent)->took(times);
+  std::unique_ptr<RendezvousHost> taken_over;  // the coordinator that our agent leads its job with
+  if (!*host && rendezvous.max_nodes > 1 && rendezvous.backend != Backend::Static) {
+    (*agent)->may_lead([&](Epoch epoch, const control::Heir& heir) -> Result<Endpoint> {
+      auto made = RendezvousHost::take_over(rendezvous, epoch, heir);
+      if (!made) return made.error();
+      taken_over = std::move(*made);
+      return taken_over->endpoint();
+    });
+  }
   int code = (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
   agent->reset();  // signals have their default effect again
   // Others may still need the coordinator in this process; whoever was told to go by a signal goes.
   if (*host && code < kSignalBase) (*host)->wait_until_idle();
+  if (taken_over && code < kSignalBase) taken_over->wait_until_idle();
   return code;
 }
 

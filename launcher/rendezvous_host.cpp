@@ -10,6 +10,7 @@
 
 #include "common/log/log.hpp"
 #include "launcher/network/own_addresses.hpp"
+#include "rendezvous/client/control_client.hpp"
 #include "rendezvous/server/control_service.hpp"
 #include "rendezvous/server/coordinator_setup.hpp"
 #include "rendezvous/server/loop.hpp"
@@ -25,6 +26,13 @@ CoordinatorOptions options_of(const RendezvousConfig& config, Incarnation embedd
   CoordinatorOptions options = coordinator_options();
   options.embedded = embedded;
   options.say_waiting = config.say_waiting;
+  return options;
+}
+
+CoordinatorOptions heir_options(const RendezvousConfig& config, Epoch epoch, Incarnation heir) {
+  CoordinatorOptions options = options_of(config, heir);
+  options.epoch = epoch;
+  options.heir_of = config.run_id;
   return options;
 }
 
@@ -61,8 +69,8 @@ Result<std::optional<Place>> find_place(const RendezvousConfig& config) {
 
 class RendezvousHost::Impl {
  public:
-  Impl(const RendezvousConfig& config, Incarnation embedded)
-      : service_(loop_.context(), options_of(config, embedded)) {
+  Impl(const RendezvousConfig& config, CoordinatorOptions coordinator)
+      : service_(loop_.context(), std::move(coordinator)) {
     loop_.hold();
     ServerHooks hooks;
     service_.fill(hooks);
@@ -78,6 +86,22 @@ class RendezvousHost::Impl {
     if (!thread_.joinable()) return;
     loop_.post([this] { end(); });
     thread_.join();
+  }
+
+  // Before the thread starts. Says where the job is led from, to whoever listens at its endpoint.
+  void tell_endpoint(const RendezvousConfig& config, Epoch epoch, const control::Heir& heir) {
+    control::Hello hello;
+    hello.version = CPPRUN_VERSION;
+    hello.run_id = config.run_id;
+    hello.node = NodeId{heir.address, heir.node};
+    ControlClient::Events events;
+    events.on_connected = [this, hello, epoch, heir](const auto&, const Endpoint&) {
+      herald_->send(hello);
+      herald_->send(control::Acting{epoch, heir.address, heir.port});
+    };
+    ControlClient::Options options;
+    options.back_off_max = limits::kTellEndpoint;
+    herald_ = std::make_unique<ControlClient>(loop_.context(), config.endpoint, options, events);
   }
 
   Status listen(const Place& place) {
@@ -113,6 +137,7 @@ class RendezvousHost::Impl {
 
  private:
   void end() {
+    herald_.reset();
     server_->stop();
     loop_.stop();  // the coordinator's timer may still wait for nodes that never come
   }
@@ -120,6 +145,7 @@ class RendezvousHost::Impl {
   ServerLoop loop_;
   ControlService service_;
   std::unique_ptr<Server> server_;
+  std::unique_ptr<ControlClient> herald_;  // of an heir
   Endpoint endpoint_;
   std::thread thread_;
 };
@@ -134,12 +160,24 @@ Result<std::unique_ptr<RendezvousHost>> RendezvousHost::start(const RendezvousCo
   if (!*place) return std::unique_ptr<RendezvousHost>();
   // The workers keep the limit that their agent found.
   if (!config.is_standalone) raise_descriptor_limit();
-  auto impl = std::make_unique<Impl>(config, embedded);
+  auto impl = std::make_unique<Impl>(config, options_of(config, embedded));
   if (Status ok = impl->listen(**place); !ok) {
     if ((*place)->must_host) return ok.error();
     log::info(ok.error().text + "; taking it that another agent hosts the rendezvous there");
     return std::unique_ptr<RendezvousHost>();
   }
+  impl->start_thread();
+  return std::unique_ptr<RendezvousHost>(new RendezvousHost(std::move(impl)));
+}
+
+Result<std::unique_ptr<RendezvousHost>> RendezvousHost::take_over(const RendezvousConfig& config,
+                                                                  Epoch epoch,
+                                                                  const control::Heir& heir) {
+  raise_descriptor_limit();
+  auto impl = std::make_unique<Impl>(config, heir_options(config, epoch, heir.node));
+  const Place place{"", "127.0.0.1", static_cast<uint16_t>(heir.port), true};
+  if (Status ok = impl->listen(place); !ok) return ok.error();
+  impl->tell_endpoint(config, epoch, heir);
   impl->start_thread();
   return std::unique_ptr<RendezvousHost>(new RendezvousHost(std::move(impl)));
 }

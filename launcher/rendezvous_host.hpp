@@ -12,6 +12,7 @@
 #include "common/endpoint.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
+#include "rendezvous/protocol/control.hpp"
 
 namespace cpprun {
 
@@ -20,12 +21,16 @@ class RendezvousHost {
   // Null: this node does not host. `embedded` is the agent of this process.
   static Result<std::unique_ptr<RendezvousHost>> start(const RendezvousConfig& config,
                                                        Incarnation embedded);
+  // Our agent, `heir`, leads its job from here on, at this port on every interface, because the
+  // coordinator has died (R16). Whoever listens at the job's endpoint is told so (R17).
+  static Result<std::unique_ptr<RendezvousHost>> take_over(const RendezvousConfig& config,
+                                                           Epoch epoch, const control::Heir& heir);
   ~RendezvousHost();  // stops at once
 
   // Where the agent of this process reaches it.
   const Endpoint& endpoint() const;
 
-  // Returns when no agent is connected any more; says so on stderr if that takes a while.
+  // Returns when no agent needs it any more; says so on stderr if that takes a while.
   void wait_until_idle();
 
  private:

@@ -15,13 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import cpp_source
 
 SDK_PARTS = {
-    'worker_sdk/cpprun/worker',
-    'worker_sdk/cpprun/dist',
-    'worker_sdk/cpprun/nn',
-    'worker_sdk/cpprun/data',
-    'worker_sdk/cpprun/optim',
-    'worker_sdk/cpprun/snapshot',
-    'worker_sdk/cpprun/trainer',
+    f'worker_sdk/cpprun/{part}'
+    for part in ('worker', 'dist', 'nn', 'data', 'optim', 'snapshot', 'trainer')
 }
 
 # Which modules each module may name. A file belongs to the longest folder that fits.
@@ -60,6 +55,8 @@ ARROWS = {
     'launcher': {
         'common',
         'common/log',
+        'rendezvous/client',  # an heir says at the job's endpoint that it leads
+        'rendezvous/protocol',
         'rendezvous/server',
         'agent/core',  # its configuration
         'agent/daemon',

@@ -30,6 +30,10 @@ WorkerEnd for_the_wire(WorkerEnd end) {
   return end;
 }
 
+Endpoint place_of(const control::Heir& heir) {
+  return Endpoint{heir.address, static_cast<uint16_t>(heir.port)};
+}
+
 }  // namespace
 
 void Agent::start(Instant now, Effects& effects) {
@@ -68,9 +72,11 @@ control::Standing Agent::standing() const {
   return control::Standing::Idle;
 }
 
-void Agent::on_connected(Instant now, std::vector<std::string> addresses, Effects& effects) {
+void Agent::on_connected(Instant now, std::vector<std::string> addresses, const Endpoint& peer,
+                         Effects& effects) {
   CPPRUN_CHECK(!is_connected_);
   is_connected_ = true;
+  peer_ = peer;
   is_deaf_ = false;
   heard_at_ = now;
   control::Hello hello = options_.hello;
@@ -84,7 +90,10 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, Effect
   facts.is_draining = state_ == State::Draining || state_ == State::Saved;
   facts.snapshots = snapshots_;
   facts.snapshot_port = snapshot_port_;
+  facts.control_port = control_port_;
   if (world_.round > RoundNumber()) facts.world = world_;
+  // Whether it is another process that listens where ours was, the one that listens knows best.
+  facts.has_evidence = has_evidence_ || led_by_ == peer;
   facts.has_grant = has_grant(now);
   facts.charged = charged_;
   facts.decided = decided_;
@@ -93,14 +102,6 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, Effect
   if (is_fenced()) ping(now, effects);
   if (unreported_) effects.push_back(Tell{*unreported_});
   if (unreported_ && state_ == State::Stopped && !is_stopped_untold()) say_stopped(effects);
-}
-
-// By I1 no coordinator has counted us as lost yet, and we have not said that we have stopped: there
-// is no later round.
-bool Agent::has_grant(Instant now) const {
-  const bool is_in_round =
-      state_ == State::Starting || state_ == State::Running || state_ == State::Stopping;
-  return is_in_round && is_fenced() && now < grant_.deadline();
 }
 
 void Agent::on_disconnected(Instant now, Effects& effects) {
@@ -136,15 +137,22 @@ void Agent::on(Instant now, const control::Welcome& message, Effects& effects) {
     effects.push_back(Note{Note::Level::Warning,
                            "the coordinator is of an older epoch than one before it; was the clock "
                            "of its host set back?"});
-    effects.push_back(Reconnect{});
+    effects.push_back(Reconnect{true});
     return;
   }
   epoch_ = message.epoch;
+  led_by_ = peer_;
+  has_evidence_ = false;
+  is_heir_ = message.is_heir && world_.heir;
   bool was_fenced = is_fenced();
   heartbeat_ = message.heartbeat;
   lease_ = message.lease;
   if (state_ == State::Done) join_deadline_ = Instant::never();  // the others may take their time
   if (is_fenced() && !was_fenced) ping(now, effects);
+  if (was_fenced && !is_fenced()) {  // we lead the job ourselves
+    ping_at_ = Instant::never();
+    if (has_workers()) effects.push_back(Fence{Instant::never()});
+  }
 }
 
 void Agent::on(Instant, const control::Refused& message, Effects& effects) {
@@ -185,7 +193,7 @@ void Agent::on(Instant now, const control::Pong& message, Effects& effects) {
   if (state_ == State::Running && is_fenced() && now >= grant_.deadline()) {
     stop_past_grant(Duration{}, effects);
   }
-  if (!grant_.on_pong(message.seq, message.grant)) return;
+  if (!grant_.on_pong(message.seq, message.grant) || !is_fenced()) return;
   if (has_workers()) effects.push_back(Fence{grant_.deadline()});
   if (state_ == State::Starting) start_if_granted(now, effects);
 }
@@ -206,6 +214,11 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
   unsaid_.reset();
   lost_.clear();
   state_ = State::Starting;
+  is_heir_ = world_.heir && world_.heir->node == options_.hello.node.incarnation;
+  if (!is_leading_ && is_fenced()) {
+    const bool is_elsewhere = world_.heir && !is_heir_;
+    effects.push_back(is_elsewhere ? Routes{{place_of(*world_.heir)}} : Routes{});
+  }
   if (options_.facts.has_snapshot_dir) effects.push_back(ServeSnapshots{world_.snapshot_secret});
   is_fetching_ = world_.resume && !world_.resume->source_address.empty();
   if (is_fetching_) {
@@ -352,43 +365,6 @@ std::optional<WorkerEnd> Agent::own_failure() const {
   const bool is_own = std::any_of(ends_.begin(), ends_.end(), has_own_cause);
   if (!is_own || is_drained_) return std::nullopt;
   return for_the_wire(ends_[root_cause(ends_)]);
-}
-
-void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
-  if (message.round != world_.round) return;
-  // In both cases workers save, and what fails meanwhile is nobody's failure.
-  const bool is_drain =
-      message.cause == control::StopCause::Drain || message.cause == control::StopCause::Operator;
-  const bool is_known =
-      message.cause == control::StopCause::Failure || message.cause == control::StopCause::Snapshot;
-  if (is_known) unreported_.reset();
-  if (message.cause == control::StopCause::NodeLost) lost_ = message.why;
-  if (message.charged != control::Charge::None) charged_ = message.charged;
-  if (is_drain) {
-    is_drained_ = true;
-    unsaid_.reset();
-  } else if (unsaid_) {
-    say_unsaid(effects);
-    effects.push_back(EndSaving{kSigTerm});
-  }
-  switch (state_) {
-    case State::Starting:
-      drop_fetch(effects);
-      become_stopped(now, effects);
-      return;
-    case State::Done:
-      become_stopped(now, effects);
-      return;
-    case State::Running:
-      effects.push_back(Note{Note::Level::Info, "stopping the workers: " + message.why});
-      stop_workers(options_.stop_grace, is_drain, effects);
-      return;
-    case State::Stopped:
-      if (!is_stopped_untold()) say_stopped(effects);
-      return;
-    default:
-      return;
-  }
 }
 
 }  // namespace cpprun::agent

@@ -1,5 +1,5 @@
 // Agent: states x events of one node. Joins, starts the workers it is told to start, stops them,
-// says how they ended, and knows when the run is over. Rules R1, R4, R6, R9 and R13 of
+// says how they ended, and knows when the run is over. Rules R1, R4, R6, R9, R13, R16 and R17 of
 // docs/protocol.md.
 //
 // A core: no I/O, no clock; the same calls in the same order give the same effects.
@@ -20,6 +20,7 @@
 
 #include "agent/core/effects.hpp"
 #include "agent/core/grant.hpp"
+#include "common/endpoint.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
@@ -55,8 +56,12 @@ class Agent {
   // Once, before everything else.
   void start(Instant now, Effects& effects);
 
-  // A connection to the coordinator stands; `addresses` are ours on it.
-  void on_connected(Instant now, std::vector<std::string> addresses, Effects& effects);
+  // A connection to a coordinator at `peer` (numeric) stands; `addresses` are ours on it.
+  void on_connected(Instant now, std::vector<std::string> addresses, const Endpoint& peer,
+                    Effects& effects);
+  // Nobody listens at these places, says their kernel. One where our coordinator was means that it
+  // is dead (R4).
+  void on_refused(Instant now, const std::vector<Endpoint>& places, Effects& effects);
   void on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects);
   void on_disconnected(Instant now, Effects& effects);
   // The connection can't be made any more, whatever the time: the text says why.
@@ -74,6 +79,8 @@ class Agent {
 
   // Where other nodes can fetch snapshots from here; 0: nowhere. Told with the next registration.
   void on_serving(int64_t port) { snapshot_port_ = port; }
+  // Where others reach us if we lead the job one day; 0: nowhere. Told with the next registration.
+  void on_control_port(int64_t port) { control_port_ = port; }
   // The newest complete snapshots here, newest first; because they were wanted, or are new.
   void on_snapshots(Instant now, std::vector<control::SnapshotName> snapshots, Effects& effects);
   // A worker could not use the snapshot that its round was to begin with, and went on from that of
@@ -108,6 +115,7 @@ class Agent {
   void on(Instant, const control::Answer&, Effects&) {}
   void on(Instant, const control::Challenge&, Effects&) {}
   void on(Instant, const control::Watch&, Effects&) {}  // nothing to decide: the daemon tells
+  void on(Instant now, const control::Moved& message, Effects& effects);
 
   bool is_stopping_under_fence() const;
   bool is_past_fence(Instant now) const;
@@ -152,6 +160,12 @@ class Agent {
   int64_t connection_ = 0;
   int64_t port_ = 0;
   int64_t snapshot_port_ = 0;
+  int64_t control_port_ = 0;
+  Endpoint peer_;              // of this connection, or the last one
+  Endpoint led_by_;            // where we were welcomed last
+  bool has_evidence_ = false;  // whoever welcomed us is dead
+  bool is_heir_ = false;       // of the round that runs, or ran last (R14)
+  bool is_leading_ = false;    // we have taken the job over
   std::vector<control::SnapshotName> snapshots_;
   Epoch epoch_;
   control::World world_;                // the newest; its round is the newest seen

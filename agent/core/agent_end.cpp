@@ -1,4 +1,4 @@
-// Agent: how a run ends, what stopping on request means, and time.
+// Agent: how a round and a run end, what stopping on request means, and time.
 #include <algorithm>
 #include <utility>
 
@@ -13,6 +13,45 @@ constexpr int kSigTerm = 15;
 constexpr int kSigKill = 9;
 
 }  // namespace
+
+// ---------------------------------------------------------------- the end of a round
+
+void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
+  if (message.round != world_.round) return;
+  // In both cases workers save, and what fails meanwhile is nobody's failure.
+  const bool is_drain =
+      message.cause == control::StopCause::Drain || message.cause == control::StopCause::Operator;
+  const bool is_known =
+      message.cause == control::StopCause::Failure || message.cause == control::StopCause::Snapshot;
+  if (is_known) unreported_.reset();
+  if (message.cause == control::StopCause::NodeLost) lost_ = message.why;
+  if (message.charged != control::Charge::None) charged_ = message.charged;
+  if (is_drain) {
+    is_drained_ = true;
+    unsaid_.reset();
+  } else if (unsaid_) {
+    say_unsaid(effects);
+    effects.push_back(EndSaving{kSigTerm});
+  }
+  switch (state_) {
+    case State::Starting:
+      drop_fetch(effects);
+      become_stopped(now, effects);
+      return;
+    case State::Done:
+      become_stopped(now, effects);
+      return;
+    case State::Running:
+      effects.push_back(Note{Note::Level::Info, "stopping the workers: " + message.why});
+      stop_workers(options_.stop_grace, is_drain, effects);
+      return;
+    case State::Stopped:
+      if (!is_stopped_untold()) say_stopped(effects);
+      return;
+    default:
+      return;
+  }
+}
 
 // ---------------------------------------------------------------- the end
 
@@ -203,6 +242,43 @@ void Agent::on_fetch_failed(Instant now, const Error& error, bool is_damaged, Ef
                                 is_damaged ? world_.resume->snapshot.id : ""};
   effects.push_back(Tell{*unreported_});
   become_stopped(now, effects);
+}
+
+// ---------------------------------------------------------------- the coordinator is dead
+
+// By I1 no coordinator has counted us as lost yet, and we have not said that we have stopped: there
+// is no later round.
+bool Agent::has_grant(Instant now) const {
+  const bool is_in_round =
+      state_ == State::Starting || state_ == State::Running || state_ == State::Stopping;
+  return is_in_round && is_fenced() && now < grant_.deadline();
+}
+
+// Our grant holds, so nobody has gone on without us, and no other heir was named (R16).
+void Agent::on_refused(Instant now, const std::vector<Endpoint>& places, Effects& effects) {
+  const bool is_ours = std::find(places.begin(), places.end(), led_by_) != places.end();
+  if (state_ == State::Ended || is_leading_ || is_connected_ || epoch_ == Epoch() || !is_ours) {
+    return;
+  }
+  has_evidence_ = true;
+  const bool is_going =
+      decided_ || state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
+  const bool is_granted = is_fenced() && now < grant_.deadline();
+  if (!is_heir_ || !is_granted || is_going) return;
+  is_leading_ = true;
+  effects.push_back(
+      Note{Note::Level::Warning, "the coordinator is dead; leading the job from this node"});
+  effects.push_back(TakeOver{Epoch(epoch_.value + 1), *world_.heir});
+}
+
+// Who listens at the job's endpoint knows who leads it (R17).
+void Agent::on(Instant, const control::Moved& message, Effects& effects) {
+  const bool is_blank = world_.round == RoundNumber();
+  if (is_leading_ || (message.epoch < epoch_ && !is_blank)) return;
+  if (is_blank) epoch_ = Epoch();  // of a coordinator that never led the job
+  is_deaf_ = true;
+  effects.push_back(Routes{{Endpoint{message.address, static_cast<uint16_t>(message.port)}}, true});
+  effects.push_back(Reconnect{});
 }
 
 // ---------------------------------------------------------------- giving up

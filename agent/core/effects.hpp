@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/endpoint.hpp"
 #include "common/time.hpp"
 #include "common/worker_end.hpp"
 #include "rendezvous/protocol/control.hpp"
@@ -28,7 +29,21 @@ struct Disconnect {
 };
 
 // The connection is dead, though nobody said so: reset it and make another.
-struct Reconnect {};
+struct Reconnect {
+  bool is_elsewhere = false;  // another place is tried first
+};
+
+// Further places where the coordinator may be, the likeliest first. `is_sure`: it is at the first.
+struct Routes {
+  std::vector<Endpoint> places;
+  bool is_sure = false;
+};
+
+// Lead the job from here on, in this process and at our control port (R16), and connect to that.
+struct TakeOver {
+  Epoch epoch;
+  control::Heir place;
+};
 
 struct StartWorkers {
   control::World world;
@@ -121,7 +136,7 @@ struct Finish {
 
 using Effect = std::variant<Tell, Disconnect, Reconnect, StartWorkers, StopWorkers, WantPort, Fence,
                             FirstFailure, Note, Finish, WantSnapshots, FetchSnapshot, DropFetch,
-                            ServeSnapshots, EndSaving, SeekShares, KeepCopies>;
+                            ServeSnapshots, EndSaving, SeekShares, KeepCopies, Routes, TakeOver>;
 using Effects = std::vector<Effect>;
 
 }  // namespace cpprun::agent

@@ -164,6 +164,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   if (config_.workers.set_omp_num_threads) report_->omp_banner();
   recorder_->run_started();
   core_.emplace(join_options(config_, host_name_, incarnation_));
+  keep_control_port();
   catch_signals();
   watch_guardian();
   is_own_ = is_own;
@@ -190,6 +191,15 @@ void AgentDaemon::Impl::leave_folder(bool is_well) {
   } else {
     folder_.remove_if_temporary();
   }
+}
+
+// Without one others lead the job.
+void AgentDaemon::Impl::keep_control_port() {
+  if (!take_over_) return;
+  Result<PortReservation> port = PortReservation::make(std::nullopt);
+  if (!port) return log::info("no port to lead the job from: " + port.error().text);
+  control_port_.emplace(std::move(*port));
+  core_->on_control_port(control_port_->port());
 }
 
 void AgentDaemon::Impl::open_faults() {
@@ -258,9 +268,9 @@ void AgentDaemon::Impl::connect() {
   doors.tell = [this](const control::Progress& progress) { connection_->send(progress); };
   progress_ = std::make_unique<ProgressRoom>(loop_, std::move(doors));
   ControlClient::Events events;
-  events.on_connected = [this](std::vector<std::string> addresses) {
+  events.on_connected = [this](std::vector<std::string> addresses, const Endpoint& peer) {
     serve_snapshots(addresses);
-    tell_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, e); });
+    tell_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, peer, e); });
     if (faults_) faults_->on_connected();
   };
   events.on_message = [this](const control::CoordinatorMessage& message) { on_message(message); };
@@ -269,6 +279,9 @@ void AgentDaemon::Impl::connect() {
     if (faults_) faults_->on_disconnected();
     orders_.on_disconnected();
     tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
+  };
+  events.on_refused = [this](const std::vector<Endpoint>& places) {
+    tell_core([&](agent::Effects& e) { core_->on_refused(boot_now(), places, e); });
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
   ControlClient::Options options{is_own_, config_.rendezvous.say_waiting};
@@ -356,6 +369,9 @@ Result<std::unique_ptr<AgentDaemon>> AgentDaemon::make(AgentConfig config) {
 
 Incarnation AgentDaemon::incarnation() const {
   return impl_->incarnation();
+}
+void AgentDaemon::may_lead(TakeOver take_over) {
+  impl_->may_lead(std::move(take_over));
 }
 void AgentDaemon::took(const StartTimes& times) {
   impl_->took(times);

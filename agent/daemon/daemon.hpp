@@ -5,14 +5,20 @@
 // signals are tied to it).
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "agent/core/config.hpp"
 #include "common/endpoint.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
+#include "rendezvous/protocol/control.hpp"
 
 namespace cpprun {
+
+// Starts a coordinator at the heir's port, because the one that led the job has died (R16), and
+// returns where our own agent reaches it.
+using TakeOver = std::function<Result<Endpoint>(Epoch, const control::Heir&)>;
 
 class AgentDaemon {
  public:
@@ -23,6 +29,9 @@ class AgentDaemon {
 
   // Who we are; a coordinator in our own process must know it.
   Incarnation incarnation() const;
+
+  // This agent may lead its job one day: it keeps a port for that. Before run().
+  void may_lead(TakeOver take_over);
 
   // What the launcher has measured of its own start; before run().
   void took(const StartTimes& times);

@@ -23,6 +23,13 @@ void AgentDaemon::Impl::close(bool is_reset) {
   connection_->close(is_reset, [this] { end_loop(); });
 }
 
+// If it fails, the grant ends, and the run with the join timeout.
+void AgentDaemon::Impl::carry_out(const agent::TakeOver& effect) {
+  Result<Endpoint> own = take_over_(effect.epoch, effect.place);
+  if (!own) return log::error("this node can't lead the job: " + own.error().text);
+  connection_->set_routes({*own}, true, true);
+}
+
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
   recorder_->starting();
   if (Status ok = start_workers(effect.world); !ok) {

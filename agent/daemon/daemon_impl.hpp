@@ -42,6 +42,7 @@ class AgentDaemon::Impl {
   Status prepare();
   Incarnation incarnation() const { return incarnation_; }
   void took(const StartTimes& times) { recorder_->took(times); }
+  void may_lead(TakeOver take_over) { take_over_ = std::move(take_over); }
   int run(const Endpoint& coordinator, bool is_own);
 
  private:
@@ -66,7 +67,9 @@ class AgentDaemon::Impl {
     if (connection_) connection_->send(effect.message);
   }
   void carry_out(const agent::Disconnect& effect);
-  void carry_out(const agent::Reconnect&) { connection_->reconnect(); }
+  void carry_out(const agent::Reconnect& e) { connection_->reconnect(e.is_elsewhere); }
+  void carry_out(const agent::Routes& e) { connection_->set_routes(e.places, e.is_sure, false); }
+  void carry_out(const agent::TakeOver& effect);
   void carry_out(const agent::StartWorkers& effect);
   void carry_out(const agent::StopWorkers& effect);
   void carry_out(const agent::EndSaving& effect) { host_->end_saving(effect.signal); }
@@ -93,6 +96,7 @@ class AgentDaemon::Impl {
   Status start_workers(const control::World& world);
   void start_host();
   void on_word(int local_rank, WorkerWord word);
+  void keep_control_port();
   void open_faults();
   void watch_for_hangs();
   void answer_probes();
@@ -121,6 +125,8 @@ class AgentDaemon::Impl {
   std::string token_;
   Incarnation incarnation_;
   Endpoint coordinator_;
+  TakeOver take_over_;                           // none: this agent never leads its job
+  std::optional<PortReservation> control_port_;  // where it would
 
   boost::asio::io_context loop_;
   boost::asio::steady_timer timer_;

@@ -34,7 +34,7 @@ class Node {
   Node() : core_(options()) {
     core_.start(now_, effects_);
     core_.on_port(now_, 40000, effects_);
-    core_.on_connected(now_, {"10.0.0.1"}, effects_);
+    core_.on_connected(now_, {"10.0.0.1"}, Endpoint{"10.0.0.1", 29500}, effects_);
     control::Welcome welcome;
     welcome.epoch = Epoch(1);
     core_.on_message(now_, welcome, effects_);

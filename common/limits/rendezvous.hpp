@@ -30,6 +30,8 @@ inline constexpr Duration kHelloTimeout =
 inline constexpr Duration kReconnectFirst =
     50ms;  // first back-off of an agent's connection, doubled up to ...
 inline constexpr Duration kReconnectMax = 1s;
+inline constexpr Duration kTellEndpoint =
+    500ms;  // who has taken a job over knocks this often at the job's endpoint, to say so there
 inline constexpr int kNodesPerJob = 100'000;
 inline constexpr size_t kFailureClocks =
     64;  // machines on which workers failed in one round, looked at for which came first

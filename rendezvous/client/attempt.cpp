@@ -19,6 +19,13 @@ constexpr std::chrono::seconds kConnectLimit{5};
 Attempt::Attempt(asio::io_context& loop, Callback callback)
     : loop_(loop), callback_(std::move(callback)), resolver_(loop), limit_(loop) {}
 
+std::string unmapped(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped()) {
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
+  }
+  return address.to_string();
+}
+
 std::shared_ptr<Attempt> Attempt::start(asio::io_context& loop, const Endpoint& endpoint,
                                         Callback callback) {
   auto attempt = std::make_shared<Attempt>(loop, std::move(callback));
@@ -62,10 +69,9 @@ void Attempt::try_all(std::vector<tcp::endpoint> addresses) {
   open_ = addresses.size();
   for (size_t i = 0; i < addresses.size(); ++i) {
     sockets_.push_back(std::make_unique<Socket>(loop_));
-    std::string address = addresses[i].address().to_string();
     sockets_[i]->async_connect(addresses[i],
-                               [self = shared_from_this(), i, address](error_code error) {
-                                 self->on_connected(i, address, error);
+                               [self = shared_from_this(), i, at = addresses[i]](error_code error) {
+                                 self->on_connected(i, at, error);
                                });
   }
   // On loopback the answer comes at once, and a cancelled Asio timer still wakes an otherwise idle
@@ -82,7 +88,7 @@ void Attempt::try_all(std::vector<tcp::endpoint> addresses) {
   });
 }
 
-void Attempt::on_connected(size_t index, const std::string& address, const error_code& error) {
+void Attempt::on_connected(size_t index, const tcp::endpoint& at, const error_code& error) {
   --open_;
   if (!callback_) return;
   if (!error) {
@@ -92,8 +98,10 @@ void Attempt::on_connected(size_t index, const std::string& address, const error
     return;
   }
   std::string reason = error == asio::error::operation_aborted ? "no answer" : error.message();
+  const std::string address = unmapped(at.address());
   why_ += (why_.empty() ? "" : ", ") + address + ": " + reason;
-  if (open_ == 0) tell({nullptr, why_});
+  if (error == asio::error::connection_refused) refused_.push_back({address, at.port()});
+  if (open_ == 0) tell({nullptr, why_, refused_});
 }
 
 void Attempt::tell(Outcome outcome) {

@@ -16,11 +16,15 @@
 
 namespace cpprun {
 
+// As people write it: an IPv4 address in IPv6 clothes is an IPv4 address.
+std::string unmapped(const boost::asio::ip::address& address);
+
 class Attempt : public std::enable_shared_from_this<Attempt> {
  public:
   struct Outcome {
     std::unique_ptr<boost::asio::ip::tcp::socket> socket;  // null: `why` names each address tried
     std::string why;
+    std::vector<Endpoint> refused{};  // numeric: where the kernel said that nobody listens
   };
   using Callback = std::function<void(Outcome)>;
 
@@ -36,7 +40,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
 
   void resolve(const Endpoint& endpoint);
   void try_all(std::vector<boost::asio::ip::tcp::endpoint> addresses);
-  void on_connected(size_t index, const std::string& address,
+  void on_connected(size_t index, const boost::asio::ip::tcp::endpoint& at,
                     const boost::system::error_code& error);
   void tell(Outcome outcome);
 
@@ -47,6 +51,7 @@ class Attempt : public std::enable_shared_from_this<Attempt> {
   std::vector<std::unique_ptr<Socket>> sockets_;
   size_t open_ = 0;  // tries that have not ended
   std::string why_;
+  std::vector<Endpoint> refused_;
 };
 
 }  // namespace cpprun

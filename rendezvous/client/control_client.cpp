@@ -36,10 +36,9 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& loop, Endpoint endpoint, Options options, Events events)
       : loop_(loop),
-        endpoint_(std::move(endpoint)),
         events_(std::move(events)),
         timer_(loop),
-        core_({to_string(endpoint_), options.is_own, options.say_waiting}) {}
+        core_({std::move(endpoint), options.is_own, options.say_waiting, options.back_off_max}) {}
 
   void start() {
     tell_core([&](ClientCore::Effects& e) { core_.start(e); });
@@ -71,11 +70,16 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   // What is wrong with the connection that we have is not known here; a new one may be better.
-  void reconnect() {
-    asio::post(loop_, [self = shared_from_this(), current = socket_.get()] {
+  void reconnect(bool is_elsewhere) {
+    asio::post(loop_, [self = shared_from_this(), current = socket_.get(), is_elsewhere] {
       if (self->socket_.get() == current && current != nullptr && !self->is_closing_)
-        self->broken();
+        self->broken(is_elsewhere);
     });
+  }
+
+  void set_routes(const std::vector<Endpoint>& places, bool is_sure, bool is_own) {
+    core_.set_routes(places, is_sure, is_own);
+    arm_timer();
   }
 
   const std::string& trouble() const { return core_.trouble(); }
@@ -87,13 +91,6 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   }
 
  private:
-  static std::string unmapped(const asio::ip::address& address) {
-    if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-      return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
-    }
-    return address.to_string();
-  }
-
   template <class Call>
   void tell_core(Call call) {
     ClientCore::Effects effects;
@@ -109,21 +106,24 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void carry_out(const ClientCore::Dial&) {
-    attempt_ =
-        Attempt::start(loop_, endpoint_, [self = shared_from_this()](Attempt::Outcome outcome) {
-          self->on_attempt(std::move(outcome));
-        });
+    attempt_ = Attempt::start(loop_, core_.target(),
+                              [self = shared_from_this()](Attempt::Outcome outcome) {
+                                self->on_attempt(std::move(outcome));
+                              });
   }
   void carry_out(const ClientCore::HangUp&) { drop_socket(true); }
   void carry_out(const ClientCore::Broken&) {
     if (events_.on_disconnected) events_.on_disconnected();
   }
   void carry_out(const ClientCore::Probe&) {
-    probe_ = StoreProbe::start(loop_, endpoint_, [self = shared_from_this()](bool is_store) {
+    probe_ = StoreProbe::start(loop_, core_.target(), [self = shared_from_this()](bool is_store) {
       self->probe_.reset();
       self->tell_core(
           [&](ClientCore::Effects& e) { self->core_.on_probed(steady_now(), is_store, e); });
     });
+  }
+  void carry_out(const ClientCore::Refused& refused) {
+    if (events_.on_refused) events_.on_refused(refused.places);
   }
   void carry_out(const ClientCore::Trouble& trouble) {
     if (events_.on_trouble) events_.on_trouble(trouble.text);
@@ -153,8 +153,9 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     attempt_.reset();
     if (is_closing_) return;
     if (!outcome.socket) {
-      tell_core(
-          [&](ClientCore::Effects& e) { core_.on_dial_failed(steady_now(), outcome.why, e); });
+      tell_core([&](ClientCore::Effects& e) {
+        core_.on_dial_failed(steady_now(), outcome.why, outcome.refused, e);
+      });
       return;
     }
     socket_ = std::move(outcome.socket);
@@ -164,7 +165,9 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     read();
     error_code ignored;
     std::vector<std::string> own{unmapped(socket_->local_endpoint(ignored).address())};
-    if (events_.on_connected) events_.on_connected(std::move(own));
+    const tcp::endpoint at = socket_->remote_endpoint(ignored);
+    if (!events_.on_connected) return;
+    events_.on_connected(std::move(own), Endpoint{unmapped(at.address()), at.port()});
   }
 
   void read() {
@@ -217,8 +220,8 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     }
   }
 
-  void broken() {
-    tell_core([&](ClientCore::Effects& e) { core_.on_broken(steady_now(), e); });
+  void broken(bool is_elsewhere = false) {
+    tell_core([&](ClientCore::Effects& e) { core_.on_broken(steady_now(), e, is_elsewhere); });
     if (is_closing_) shut();
   }
 
@@ -241,7 +244,6 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   asio::io_context& loop_;
-  const Endpoint endpoint_;
   Events events_;
   asio::steady_timer timer_;  // holds the core's deadline, or one that it no longer has
   Instant armed_for_ = Instant::never();
@@ -278,8 +280,11 @@ void ControlClient::send(const control::AgentMessage& message) {
 void ControlClient::close(bool is_reset, std::function<void()> on_gone) {
   impl_->close(is_reset, std::move(on_gone));
 }
-void ControlClient::reconnect() {
-  impl_->reconnect();
+void ControlClient::reconnect(bool is_elsewhere) {
+  impl_->reconnect(is_elsewhere);
+}
+void ControlClient::set_routes(const std::vector<Endpoint>& places, bool is_sure, bool is_own) {
+  impl_->set_routes(places, is_sure, is_own);
 }
 const std::string& ControlClient::trouble() const {
   return impl_->trouble();

@@ -25,8 +25,11 @@ namespace cpprun {
 class ControlClient {
  public:
   struct Events {
-    // Connected; our own numeric addresses on the line, the one towards the coordinator first.
-    std::function<void(std::vector<std::string>)> on_connected;
+    // Connected to `peer` (numeric); our own numeric addresses on the line, the one towards the
+    // coordinator first.
+    std::function<void(std::vector<std::string>, const Endpoint& peer)> on_connected;
+    // The kernel of these places (numeric) says that nobody listens there.
+    std::function<void(const std::vector<Endpoint>&)> on_refused;
     std::function<void(const control::CoordinatorMessage&)> on_message;
     std::function<void()> on_disconnected;  // after on_connected; a new attempt is already planned
     // Worth a line for people, at most once a minute: which addresses were tried, how, since when.
@@ -35,7 +38,8 @@ class ControlClient {
 
   struct Options {
     bool is_own = false;  // a coordinator in our own process: nobody waits for it to say welcome
-    Duration say_waiting = limits::kSayWaiting;  // trouble is said this often
+    Duration say_waiting = limits::kSayWaiting;     // trouble is said this often
+    Duration back_off_max = limits::kReconnectMax;  // the longest pause between two tries
   };
 
   // Starts to connect at once.
@@ -50,8 +54,11 @@ class ControlClient {
   // or can't be.
   void close(bool is_reset, std::function<void()> on_gone);
 
-  // Resets the connection, if there is one, and makes another.
-  void reconnect();
+  // Resets the connection, if there is one, and makes another, to the same place or elsewhere.
+  void reconnect(bool is_elsewhere = false);
+
+  // As ClientCore::set_routes().
+  void set_routes(const std::vector<Endpoint>& places, bool is_sure, bool is_own);
 
   const std::string& trouble() const;  // why the newest try failed; "" since the last welcome
   std::string peer_address() const;    // numeric; "" while not connected

@@ -46,6 +46,8 @@ bool is_sane(const control::World& world, const control::Register& message) {
          world.group_size <= message.terms.max_nodes && world.group_rank >= 0 &&
          world.group_rank < world.group_size && are_counts_sane(world, message.terms) &&
          is_short(world.master_addr) && is_short(world.snapshot_secret) &&
+         world.host_rank < world.group_size &&
+         (!world.heir || (is_short(world.heir->address) && is_port(world.heir->port))) &&
          is_sane(world.copies_of) && is_sane(world.copies_at) &&
          (!world.resume || are_sane({world.resume->snapshot}));
 }
@@ -55,9 +57,9 @@ bool is_sane(const control::Register& message) {
   return is_sane(message.terms) && message.round >= RoundNumber() && message.epoch >= Epoch() &&
          message.round <= RoundNumber(kNumberMax) && message.epoch <= Epoch(kNumberMax) &&
          is_port(message.reserved_port) && is_port(message.snapshot_port) &&
-         message.strikes.size() <= limits::kFaultsPerPlan && are_sane(message.snapshots) &&
-         (!message.world || is_sane(*message.world, message)) && is_short(message.clock_id) &&
-         is_short(message.role) && is_short(message.local_addr) &&
+         is_port(message.control_port) && message.strikes.size() <= limits::kFaultsPerPlan &&
+         are_sane(message.snapshots) && (!message.world || is_sane(*message.world, message)) &&
+         is_short(message.clock_id) && is_short(message.role) && is_short(message.local_addr) &&
          all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
 }
 
@@ -88,7 +90,9 @@ void Coordinator::on_message(Instant now, SessionId id, const control::AgentMess
     refuse(id, "the first message of a connection must be a hello", effects);
     return;
   }
-  if (const auto* facts = std::get_if<control::Register>(&message)) {
+  if (const auto* acting = std::get_if<control::Acting>(&message)) {
+    on_acting(id, session, *acting, effects);
+  } else if (const auto* facts = std::get_if<control::Register>(&message)) {
     on_register(now, id, session, *facts, effects);
   } else if (!session.is_registered) {
     refuse(id, "an agent must register before it says anything else", effects);
@@ -131,14 +135,58 @@ void Coordinator::on_register(Instant now, SessionId id, Session& session,
            effects);
     return;
   }
+  if (is_led_elsewhere(id, session.hello->run_id, effects)) return;
   Membership* job = job_for(session.hello->run_id, message, id, effects);
   if (job == nullptr) return;
   job->on_register(now, id, *session.hello, message, session.facts, effects);
   session.is_registered = job->has_session(id);
 }
 
+void Coordinator::on_acting(SessionId id, const Session& session, const control::Acting& message,
+                            Effects& effects) {
+  const bool is_sane = !message.address.empty() && is_short(message.address) && message.port > 0 &&
+                       is_port(message.port) && message.epoch > Epoch();
+  if (!is_sane || session.is_registered) {
+    refuse(id, "an address from which nobody can lead a job", effects);
+    return;
+  }
+  const std::string& run_id = session.hello->run_id;
+  const control::Moved where{message.epoch, message.address, message.port};
+  elsewhere_[run_id] = Elsewhere{id, where};
+  effects.push_back(Send{id, where});  // we have heard it
+  auto job = jobs_.find(run_id);
+  if (job == jobs_.end() || job->second->is_over()) return;
+  if (job->second->may_be_handed_over()) {
+    job->second->hand_over(where, effects);
+  } else {
+    effects.push_back(Note{Note::Level::Warning, "two_jobs",
+                           "job '" + run_id + "' is led from here and from " + message.address +
+                               " too: agents of it were started anew while others went on"});
+  }
+}
+
+bool Coordinator::is_led_elsewhere(SessionId id, const std::string& run_id,
+                                   Effects& effects) const {
+  auto it = elsewhere_.find(run_id);
+  if (it == elsewhere_.end()) return false;
+  auto job = jobs_.find(run_id);
+  if (job != jobs_.end() && !job->second->is_over()) return false;  // both go on
+  effects.push_back(Send{id, it->second.where});
+  return true;
+}
+
+bool Coordinator::is_left_to_heir() const {
+  return std::any_of(jobs_.begin(), jobs_.end(),
+                     [](const auto& entry) { return entry.second->is_left_to_heir(); });
+}
+
 Membership* Coordinator::job_for(const std::string& run_id, const control::Register& message,
                                  SessionId session, Effects& effects) {
+  if (!options_.heir_of.empty() && options_.heir_of != run_id) {
+    refuse(session, "the coordinator here leads the job '" + options_.heir_of + "' and no other",
+           effects);
+    return nullptr;
+  }
   if (auto it = jobs_.find(run_id); it != jobs_.end()) {
     // Who took part in a job that has ended is told how; others begin anew.
     if (!it->second->is_over() || message.epoch == it->second->epoch()) return it->second.get();
@@ -155,13 +203,15 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
            effects);
     return nullptr;
   }
+  const bool is_heir = !options_.heir_of.empty() && jobs_begun_ == 0;  // a later one begins anew
   MembershipOptions options{run_id,
                             options_.host,
                             Epoch(options_.epoch.value + jobs_begun_++),
                             options_.embedded,
                             options_.say_waiting,
                             options_.make_secret,
-                            options_.epoch};
+                            options_.epoch,
+                            is_heir};
   auto made = std::make_unique<Membership>(std::move(options), terms, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();
 }
@@ -171,6 +221,7 @@ void Coordinator::on_closed(Instant now, SessionId id, Membership::Ending how, E
   if (it == sessions_.end()) return;
   Session session = std::move(it->second);
   sessions_.erase(it);
+  std::erase_if(elsewhere_, [&](const auto& entry) { return entry.second.told_by == id; });
   if (!session.is_registered) return;
   auto job = jobs_.find(session.hello->run_id);
   if (job == jobs_.end()) return;

@@ -25,6 +25,8 @@ struct CoordinatorOptions {
   std::optional<Incarnation> embedded;  // the agent in our own process
   Duration say_waiting = limits::kSayWaiting;
   std::function<std::string()> make_secret{};  // as in MembershipOptions
+  // The one job that our own agent leads as its heir (R16); others are refused. Empty: any job.
+  std::string heir_of{};
 };
 
 class Coordinator {
@@ -50,6 +52,8 @@ class Coordinator {
 
   const std::string& host() const { return options_.host; }
   size_t session_count() const { return sessions_.size(); }
+  // Who is left needs us to go: an heir leads the job then.
+  bool is_left_to_heir() const;
   const std::map<std::string, std::unique_ptr<Membership>>& jobs() const { return jobs_; }
 
  private:
@@ -63,6 +67,9 @@ class Coordinator {
   void on_hello(SessionId id, Session& session, const control::Hello& hello, Effects& effects);
   void on_register(Instant now, SessionId id, Session& session, const control::Register& message,
                    Effects& effects);
+  void on_acting(SessionId id, const Session& session, const control::Acting& message,
+                 Effects& effects);
+  bool is_led_elsewhere(SessionId id, const std::string& run_id, Effects& effects) const;
   Membership* job_for(const std::string& run_id, const control::Register& message,
                       SessionId session, Effects& effects);
   void forget_long_ended();
@@ -71,6 +78,13 @@ class Coordinator {
   const CoordinatorOptions options_;
   int64_t jobs_begun_ = 0;  // each job's coordinator is an incarnation of its own
   std::map<SessionId, Session> sessions_;
+  // Jobs that are led from elsewhere, by run id, as long as the connection that says so stands
+  // (R17).
+  struct Elsewhere {
+    SessionId told_by;
+    control::Moved where;
+  };
+  std::map<std::string, Elsewhere> elsewhere_;
   // By run id. A job that was decided, or told to stop, stays, without nodes, until its name is
   // used again.
   std::map<std::string, std::unique_ptr<Membership>> jobs_;

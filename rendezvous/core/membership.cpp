@@ -51,6 +51,10 @@ Membership::Membership(MembershipOptions options, const control::Terms& terms, E
       epoch_(options_.epoch),
       budget_(terms.max_restarts),
       hang_budget_(terms.max_restarts) {
+  if (options_.is_heir) {
+    phase_ = Phase::Recovering;
+    recovery_.emplace();
+  }
   if (!terms_.is_store_on_main_port) effects.push_back(WantStorePort{options_.run_id});
 }
 
@@ -156,6 +160,7 @@ void Membership::welcome(const Node& node, Effects& effects) const {
   welcome.epoch = epoch_;
   welcome.coordinator = options_.coordinator;
   welcome.version = CPPRUN_VERSION;
+  welcome.is_heir = heir_ && heir_->node == node.id.incarnation;
   if (!node.is_embedded) {
     welcome.heartbeat = heartbeat();
     welcome.lease = terms_.lease;
@@ -379,24 +384,6 @@ void Membership::on_stopped(Node& node, const control::Stopped& message, Effects
 void Membership::take_snapshots(Node& node, const std::vector<control::SnapshotName>& snapshots) {
   node.facts.snapshots.clear();
   if (are_sane(snapshots)) node.facts.snapshots = snapshots;
-}
-
-void Membership::on_draining(Node& node, Effects& effects) {
-  if (node.is_draining()) return;
-  node.facts.is_draining = true;
-  is_host_drained_ = is_host_drained_ || node.is_embedded;
-  if (is_drained_ && drained_by_.empty()) drained_by_ = node.id.name;  // after an order
-  effects.push_back(
-      Note{Note::Level::Info, "draining", "the agent on " + node.id.name + " was asked to stop"});
-  if (is_member(node.id.incarnation)) request_drain(node, effects);
-}
-
-// The workers of all nodes save together, so all are asked to.
-void Membership::request_drain(const Node& node, Effects& effects) {
-  if (phase_ != Phase::Running) return;
-  is_drained_ = has_saved_ = true;
-  drained_by_ = node.id.name;
-  request_stop(StopCause::Drain, node.id.name + " was asked to stop", effects);
 }
 
 void Membership::on_ack(Node& node, Effects& effects) {

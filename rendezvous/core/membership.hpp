@@ -1,5 +1,5 @@
 // Membership: the coordinator of one job. Who is in it, which round runs, who has which rank, what
-// restarts are left, and how it ends. Rules R1 to R13 of docs/protocol.md; the comments in the .cpp
+// restarts are left, and how it ends. Rules R1 to R17 of docs/protocol.md; the comments in the .cpp
 // name them.
 //
 // A core: three doors, no I/O, no clock; the same calls in the same order give the same effects.
@@ -36,6 +36,9 @@ struct MembershipOptions {
   std::function<std::string()> make_secret{};
   // Jobs of the epochs from here up to ours were led by this process, and are over.
   Epoch first_epoch;
+  // Our own agent is the heir that has seen its coordinator die (R16): the job is ours to lead, and
+  // who lived in that coordinator's process is dead.
+  bool is_heir = false;
 };
 
 class Membership {
@@ -70,6 +73,12 @@ class Membership {
   bool is_over() const { return nodes_.empty(); }
   bool is_decided() const { return phase_ == Phase::Deciding || phase_ == Phase::Ended; }
   Epoch epoch() const { return epoch_; }
+  // The node that hosts us goes, and an heir leads the job as soon as our process has ended (R15).
+  bool is_left_to_heir() const;
+  // We have granted and formed nothing, so the job may be led from elsewhere (R17).
+  bool may_be_handed_over() const;
+  // All nodes are told where the job is led from, and forgotten.
+  void hand_over(const control::Moved& to, Effects& effects);
 
   // All were told to leave: no further round.
   bool is_departing() const { return departure_.has_value(); }
@@ -128,7 +137,11 @@ class Membership {
 
   // Going on with a job that another coordinator has led (membership_recovery.cpp).
   struct Recovery {
-    Instant ends_at;         // whoever has not registered by then is lost
+    Instant ends_at = Instant::never();       // whoever has not registered by then is lost
+    Instant host_gone_at = Instant::never();  // who died with the coordinator that we are heir of
+    bool is_host_gone = false;                // that time has come
+    bool has_evidence = false;                // whoever formed `newest` is dead
+    std::set<Incarnation> heard;              // who has registered with us
     control::World newest;   // of all rounds that nodes have told of; round 0: none
     std::set<int64_t> seen;  // group ranks of `newest` that have registered
     std::optional<control::Decided> decided;
@@ -143,6 +156,12 @@ class Membership {
   void charge_known_failure(control::Charge kind);
   void end_recovery_if_due(Instant now, Effects& effects);
   void go_on(Effects& effects);
+  bool may_lead() const;
+
+  // Who may go on without us (membership_heir.cpp).
+  void name_heir(const std::vector<Node*>& ranked, std::vector<control::World>& worlds);
+  const Node* heir_node() const;
+  bool is_heir_awaited() const;
   void place_all(Effects& effects);
   void stop_left_over(const Node& node, Effects& effects) const;
   void welcome(const Node& node, Effects& effects) const;
@@ -223,6 +242,8 @@ class Membership {
   Budget hang_budget_;  // of rounds that ended because a worker hung: as many, counted apart
   std::optional<Recovery> recovery_;  // Phase::Recovering
   std::optional<Epoch> continued_epoch_;
+  std::optional<control::Heir> heir_;  // of round_ (R14)
+  bool is_heir_lost_ = false;          // in silence: nobody is named any more
 
   // Iterated where the order reaches messages, hence ordered.
   std::map<Incarnation, Node> nodes_;

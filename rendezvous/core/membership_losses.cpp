@@ -89,6 +89,8 @@ void Membership::end_leases(Instant now, Effects& effects) {
                       std::to_string(static_cast<int64_t>(to_seconds(terms_.lease))) + " s";
     effects.push_back(Note{Note::Level::Warning, "node_lost", why});
     if (node.session) effects.emplace_back(Close{*node.session, true});
+    // It comes back with its belief, and so may who believes it: heirs change on evidence only.
+    if (heir_ && heir_->node == incarnation) is_heir_lost_ = true;
     node_is_gone(incarnation, StopCause::NodeLost, why, effects);
   }
 }
@@ -119,7 +121,10 @@ void Membership::on_time(Instant now, Effects& effects) {
 }
 
 Instant Membership::next_deadline() const {
-  const Instant recovery_end = recovery_ ? recovery_->ends_at : Instant::never();
+  Instant recovery_end = Instant::never();
+  if (recovery_ && may_lead()) {
+    recovery_end = std::min(recovery_->ends_at, recovery_->host_gone_at);
+  }
   return std::min({next_burial_, next_lease_end_, last_call_deadline(), growth_deadline(),
                    say_waiting_at_, recovery_end});
 }

@@ -125,6 +125,24 @@ Result<std::string> Membership::drain_node(const std::string& name, const std::s
          (is_short ? "; fewer nodes than --nnodes needs are left then" : "");
 }
 
+void Membership::on_draining(Node& node, Effects& effects) {
+  if (node.is_draining()) return;
+  node.facts.is_draining = true;
+  is_host_drained_ = is_host_drained_ || node.is_embedded;
+  if (is_drained_ && drained_by_.empty()) drained_by_ = node.id.name;  // after an order
+  effects.push_back(
+      Note{Note::Level::Info, "draining", "the agent on " + node.id.name + " was asked to stop"});
+  if (is_member(node.id.incarnation)) request_drain(node, effects);
+}
+
+// The workers of all nodes save together, so all are asked to.
+void Membership::request_drain(const Node& node, Effects& effects) {
+  if (phase_ != Phase::Running) return;
+  is_drained_ = has_saved_ = true;
+  drained_by_ = node.id.name;
+  request_stop(StopCause::Drain, node.id.name + " was asked to stop", effects);
+}
+
 // ---------------------------------------------------------------- scale
 
 Result<std::string> Membership::scale_to(int64_t nodes, const std::string& by, Effects& effects) {

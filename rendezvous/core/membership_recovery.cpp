@@ -7,12 +7,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "rendezvous/core/membership.hpp"
 
 namespace cpprun {
 
 using control::StopCause;
+
+namespace {
+
+// Processes of an agent that has died are gone by then.
+constexpr Duration kGone = limits::kDeathGrace / 100 * (100 + limits::kClockDriftPercent);
+
+}  // namespace
 
 // ---------------------------------------------------------------- what agents remember
 
@@ -28,8 +36,11 @@ void Membership::recall(Instant now, const control::Register& message) {
   if (is_blank && (is_foreign(message.world) || message.decided)) {
     phase_ = Phase::Recovering;
     recovery_.emplace();
-    recovery_->ends_at = now + terms_.lease;
     min_reached_at_.reset();
+  }
+  if (is_recovering() && recovery_->ends_at.is_never()) {
+    recovery_->ends_at = now + terms_.lease;
+    if (options_.is_heir) recovery_->host_gone_at = now + kGone;
   }
   if (!is_recovering()) {
     // Too late for its round, but what it knows of the budgets still counts.
@@ -48,13 +59,14 @@ void Membership::recall_world(const control::World& world) {
   if (std::pair(world.epoch, world.round) <= std::pair(known.epoch, known.round)) return;
   recovery_->newest = world;
   recovery_->seen.clear();
-  recovery_->is_proven = false;
+  recovery_->is_proven = recovery_->has_evidence = false;
   recovery_->must_stop = world.is_agent_store;  // its store has gone with its coordinator
   worlds_.clear();
   done_.clear();
   clocks_.clear();
   if (std::exchange(is_workers_fault_, false)) failing_.reset();
   round_ = world.round;
+  heir_ = world.heir;
   budget_ = Budget(terms_.max_restarts, world.restart_count);
   hang_budget_ = Budget(terms_.max_restarts, world.hang_restarts);
   operator_restarts_ = world.operator_restarts;
@@ -65,12 +77,25 @@ void Membership::recall_world(const control::World& world) {
   is_resume_fetched_ = !world.snapshot_secret.empty();
 }
 
+// A job that has an heir is led by it, or by nobody but who has heard from it: it has taken nothing
+// over then, and for want of a grant it never will. A job that was led from elsewhere may still be,
+// unless somebody has seen that coordinator dead (R13, R16).
+bool Membership::may_lead() const {
+  if (options_.is_heir) return true;
+  const control::World& newest = recovery_->newest;
+  if (newest.is_moved && !recovery_->has_evidence) return false;
+  return !newest.heir || recovery_->heard.contains(newest.heir->node);
+}
+
 // The node has been taken in.
 void Membership::take_in_memory(Node& node, Effects& effects) {
+  recovery_->heard.insert(node.id.incarnation);
   const std::optional<control::World>& world = node.facts.world;
   const control::World& newest = recovery_->newest;
   if (world && world->epoch == newest.epoch && world->round == newest.round) {
     recovery_->seen.insert(world->group_rank);
+    const bool is_witness = !newest.heir || newest.heir->node == node.id.incarnation;
+    if (is_witness && node.facts.has_evidence) recovery_->has_evidence = true;
     worlds_.emplace(node.id.incarnation, *world);
     node.group_rank = world->group_rank;
     if (node.work == Node::Work::Done) done_.insert(node.id.incarnation);
@@ -94,13 +119,21 @@ void Membership::charge_known_failure(control::Charge kind) {
 // ---------------------------------------------------------------- going on
 
 void Membership::end_recovery_if_due(Instant now, Effects& effects) {
+  if (!may_lead()) return;
+  const control::World& newest = recovery_->newest;
   const auto there = static_cast<int64_t>(recovery_->seen.size());
-  const bool is_whole = there >= recovery_->newest.group_size;
+  if (now >= recovery_->host_gone_at) {
+    recovery_->host_gone_at = Instant::never();
+    recovery_->is_host_gone = true;
+  }
+  const bool is_host_gone = recovery_->is_host_gone && newest.host_rank >= 0 &&
+                            !recovery_->seen.contains(newest.host_rank);
+  const bool is_whole = there + (is_host_gone ? 1 : 0) >= newest.group_size;
   const bool is_known = (is_whole && recovery_->is_proven) || recovery_->decided;
   if (!is_known && now < recovery_->ends_at) return;
   // Who has had no grant for so long has no workers.
   if (!is_known && done_.size() < worlds_.size()) recovery_->must_stop = true;
-  if (!is_whole) recovery_->must_stop = true;
+  if (there < newest.group_size) recovery_->must_stop = true;
   go_on(effects);
   grow_if_due(now, effects);
 }
@@ -108,8 +141,10 @@ void Membership::end_recovery_if_due(Instant now, Effects& effects) {
 // What the nodes have told is all there is: from here on it is as if we had formed their round.
 void Membership::go_on(Effects& effects) {
   const Recovery known = *std::exchange(recovery_, std::nullopt);
-  phase_ = Phase::Running;
+  phase_ = round_ > RoundNumber() ? Phase::Running : Phase::Gathering;
   if (round_ > RoundNumber()) continued_epoch_ = known.newest.epoch;
+  if (options_.is_heir) heir_.reset();                                     // that was us
+  if (round_ > RoundNumber() && !known.newest.heir) is_heir_lost_ = true;  // perhaps
   for (const auto& [incarnation, node] : nodes_) welcome(node, effects);
   if (known.decided) {
     decision_ = *known.decided;

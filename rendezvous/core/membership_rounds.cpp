@@ -83,7 +83,7 @@ void Membership::settle(Instant now, Effects& effects) {
 bool Membership::ends_resumable() const {
   const bool is_short = static_cast<int64_t>(ready_.size()) < terms_.min_nodes;
   const bool is_asked = is_drained_ && !drained_by_.empty();
-  return is_asked && has_saved_ && (is_short || is_host_drained_);
+  return is_asked && has_saved_ && (is_short || (is_host_drained_ && heir_node() == nullptr));
 }
 
 // ---------------------------------------------------------------- growing
@@ -131,6 +131,7 @@ void Membership::try_form(Instant now, Effects& effects) {
   }
   if (!min_reached_at_) min_reached_at_ = now;
   if (!has_store_port()) return;  // on_store_port() comes
+  if (is_heir_awaited() || (is_host_drained_ && heir_node() != nullptr)) return;
   bool is_first = worlds_.empty();
   if (ready < most_nodes() && is_first && now < last_call_deadline()) return;
   form(effects);
@@ -150,6 +151,8 @@ void Membership::form(Effects& effects) {
   RoundNumber newest = round_;
   for (Incarnation incarnation : ready_) {
     ready.push_back(&nodes_.at(incarnation));
+    // Only who was in the last round goes before others, so that the heir is never left out (R14).
+    if (heir_ && !is_member(incarnation)) ready.back()->group_rank.reset();
     newest = std::max(newest, ready.back()->facts.round);
   }
   std::vector<Node*> ranked = rank_nodes(ready, most_nodes(), terms_.has_fixed_ranks);
@@ -181,6 +184,7 @@ void Membership::form(Effects& effects) {
     worlds.push_back(world_for(*ranked[i], shares[i], master, port, store_port));
     worlds.back().group_size = static_cast<int64_t>(ranked.size());
   }
+  name_heir(ranked, worlds);
   add_snapshots(ranked, worlds, effects);
   add_copies(ranked, are_new, worlds);
   for (size_t i = 0; i < ranked.size(); ++i) {
@@ -318,7 +322,8 @@ void Membership::decide(Effects& effects) {
   phase_ = Phase::Deciding;
   pending_.clear();
   for (const auto& [incarnation, node] : nodes_) {
-    if (!node.is_connected()) continue;
+    // An heir that is cut off must not take our leaving for our death (R14).
+    if (!node.is_connected() && &node != heir_node()) continue;
     send(node, decision_, effects);
     pending_.insert(incarnation);
   }

@@ -1,6 +1,6 @@
 // The control protocol between an agent and its coordinator: the messages as plain data.
 //
-// Source and meaning: docs/protocol.md ("Control protocol"), whose rules R1 to R13 the comments
+// Source and meaning: docs/protocol.md ("Control protocol"), whose rules R1 to R17 the comments
 // name. On the wire each message is one frame (frame.hpp) of MessagePack (control_codec.hpp). Every
 // message to an agent is O(1) in the number of nodes.
 #pragma once
@@ -68,6 +68,12 @@ struct Peer {
   bool operator==(const Peer&) const = default;
 };
 
+// The one node that may lead the job when its coordinator has died (R14).
+struct Heir {
+  Incarnation node;
+  std::string address;  // numeric, or --local-addr: where others reach its control port
+  int64_t port = 0;
+};
 // The snapshot that a round begins with.
 struct Resume {
   SnapshotName snapshot;
@@ -100,6 +106,9 @@ struct World {
   // that is new in its place, who may hold copies of the shares that it lacks.
   std::optional<Peer> copies_of{};
   std::optional<Peer> copies_at{};
+  int64_t host_rank = -1;      // group rank of the node in the coordinator's own process; -1: none
+  bool is_moved = false;       // formed by an heir, not at the job's endpoint
+  std::optional<Heir> heir{};  // nothing: nobody else may lead the job (R14)
 };
 struct Decided {
   bool is_success = false;
@@ -136,8 +145,10 @@ struct Register {
   std::vector<int64_t> strikes{};         // of each fault of the plan, as far as it has heard
   // Which clock its times are of: nodes that say the same (one machine) have one. Empty: its own.
   std::string clock_id{};
+  int64_t control_port = 0;  // where it would lead the job (R16); 0: nowhere
   // What a coordinator that does not know the job goes on from (R13).
   std::optional<World> world{};      // of `round`, as this node was told it
+  bool has_evidence = false;         // whoever welcomed it last is dead (R4)
   bool has_grant = false;            // it may have workers of `round`, and has not said stopped
   Charge charged = Charge::None;     // for `round`, as far as this node was told
   std::optional<Decided> decided{};  // the outcome, if this node knows it
@@ -201,8 +212,17 @@ struct Strike {
   int64_t training_epoch = -1;
 };
 
-using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
-                                  Draining, Snapshots, Strike, Order, Operate, Command, Progress>;
+// Not of an agent: of a coordinator of this job elsewhere, to whoever listens at the job's endpoint
+// (R17). After hello, instead of register.
+struct Acting {
+  Epoch epoch;
+  std::string address;
+  int64_t port = 0;
+};
+
+using AgentMessage =
+    std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack, Draining,
+                 Snapshots, Strike, Order, Operate, Command, Progress, Acting>;
 
 // ---------------------------------------------------------------- coordinator -> agent
 
@@ -213,6 +233,7 @@ struct Welcome {
   Duration
       heartbeat{};  // zero: the agent lives in the coordinator's own process, no pings, no fence
   Duration lease{};
+  bool is_heir = false;  // of the round that runs, or ran last
 };
 struct Refused {
   std::string why;
@@ -247,7 +268,14 @@ struct Struck {
   int64_t training_epoch = -1;
 };
 
+// The job is led from there (R17).
+struct Moved {
+  Epoch epoch;
+  std::string address;
+  int64_t port = 0;
+};
+
 using CoordinatorMessage = std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye,
-                                        Struck, Answer, Depart, Challenge, Watch>;
+                                        Struck, Answer, Depart, Challenge, Watch, Moved>;
 
 }  // namespace cpprun::control

@@ -50,6 +50,12 @@ void fields(V&& v, Peer& m) {
   v("port", m.port);
 }
 template <class V>
+void fields(V&& v, Heir& m) {
+  v("node", m.node);
+  v("address", m.address);
+  v("port", m.port);
+}
+template <class V>
 void fields(V&& v, Resume& m) {
   v("snapshot", m.snapshot);
   v("source_address", m.source_address);
@@ -78,6 +84,9 @@ void fields(V&& v, World& m) {
   v("snapshot_secret", m.snapshot_secret);
   v("copies_of", m.copies_of);
   v("copies_at", m.copies_at);
+  v("host_rank", m.host_rank);
+  v("is_moved", m.is_moved);
+  v("heir", m.heir);
 }
 template <class V>
 void fields(V&& v, Decided& m) {
@@ -107,7 +116,9 @@ void fields(V&& v, Register& m) {
   v("keeps_copies", m.keeps_copies);
   v("strikes", m.strikes);
   v("clock_id", m.clock_id);
+  v("control_port", m.control_port);
   v("world", m.world);
+  v("has_evidence", m.has_evidence);
   v("has_grant", m.has_grant);
   v("charged", m.charged);
   v("decided", m.decided);
@@ -207,6 +218,7 @@ void fields(V&& v, Welcome& m) {
   v("version", m.version);
   v("heartbeat_ns", m.heartbeat);
   v("lease_ns", m.lease);
+  v("is_heir", m.is_heir);
 }
 template <class V>
 void fields(V&& v, Refused& m) {
@@ -241,6 +253,19 @@ void fields(V&& v, Struck& m) {
   v("where", m.where);
   v("step", m.step);
   v("training_epoch", m.training_epoch);
+}
+
+template <class V>
+void fields(V&& v, Acting& m) {
+  v("epoch", m.epoch);
+  v("address", m.address);
+  v("port", m.port);
+}
+template <class V>
+void fields(V&& v, Moved& m) {
+  v("epoch", m.epoch);
+  v("address", m.address);
+  v("port", m.port);
 }
 
 // Greatest number that stands for a value of the enum.
@@ -316,6 +341,13 @@ inline const char* name_of(const Decided&) {
 }
 inline const char* name_of(const Bye&) {
   return "bye";
+}
+
+inline const char* name_of(const Acting&) {
+  return "acting";
+}
+inline const char* name_of(const Moved&) {
+  return "moved";
 }
 
 }  // namespace cpprun::control

@@ -65,6 +65,7 @@ class ControlService::Impl {
       return on_command(session, *command);
     }
     agents_.insert(session);
+    if (std::holds_alternative<control::Acting>(message)) agents_.erase(session);  // it is none
     tell_core([&](Effects& e) { core_.on_message(server_time(), session, message, e); });
   }
 
@@ -149,6 +150,7 @@ class ControlService::Impl {
     }
     is_carrying_out_ = false;
     arm_timer();
+    check_idle();
   }
 
   void carry_out(const Send& effect) {
@@ -236,7 +238,8 @@ class ControlService::Impl {
   }
 
   void check_idle() {
-    if (agents_.empty() && on_idle_) std::exchange(on_idle_, nullptr)();
+    const bool is_needed = !agents_.empty() && !core_.is_left_to_heir();
+    if (!is_needed && on_idle_) std::exchange(on_idle_, nullptr)();
   }
 
   Coordinator core_;

@@ -38,7 +38,8 @@ class ControlService {
   // runs.
   void attach(Server& server, std::string address);
 
-  // Calls `then` once as soon as no agent is connected, maybe at once.
+  // Calls `then` once as soon as no agent is connected, or an heir leads the job when we have gone;
+  // maybe at once.
   void when_idle(std::function<void()> then);
   size_t session_count() const;
 

@@ -1,4 +1,4 @@
-// The agent's core when the line breaks: what it says again, its grant (R6), the join timeout.
+// The agent's core when the line breaks: what it says again, its grant (R6).
 #include "tests/unit/support_agent.hpp"
 
 namespace cpprun::test {
@@ -72,6 +72,66 @@ TEST_F(Agent, R13_IsDeafToACoordinatorOfAnOlderEpoch) {
   is_welcomed();
   is_stopped(3);
   EXPECT_EQ(core.state(), State::Stopping);
+}
+
+// It is the heir of a round that runs.
+class AgentHeir : public AgentTest {
+ public:
+  AgentHeir() {
+    connects();
+    welcome(true);
+    control::World world = world_of(1);
+    world.heir = control::Heir{options().hello.node.incarnation, "10.0.0.2", 4711};
+    is_granted(4s);
+    hears(world);
+    disconnects();
+  }
+  void welcome(bool is_heir) {
+    control::Welcome welcome;
+    welcome.epoch = Epoch(epoch);
+    welcome.heartbeat = 1s;
+    welcome.lease = 5s;
+    welcome.is_heir = is_heir;
+    hears(welcome);
+  }
+  void is_refused(const Endpoint& place) {
+    call([&](agent::Effects& e) { core.on_refused(now, {place}, e); });
+  }
+};
+
+TEST_F(AgentHeir, R16_LeadsWhenNobodyListensWhereItWasWelcomed) {
+  is_refused(Endpoint{"10.0.0.9", 29500});
+  EXPECT_FALSE(taken_over) << "another place";
+  is_refused(kHead);
+  ASSERT_TRUE(taken_over);
+  EXPECT_EQ(taken_over->epoch, Epoch(epoch + 1));
+  EXPECT_EQ(taken_over->place.port, 4711);
+}
+
+TEST_F(AgentHeir, R16_NotWithoutAGrant) {
+  passes(4s);
+  is_refused(kHead);
+  EXPECT_FALSE(taken_over);
+  connects();
+  EXPECT_TRUE(said<control::Register>()->has_evidence);
+}
+
+TEST_F(AgentHeir, R14_NotWhenItWasToldThatItIsNone) {
+  connects();
+  welcome(false);
+  is_granted(4s);
+  disconnects();
+  is_refused(kHead);
+  EXPECT_FALSE(taken_over);
+}
+
+TEST_F(AgentHeir, R17_GoesWhereTheJobIsLedFrom) {
+  connects();
+  hears(control::Moved{Epoch(epoch + 1), "10.0.0.3", 4712});
+  ASSERT_TRUE(routes);
+  EXPECT_TRUE(routes->is_sure);
+  EXPECT_EQ(routes->places.front(), (Endpoint{"10.0.0.3", 4712}));
+  EXPECT_EQ(reconnects, 1);
 }
 
 TEST_F(Agent, AFailureWhileCutOffIsReportedAfterwards) {
@@ -268,120 +328,6 @@ TEST_F(Agent, ASilentCoordinatorIsConnectedToAgainAfterALease) {
   EXPECT_EQ(reconnects, 1);
   passes(4s);
   EXPECT_EQ(reconnects, 1);
-}
-
-// ---------------------------------------------------------------- the join timeout
-
-TEST_F(Agent, JoinTimeout_WithoutAConnection) {
-  passes(599s);
-  expect_no_finish();
-  passes(1s);
-  expect_finish(How::Error);
-  EXPECT_NE(finish->text.find("no connection"), std::string::npos) << finish->text;
-}
-
-TEST_F(Agent, JoinTimeout_WhileWaitingSaysWhyAndLeaves) {
-  is_in_touch();
-  waits(false);
-  passes_answered(600s);
-  expect_finish(How::Error);
-  EXPECT_NE(finish->text.find("a reason"), std::string::npos) << finish->text;
-  EXPECT_NE(said<control::Leave>(), nullptr);
-}
-
-TEST_F(Agent, JoinTimeout_IsNotBegunAnewByEveryBrokenConnection) {
-  for (int i = 0; i < 299; ++i) {  // something accepts and hangs up
-    connects();
-    passes(2s);
-    disconnects();
-  }
-  expect_no_finish();
-  passes(2s);
-  expect_finish(How::Error);
-}
-
-TEST_F(Agent, JoinTimeout_InStarting) {
-  connects();
-  is_welcomed();
-  gets_world(1);
-  passes(600s);
-  expect_finish(How::Error);
-}
-
-TEST_F(Agent, JoinTimeout_DoesNotHitARoundThatStartedLate) {
-  connects();
-  is_welcomed();
-  gets_world(1);
-  disconnects();
-  connects();
-  is_granted(4s);
-  expect_state(State::Running);
-  passes_answered(2000s);
-  expect_no_finish();
-}
-
-TEST_F(Agent, JoinTimeout_InStoppedCountsFromThere) {
-  runs();
-  passes_answered(1000s);
-  is_stopped(1);
-  all_quiet();
-  passes_answered(599s);
-  expect_no_finish();
-  passes_answered(1s);
-  expect_finish(How::Error);
-}
-
-TEST_F(Agent, JoinTimeout_NotInDoneWhileConnected) {
-  runs();
-  all_quiet();
-  passes_answered(5000s);
-  disconnects();
-  passes(500s);
-  connects();
-  is_welcomed();
-  is_granted(4s);
-  passes_answered(5000s);
-  expect_no_finish();
-}
-
-TEST_F(Agent, JoinTimeout_InDoneWithoutConnectionTheOutcomeIsUnknown) {
-  runs();
-  all_quiet();
-  disconnects();
-  passes(600s);
-  expect_finish(How::Error);
-  EXPECT_NE(finish->text.find("outcome is unknown"), std::string::npos) << finish->text;
-}
-
-TEST_F(Agent, JoinTimeout_DoneWhileCutOff) {
-  runs();
-  disconnects();
-  all_quiet();
-  passes(600s);
-  expect_finish(How::Error);
-}
-
-TEST_F(Agent, JoinTimeout_ASpareDoesNotCount) {
-  is_in_touch();
-  waits(true);
-  passes_answered(5000s);
-  expect_no_finish();
-  waits(false);  // the round that it was too many for is over
-  passes_answered(599s);
-  expect_no_finish();
-  passes_answered(1s);
-  expect_finish(How::Error);
-}
-
-TEST_F(Agent, JoinTimeout_ASpareThatIsCutOffCountsFromThere) {
-  is_in_touch();
-  waits(true);
-  passes_answered(5000s);
-  disconnects();
-  passes(599s);
-  expect_no_finish();
-  passes(1s);
-  expect_finish(How::Error);
 }
 
 }  // namespace

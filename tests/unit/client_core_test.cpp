@@ -19,7 +19,9 @@ class ClientCoreTest : public testing::Test {
     call([&](Effects& e) { core.start(e); });
   }
   void dial_fails() {
-    call([&](Effects& e) { core.on_dial_failed(now, "10.0.0.1: Connection refused", e); });
+    call([&](Effects& e) {
+      core.on_dial_failed(now, "10.0.0.1: Connection refused", {kRefused}, e);
+    });
   }
   void connects() { core.on_connected(now); }
   void breaks() {
@@ -60,7 +62,9 @@ class ClientCoreTest : public testing::Test {
   }
 
   Instant now = Instant::from_nanoseconds(1'000'000'000'000);
-  ClientCore core{{"head:29500", false, 60s}};
+  static inline const Endpoint kHead{"head", 29500};
+  static inline const Endpoint kRefused{"10.0.0.1", 29500};
+  ClientCore core{{kHead, false, 60s}};
   std::vector<ClientCore::Effect> done;
   std::vector<control::CoordinatorMessage> heard;
 };
@@ -107,8 +111,41 @@ TEST_F(ClientCoreRules, OneProbeAtATime) {
   EXPECT_EQ(times<ClientCore::Probe>(), 2);
 }
 
+TEST_F(ClientCoreRules, R16_PlacesAreTriedInTurnAndThenThereIsAPause) {
+  const Endpoint heir{"10.0.0.2", 4711};
+  starts();
+  connects();
+  hears(control::Bye{});
+  core.set_routes({heir}, false, false);
+  EXPECT_EQ(core.target(), kHead) << "the connection stands";
+  breaks();
+  EXPECT_EQ(next_act(), Duration(50ms));
+  EXPECT_EQ(core.target(), kHead) << "where it was is tried once more";
+  dial_fails();
+  EXPECT_EQ(next_act(), Duration{});
+  EXPECT_EQ(core.target(), heir);
+  dial_fails();
+  EXPECT_EQ(next_act(), Duration(100ms));
+  EXPECT_EQ(core.target(), kHead);
+}
+
+TEST_F(ClientCoreRules, R17_ASurePlaceIsTriedAtOnceAndFirst) {
+  const Endpoint there{"10.0.0.2", 4711};
+  starts();
+  connects();
+  hears(control::Bye{});
+  core.set_routes({there}, true, false);
+  EXPECT_EQ(core.target(), there);
+}
+
+TEST_F(ClientCoreRules, R4_WhereNobodyListensIsTold) {
+  starts();
+  dial_fails();
+  ASSERT_EQ(times<ClientCore::Refused>(), 1);
+}
+
 TEST_F(ClientCoreRules, OurOwnCoordinatorMayTakeItsTime) {
-  ClientCore own({"127.0.0.1:29500", true, 60s});
+  ClientCore own({Endpoint{"127.0.0.1", 29500}, true, 60s});
   own.on_connected(now);
   EXPECT_TRUE(own.next_deadline().is_never());
 }

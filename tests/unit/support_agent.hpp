@@ -60,7 +60,7 @@ class AgentTest : public testing::Test {
 
   // ---- the connection
   void connects() {
-    call([&](agent::Effects& e) { core.on_connected(now, {"10.0.0.2"}, e); });
+    call([&](agent::Effects& e) { core.on_connected(now, {"10.0.0.2"}, kHead, e); });
   }
   void is_welcomed(Duration heartbeat = 1s) {
     control::Welcome welcome;
@@ -207,7 +207,10 @@ class AgentTest : public testing::Test {
   int64_t port = 40000;
   std::vector<control::AgentMessage> told;  // what reached the wire
   std::vector<agent::StopWorkers> stops;
+  static inline const Endpoint kHead{"10.0.0.1", 29500};
   int reconnects = 0;
+  std::optional<agent::Routes> routes;
+  std::optional<agent::TakeOver> taken_over;
   std::vector<int> saves_ended;  // signals
   std::vector<Instant> fences;
   int scans = 0;  // how often the snapshots here were asked for
@@ -229,6 +232,8 @@ class AgentTest : public testing::Test {
   }
   void carry_out(const agent::Disconnect& effect) { disconnect = effect; }
   void carry_out(const agent::Reconnect&) { ++reconnects; }
+  void carry_out(const agent::Routes& effect) { routes = effect; }
+  void carry_out(const agent::TakeOver& effect) { taken_over = effect; }
   void carry_out(const agent::StartWorkers& effect) { started.push_back(effect.world); }
   void carry_out(const agent::StopWorkers& effect) { stops.push_back(effect); }
   void carry_out(const agent::WantPort&) {

@@ -23,6 +23,25 @@ void ClientCore::start(Effects& effects) const {
   effects.emplace_back(Dial{});
 }
 
+void ClientCore::set_routes(const std::vector<Endpoint>& others, bool is_sure, bool is_own) {
+  const Endpoint current = target();
+  is_own_ = is_own;
+  routes_ = others;
+  if (!is_own) routes_.push_back(options_.endpoint);
+  if (!is_own && !is_sure) routes_.push_back(current);
+  std::vector<Endpoint> once;
+  for (const Endpoint& route : routes_) {
+    if (std::find(once.begin(), once.end(), route) == once.end()) once.push_back(route);
+  }
+  routes_ = std::move(once);
+  auto place = is_sure ? routes_.begin() : std::find(routes_.begin(), routes_.end(), current);
+  at_ = static_cast<size_t>(place - routes_.begin());
+  tried_ = 0;
+  if (!is_sure) return;
+  back_off_ = limits::kReconnectFirst;
+  if (!is_connected_ && !deadline_.is_never()) deadline_ = Instant{};  // at once
+}
+
 void ClientCore::on_connected(Instant now) {
   is_connected_ = true;
   is_welcomed_ = false;
@@ -31,19 +50,28 @@ void ClientCore::on_connected(Instant now) {
   input_.clear();
   taken_ = 0;
   // Whoever does not answer like a coordinator is none: a torch store, an ssh server, a proxy.
-  const bool is_watched = !options_.is_own && !is_closed_;
+  const bool is_watched = !is_own_ && !is_closed_;
   deadline_ = is_watched ? now + limits::kHelloTimeout : Instant::never();
 }
 
-void ClientCore::on_dial_failed(Instant now, const std::string& why, Effects& effects) {
+void ClientCore::on_dial_failed(Instant now, const std::string& why,
+                                const std::vector<Endpoint>& refused, Effects& effects) {
   if (is_closed_) return;
   say_trouble(now, why, effects);
-  retry(now);
+  if (!refused.empty()) effects.emplace_back(Refused{refused});
+  retry(now, false);
 }
 
-void ClientCore::retry(Instant now) {
+// `is_here`: where we are is tried once more. Else the next place; all were tried in vain: a pause.
+void ClientCore::retry(Instant now, bool is_here) {
+  deadline_ = now;
+  if (!is_here) {
+    at_ = (at_ + 1) % routes_.size();
+    if (++tried_ < routes_.size()) return;
+  }
+  tried_ = 0;
   deadline_ = now + back_off_;
-  back_off_ = std::min(back_off_ * 2, limits::kReconnectMax);
+  back_off_ = std::min(back_off_ * 2, options_.back_off_max);
 }
 
 void ClientCore::on_bytes(std::span<const uint8_t> bytes) {
@@ -68,6 +96,7 @@ std::optional<control::CoordinatorMessage> ClientCore::next_message(Instant now,
   }
   taken_ += frame.consumed;
   is_welcomed_ = true;
+  tried_ = 0;
   deadline_ = Instant::never();
   back_off_ = limits::kReconnectFirst;
   trouble_since_.reset();
@@ -75,14 +104,14 @@ std::optional<control::CoordinatorMessage> ClientCore::next_message(Instant now,
   return std::move(*message);
 }
 
-void ClientCore::on_broken(Instant now, Effects& effects) {
+void ClientCore::on_broken(Instant now, Effects& effects, bool tries_elsewhere) {
   if (!std::exchange(is_connected_, false)) return;
   if (is_closed_) {
     effects.emplace_back(HangUp{});
     return;
   }
-  if (!is_welcomed_ && !options_.is_own) say_stranger(now, effects);
-  retry(now);
+  if (!is_welcomed_ && !is_own_) say_stranger(now, effects);
+  retry(now, is_welcomed_ && !tries_elsewhere);
   effects.emplace_back(HangUp{});
   effects.emplace_back(Broken{});
 }
@@ -95,7 +124,8 @@ void ClientCore::say_stranger(Instant now, Effects& effects) {
                                  : "connected, but what listens there hangs up";
   if (!trouble_since_) trouble_since_ = connected_at_;
   newest_trouble_ = stranger_;
-  if (std::exchange(is_probing_, true)) return;
+  const bool is_worth_it = target() == options_.endpoint;  // other places are other agents' ports
+  if (!is_worth_it || std::exchange(is_probing_, true)) return;
   effects.emplace_back(Probe{});
 }
 
@@ -113,8 +143,8 @@ void ClientCore::say_trouble(Instant now, const std::string& why, Effects& effec
   if (!is_lasting || !is_due) return;
   said_at_ = now;
   auto waited = static_cast<int64_t>(to_seconds(now - *trouble_since_));
-  effects.emplace_back(Trouble{"can't reach the coordinator at " + options_.endpoint + " for " +
-                               std::to_string(waited) + " s: " + why});
+  effects.emplace_back(Trouble{"can't reach the coordinator at " + to_string(options_.endpoint) +
+                               " for " + std::to_string(waited) + " s: " + why});
 }
 
 void ClientCore::close() {

@@ -1,6 +1,7 @@
 // ClientCore: what an agent's line to its coordinator decides. When to dial (again), who on the
 // other side is no coordinator, where a frame ends, and what people hear of trouble. It knows
-// nothing of what the messages mean.
+// nothing of what the messages mean. A job may have moved, so there are several places to look for
+// its coordinator: where it was is tried first, then the others in turn.
 //
 // A core: no I/O, no clock. ControlClient carries its effects out over a socket, the simulator over
 // its own network. One connection at a time; the caller tells which events belong to it.
@@ -13,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/endpoint.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/control.hpp"
@@ -22,35 +24,45 @@ namespace cpprun {
 class ClientCore {
  public:
   struct Options {
-    std::string endpoint;  // "host:port", for people
-    bool is_own = false;   // a coordinator in our own process: nobody waits for it to say welcome
-    Duration say_waiting = limits::kSayWaiting;  // trouble is said this often
+    Endpoint endpoint;    // the job's
+    bool is_own = false;  // a coordinator in our own process: nobody waits for it to say welcome
+    Duration say_waiting = limits::kSayWaiting;     // trouble is said this often
+    Duration back_off_max = limits::kReconnectMax;  // the longest pause between two tries
   };
 
   // Effects, to be carried out front to back.
-  struct Dial {};    // one attempt; on_connected() or on_dial_failed() follows
+  struct Dial {};    // one attempt at target(); on_connected() or on_dial_failed() follows
   struct HangUp {};  // reset the connection: FIN would be taken for a farewell (R4)
   struct Broken {};  // tell the owner that its connection has ended
   struct Probe {};   // ask whoever listens whether it is torch's store; on_probed() follows
-  struct Trouble {   // a line for people
+  struct Refused {   // tell the owner where nobody listens (R4)
+    std::vector<Endpoint> places;
+  };
+  struct Trouble {  // a line for people
     std::string text;
   };
-  using Effect = std::variant<Dial, HangUp, Broken, Probe, Trouble>;
+  using Effect = std::variant<Dial, HangUp, Broken, Probe, Refused, Trouble>;
   using Effects = std::vector<Effect>;
 
-  explicit ClientCore(Options options) : options_(std::move(options)) {}
+  explicit ClientCore(Options options)
+      : options_(std::move(options)), is_own_(options_.is_own), routes_{options_.endpoint} {}
 
   // Once, before everything else.
   void start(Effects& effects) const;
   void on_connected(Instant now);
-  // `why` names each address that was tried, and what came of it.
-  void on_dial_failed(Instant now, const std::string& why, Effects& effects);
+  // `why` names each address that was tried, and what came of it; `refused` are those where the
+  // kernel said that nobody listens.
+  void on_dial_failed(Instant now, const std::string& why, const std::vector<Endpoint>& refused,
+                      Effects& effects);
+  // Further places where the coordinator may be, the likeliest first. `is_sure`: it is at the first
+  // one, which is dialled next; `is_own`, in our own process.
+  void set_routes(const std::vector<Endpoint>& others, bool is_sure, bool is_own);
   void on_bytes(std::span<const uint8_t> bytes);
   // The next whole message of what was received. Call until there is none; stop when the
   // connection has ended meanwhile. Nonsense ends the connection.
   std::optional<control::CoordinatorMessage> next_message(Instant now, Effects& effects);
-  // The connection ended, or is to be given up for another.
-  void on_broken(Instant now, Effects& effects);
+  // The connection ended, or is to be given up for another: to the same place, or elsewhere.
+  void on_broken(Instant now, Effects& effects, bool tries_elsewhere = false);
   void on_probed(Instant now, bool is_torch_store, Effects& effects);
   // Nothing is tried any more.
   void close();
@@ -59,15 +71,20 @@ class ClientCore {
   Instant next_deadline() const { return deadline_; }
 
   bool is_connected() const { return is_connected_; }
+  const Endpoint& target() const { return routes_[at_]; }
   // Why the newest try failed; "" since the last message.
   const std::string& trouble() const { return newest_trouble_; }
 
  private:
-  void retry(Instant now);
+  void retry(Instant now, bool is_here);
   void say_stranger(Instant now, Effects& effects);
   void say_trouble(Instant now, const std::string& why, Effects& effects);
 
   const Options options_;
+  bool is_own_;
+  std::vector<Endpoint> routes_;  // never empty, each once
+  size_t at_ = 0;                 // which of them is tried, or was
+  size_t tried_ = 0;              // of them, since the last back-off
   bool is_connected_ = false;
   bool is_welcomed_ = false;  // something whole was received on this connection
   bool has_said_nonsense_ = false;

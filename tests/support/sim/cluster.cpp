@@ -1,6 +1,7 @@
 #include "tests/support/sim/cluster.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "common/limits/rendezvous.hpp"
 
@@ -81,6 +82,7 @@ Node& Cluster::add_node(NewNode wanted) {
   spec.agent = agent_options(NodeId{name, Incarnation(number)});
   if (wanted.change) wanted.change(spec.agent);
   spec.is_own = options_.is_first_own && number == 1;
+  spec.has_control_port = options_.has_control_ports;
   spec.host = spec.is_own ? around_.coordinator_host : ++hosts_;
   return add(std::move(spec));
 }
@@ -99,12 +101,41 @@ Node& Cluster::add(NodeSpec spec) {
   spec.clock = clock_of(spec.host);
   trace_.line(now(), spec.label, "starts");
   nodes_.push_back(std::make_unique<Node>(around_, std::move(spec)));
+  if (nodes_.back()->spec().is_own) nodes_.back()->set_coordinator(coordinator_.get());
   nodes_.back()->start();
   return *nodes_.back();
 }
 
+std::vector<CoordinatorProcess*> Cluster::coordinators() const {
+  std::vector<CoordinatorProcess*> all;
+  if (coordinator_) all.push_back(coordinator_.get());
+  for (const auto& node : nodes_) {
+    CoordinatorProcess* lead = node->spec().is_own ? nullptr : node->coordinator();
+    if (lead != nullptr && lead->is_awake()) all.push_back(lead);
+  }
+  return all;
+}
+
+// Who leads the job; else who might, or who did.
 const Membership* Cluster::job() const {
-  return coordinator_ ? coordinator_->job(options_.run_id) : nullptr;
+  const CoordinatorProcess* process = leader();
+  return process == nullptr ? nullptr : process->job(options_.run_id);
+}
+
+const CoordinatorProcess* Cluster::leader() const {
+  const Membership* best = nullptr;
+  auto rank = [](const CoordinatorProcess* process, const Membership* job) {
+    return std::tuple(process->is_alive() && !job->may_be_handed_over(), process->is_alive(),
+                      job->epoch());
+  };
+  const CoordinatorProcess* of = nullptr;
+  for (const CoordinatorProcess* process : coordinators()) {
+    const Membership* job = process->job(options_.run_id);
+    if (job == nullptr || (best != nullptr && rank(process, job) < rank(of, best))) continue;
+    best = job;
+    of = process;
+  }
+  return of;
 }
 
 // ---------------------------------------------------------------- faults
@@ -112,17 +143,14 @@ const Membership* Cluster::job() const {
 void Cluster::kill(Node& node, bool is_reset) {
   if (!node.is_running()) return;
   node.kill(is_reset);
-  if (node.spec().is_own) coordinator_->kill(is_reset);
 }
 
 void Cluster::freeze(Node& node) {
   node.freeze();
-  if (node.spec().is_own) coordinator_->freeze();
 }
 
 void Cluster::thaw(Node& node) {
   node.thaw();
-  if (node.spec().is_own) coordinator_->thaw();
 }
 
 // The agent in the coordinator's process, if there is one.

@@ -27,6 +27,7 @@ struct ClusterOptions {
   Duration say_waiting = limits::kSayWaiting;
   int64_t nproc = 1;
   bool is_first_own = false;
+  bool has_control_ports = true;   // so that there are heirs
   bool has_snapshots = false;      // --snapshot-dir on every node, a folder of its own
   int64_t drift_ppm_max = 20'000;  // the protocol's 2 %
   NetworkOptions network;
@@ -88,6 +89,9 @@ class Cluster {
   const Agenda& agenda() const { return agenda_; }
   CoordinatorProcess* coordinator() { return coordinator_.get(); }
   const Membership* job() const;
+  const CoordinatorProcess* leader() const;  // of job()
+  // At the job's endpoint, and in agents that have taken the job over; dead ones too.
+  std::vector<CoordinatorProcess*> coordinators() const;
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   HostClock clock_of(HostId host) const;
   // Hash of all that has happened.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/limits/rendezvous.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 
@@ -12,14 +13,58 @@ CoordinatorProcess::CoordinatorProcess(Surroundings& around, CoordinatorSpec spe
     : around_(around),
       spec_(std::move(spec)),
       dice_(around.dice.child(static_cast<uint64_t>(spec_.options.epoch.value) + 77)),
-      program_(around.network.add(spec_.host, *this)),
-      core_(spec_.options) {
-  around_.network.listen(program_);
+      program_(around.network.add(spec_.host, *this)) {
+  around_.network.listen(program_, spec_.port);
+  if (spec_.is_asleep) {
+    around_.network.set_reading(program_, false);
+  } else {
+    core_ = std::make_unique<Coordinator>(spec_.options);
+  }
+}
+
+void CoordinatorProcess::wake(CoordinatorOptions options) {
+  spec_.options = options;
+  core_ = std::make_unique<Coordinator>(options);
+  trace("leads the job from here");
+  control::Hello hello;
+  hello.run_id = options.heir_of;
+  hello.node = NodeId{spec_.label, *options.embedded};
+  herald_ = std::make_unique<Herald>(around_, spec_.host, hello, [this] {
+    const Membership* led = job(spec_.options.heir_of);
+    return control::Acting{led == nullptr ? spec_.options.epoch : led->epoch(),
+                           address_of(spec_.host), spec_.port};
+  });
+  // As a thread that has to be started first.
+  around_.agenda.in(std::chrono::milliseconds(1), [this] {
+    if (!is_alive_ || is_frozen_) return;
+    around_.network.set_reading(program_, true);
+    around_.network.deliver_unread(program_);
+  });
+}
+
+void CoordinatorProcess::end_when_idle() {
+  is_ending_ = true;
+  check_idle();
+}
+
+void CoordinatorProcess::check_idle() {
+  if (!is_ending_ || !is_alive_ || is_carrying_out_) return;
+  const bool is_needed = core_ && !sessions_.empty() && !core_->is_left_to_heir();
+  if (is_needed) return;
+  trace("the coordinator ends with its agent");
+  lose_power();
+  around_.network.end(program_);
+}
+
+void CoordinatorProcess::lose_power() {
+  is_alive_ = false;
+  if (herald_) herald_->end();
 }
 
 const Membership* CoordinatorProcess::job(const std::string& run_id) const {
-  auto it = core_.jobs().find(run_id);
-  return it == core_.jobs().end() ? nullptr : it->second.get();
+  if (!core_) return nullptr;
+  auto it = core_->jobs().find(run_id);
+  return it == core_->jobs().end() ? nullptr : it->second.get();
 }
 
 // ---------------------------------------------------------------- calls and effects
@@ -36,7 +81,9 @@ void CoordinatorProcess::tell_core(const std::function<void(Instant, Effects&)>&
     std::visit([this](const auto& e) { carry_out(e); }, effect);
   }
   is_carrying_out_ = false;
-  for (const auto& [run_id, job] : core_.jobs()) around_.checks.after_call(job.get());
+  check_idle();
+  if (!is_alive_) return;
+  for (const auto& [run_id, job] : core_->jobs()) around_.checks.after_call(job.get());
   arm_timer();
 }
 
@@ -62,13 +109,13 @@ void CoordinatorProcess::drop(ConnectionId connection, Ending how) {
   sessions_.erase(connection);
   around_.network.close(program_, connection, how);
   tell_core([&](Instant now, Effects& e) {
-    core_.on_closed(now, SessionId(connection), Membership::Ending::Reset, e);
+    core_->on_closed(now, SessionId(connection), Membership::Ending::Reset, e);
   });
 }
 
 void CoordinatorProcess::carry_out(const WantStorePort& effect) {
   int64_t port = dice_.chance(spec_.port_fails) ? 0 : ++ports_;
-  tell_core([&](Instant now, Effects& e) { core_.on_store_port(now, effect.run_id, port, e); });
+  tell_core([&](Instant now, Effects& e) { core_->on_store_port(now, effect.run_id, port, e); });
 }
 
 void CoordinatorProcess::carry_out(const Note& effect) {
@@ -79,7 +126,7 @@ void CoordinatorProcess::carry_out(const Note& effect) {
 
 void CoordinatorProcess::on_accepted(ConnectionId connection) {
   sessions_[connection];
-  core_.on_connected(SessionId(connection), SessionFacts{"10.0.0.9", "10.0.0.1"});
+  core_->on_connected(SessionId(connection), SessionFacts{"10.0.0.9", "10.0.0.1"});
 }
 
 void CoordinatorProcess::on_bytes(ConnectionId connection, std::span<const uint8_t> bytes) {
@@ -121,22 +168,23 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
     around_.checks.on_heard(epoch, session.hello->node.incarnation, message);
   }
   tell_core(
-      [&](Instant now, Effects& e) { core_.on_message(now, SessionId(connection), message, e); });
+      [&](Instant now, Effects& e) { core_->on_message(now, SessionId(connection), message, e); });
 }
 
 void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
   if (sessions_.erase(connection) == 0) return;
   around_.network.close(program_, connection, Ending::Fin);
   auto kind = how == Ending::Fin ? Membership::Ending::Fin : Membership::Ending::Reset;
-  tell_core([&](Instant now, Effects& e) { core_.on_closed(now, SessionId(connection), kind, e); });
+  tell_core(
+      [&](Instant now, Effects& e) { core_->on_closed(now, SessionId(connection), kind, e); });
 }
 
 // ---------------------------------------------------------------- its timer
 
 // One event is planned for the nearest deadline; it looks again when it comes.
 void CoordinatorProcess::arm_timer() {
-  if (!is_alive_ || is_frozen_) return;
-  Instant next = spec_.clock.truth(patience_.look_at(core_.next_deadline()));
+  if (!is_alive_ || is_frozen_ || !core_) return;
+  Instant next = spec_.clock.truth(patience_.look_at(core_->next_deadline()));
   if (next.is_never() || next >= armed_for_) return;
   armed_for_ = next;
   around_.agenda.at(next, [this, next] {
@@ -147,10 +195,10 @@ void CoordinatorProcess::arm_timer() {
 }
 
 void CoordinatorProcess::on_timer() {
-  if (!is_alive_) return;
-  if (patience_.may_judge(local_now(), core_.next_deadline())) {
-    tell_core([this](Instant now, Effects& e) { core_.on_time(now, e); });
-    around_.checks.require(core_.next_deadline() > local_now(),
+  if (!is_alive_ || !core_) return;
+  if (patience_.may_judge(local_now(), core_->next_deadline())) {
+    tell_core([this](Instant now, Effects& e) { core_->on_time(now, e); });
+    around_.checks.require(core_->next_deadline() > local_now(),
                            "a coordinator's deadline stays in the past");
   }
   arm_timer();
@@ -160,26 +208,77 @@ void CoordinatorProcess::on_timer() {
 
 void CoordinatorProcess::kill(bool is_reset) {
   if (!is_alive_) return;
-  trace("the coordinator is killed");
+  if (core_) trace("the coordinator is killed");
+  if (herald_) herald_->end();
   is_alive_ = false;
   around_.network.end(program_, is_reset);
 }
 
 void CoordinatorProcess::freeze() {
   if (!is_alive_ || is_frozen_) return;
-  trace("the coordinator freezes");
+  if (core_) trace("the coordinator freezes");
   is_frozen_ = true;
+  if (herald_) herald_->set_frozen(true);
   around_.network.set_reading(program_, false);
 }
 
 void CoordinatorProcess::thaw() {
   if (!is_alive_ || !std::exchange(is_frozen_, false)) return;
+  if (!core_) return;
   trace("the coordinator runs again");
+  if (herald_) herald_->set_frozen(false);
   const bool is_timer_first = dice_.chance(0.5);
   if (is_timer_first) on_timer();
   around_.network.set_reading(program_, true);
   around_.network.deliver_unread(program_);
   if (!is_timer_first) on_timer();
+}
+
+// ---------------------------------------------------------------- the herald
+
+namespace {
+constexpr Duration kTellAgain = limits::kTellEndpoint;
+}
+
+Herald::Herald(Surroundings& around, HostId host, control::Hello hello,
+               std::function<control::Acting()> says)
+    : around_(around),
+      hello_(std::move(hello)),
+      says_(std::move(says)),
+      program_(around.network.add(host, *this)) {
+  dial();
+}
+
+void Herald::end() {
+  if (!std::exchange(is_alive_, false)) return;
+  around_.network.end(program_);
+}
+
+void Herald::set_frozen(bool is_frozen) {
+  is_frozen_ = is_frozen;
+  around_.network.set_reading(program_, !is_frozen);
+  if (!is_frozen) around_.network.deliver_unread(program_);
+}
+
+void Herald::dial() {
+  if (is_alive_) around_.network.dial(program_, around_.coordinator_host, kJobPort);
+}
+
+void Herald::dial_later() {
+  around_.agenda.in(kTellAgain, [this] { is_frozen_ ? dial_later() : dial(); });
+}
+
+void Herald::on_dialled(ConnectionId connection, bool is_connected, const std::string&) {
+  if (!is_connected) return dial_later();
+  Bytes bytes(std::begin(control::kMagic), std::end(control::kMagic));
+  control::append_frame(bytes, control::encode(control::AgentMessage(hello_)));
+  control::append_frame(bytes, control::encode(control::AgentMessage(says_())));
+  around_.network.send(program_, connection, std::move(bytes));
+}
+
+void Herald::on_ended(ConnectionId connection, Ending) {
+  around_.network.close(program_, connection, Ending::Reset);
+  dial_later();
 }
 
 }  // namespace cpprun::sim

@@ -17,18 +17,51 @@ namespace cpprun::sim {
 
 struct CoordinatorSpec {
   HostId host = 0;
+  int port = kJobPort;
+  bool is_asleep = false;  // an agent's control port: it listens, and nobody accepts
+  std::string label = "head";
   HostClock clock;
   CoordinatorOptions options;
   double port_fails = 0;  // chance that no port for a store can be opened
+};
+
+// Tells whoever listens at the job's endpoint where the job is led from (R17).
+class Herald final : public Program {
+ public:
+  Herald(Surroundings& around, HostId host, control::Hello hello,
+         std::function<control::Acting()> says);
+  void end();
+  void set_frozen(bool is_frozen);
+
+  void on_dialled(ConnectionId connection, bool is_connected, const std::string& why) override;
+  void on_accepted(ConnectionId) override {}
+  void on_bytes(ConnectionId, std::span<const uint8_t>) override {}
+  void on_ended(ConnectionId connection, Ending how) override;
+
+ private:
+  void dial();
+  void dial_later();
+
+  Surroundings& around_;
+  const control::Hello hello_;
+  const std::function<control::Acting()> says_;
+  ProgramId program_ = 0;
+  bool is_alive_ = true;
+  bool is_frozen_ = false;
 };
 
 class CoordinatorProcess final : public Program {
  public:
   CoordinatorProcess(Surroundings& around, CoordinatorSpec spec);
 
+  // The agent of this process takes the job over (R16).
+  void wake(CoordinatorOptions options);
+  // The agent of this process has ended, and it ends when nobody needs it any more.
+  void end_when_idle();
+
   // ---- faults
   void kill(bool is_reset);
-  void lose_power() { is_alive_ = false; }
+  void lose_power();
   void freeze();
   void thaw();
   void set_port_fails(double chance) { spec_.port_fails = chance; }
@@ -37,7 +70,7 @@ class CoordinatorProcess final : public Program {
   bool is_alive() const { return is_alive_; }
   bool is_frozen() const { return is_frozen_; }
   const CoordinatorSpec& spec() const { return spec_; }
-  const Coordinator& core() const { return core_; }
+  bool is_awake() const { return core_ != nullptr; }
   const Membership* job(const std::string& run_id) const;
 
   // Program
@@ -55,7 +88,7 @@ class CoordinatorProcess final : public Program {
 
   Instant local_now() const { return spec_.clock.local(around_.agenda.now()); }
   void trace(const std::string& what) const {
-    around_.trace.line(around_.agenda.now(), "head", what);
+    around_.trace.line(around_.agenda.now(), spec_.label, what);
   }
   void tell_core(const std::function<void(Instant, Effects&)>& call);
   void carry_out(const Send& effect);
@@ -69,12 +102,14 @@ class CoordinatorProcess final : public Program {
   void drop(ConnectionId connection, Ending how);
   void arm_timer();
   void on_timer();
+  void check_idle();
 
   Surroundings& around_;
   CoordinatorSpec spec_;
   Dice dice_;
   ProgramId program_ = 0;
-  Coordinator core_;
+  std::unique_ptr<Coordinator> core_;  // none while asleep
+  std::unique_ptr<Herald> herald_;     // with a job that was taken over
   Patience patience_;
   std::map<ConnectionId, Session> sessions_;
   std::deque<Effect> queue_;
@@ -83,6 +118,7 @@ class CoordinatorProcess final : public Program {
   int64_t ports_ = 50'000;
   bool is_alive_ = true;
   bool is_frozen_ = false;
+  bool is_ending_ = false;
 };
 
 }  // namespace cpprun::sim

@@ -24,9 +24,7 @@ ProgramId Network::add(HostId host, Program& program) {
 void Network::end(ProgramId program, bool is_reset_forced) {
   Running& running = programs_[at(program)];
   running.program = nullptr;
-  if (auto it = listeners_.find(running.host); it != listeners_.end() && it->second == program) {
-    listeners_.erase(it);
-  }
+  std::erase_if(listeners_, [&](const auto& entry) { return entry.second == program; });
   for (ConnectionId id : std::set<ConnectionId>(running.connections)) {
     int side = 0;
     End* own = end_of(program, id, side);
@@ -74,7 +72,7 @@ Network::End* Network::end_of(ProgramId program, ConnectionId connection, int& s
 
 // ---------------------------------------------------------------- dialling
 
-ConnectionId Network::dial(ProgramId from, HostId to) {
+ConnectionId Network::dial(ProgramId from, HostId to, int port) {
   ConnectionId id = ++made_;
   Connection& made = connections_[id];
   made.ends[0].program = from;
@@ -82,19 +80,19 @@ ConnectionId Network::dial(ProgramId from, HostId to) {
   programs_[at(from)].connections.insert(id);
   HostId here = host_of(from);
   for (Duration after : kSynTries) {
-    agenda_.in(after + latency(here, to), [this, id, to] { try_dial(id, to); });
+    agenda_.in(after + latency(here, to), [this, id, to, port] { try_dial(id, to, port); });
   }
   agenda_.in(kDialTakes, [this, id] { fail_dial(id, "no answer"); });
   return id;
 }
 
-void Network::try_dial(ConnectionId id, HostId to) {
+void Network::try_dial(ConnectionId id, HostId to, int port) {
   auto it = connections_.find(id);
   if (it == connections_.end() || it->second.ends[0].state != State::Dialling) return;
   if (it->second.ends[1].state == State::Open) return;  // the answer is on its way
   HostId from = host_of(it->second.ends[0].program);
   if (!passes(from, to) || !passes(to, from)) return;
-  auto listener = listeners_.find(to);
+  auto listener = listeners_.find({to, port});
   if (listener == listeners_.end()) {
     agenda_.in(latency(to, from), [this, id] { fail_dial(id, "Connection refused"); });
     return;

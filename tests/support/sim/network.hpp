@@ -27,6 +27,11 @@ using ProgramId = int;
 using ConnectionId = uint64_t;
 using Bytes = std::vector<uint8_t>;
 
+inline std::string address_of(HostId host) {
+  return "10.0.0." + std::to_string(host);
+}
+inline constexpr int kJobPort = 29500;  // of the job's endpoint, on the coordinator's host
+
 enum class Ending { Fin, Reset };
 
 // A process, as the network sees it.
@@ -56,7 +61,9 @@ class Network {
 
   // ---- programs
   ProgramId add(HostId host, Program& program);
-  void listen(ProgramId program) { listeners_[programs_.at(at(program)).host] = program; }
+  void listen(ProgramId program, int port) {
+    listeners_[{programs_.at(at(program)).host, port}] = program;
+  }
   // The kernel ends its connections: FIN, or RST where bytes lay unread.
   void end(ProgramId program, bool is_reset_forced = false);
   // A program that does not read (frozen, slow) gets what came meanwhile when it reads again.
@@ -65,7 +72,7 @@ class Network {
   void deliver_unread(ProgramId program);
 
   // ---- connections
-  ConnectionId dial(ProgramId from, HostId to);
+  ConnectionId dial(ProgramId from, HostId to, int port);
   void send(ProgramId from, ConnectionId connection, Bytes bytes);
   void close(ProgramId from, ConnectionId connection, Ending how);
 
@@ -107,10 +114,10 @@ class Network {
     size_t waiting = 0;  // bytes on the way or unread
   };
   struct Connection {
-    End ends[2];             // 0: who dialled; 1: who listened
-    bool is_broken = false;  // by a middlebox, which resets whatever comes later too
+    End ends[2];  // 0: who dialled; 1: who listened
+    // By a middlebox: what was on the way is lost, and whatever comes later is answered by a reset.
+    bool is_broken = false;
     bool is_black_hole = false;
-    bool is_broken = false;  // what was on the way is lost, so nothing arrives any more
   };
   struct Running {
     HostId host = 0;
@@ -123,7 +130,7 @@ class Network {
   End* end_of(ProgramId program, ConnectionId connection, int& side);
   bool passes(HostId from, HostId to) const;
   Duration latency(HostId from, HostId to) const;
-  void try_dial(ConnectionId id, HostId to);
+  void try_dial(ConnectionId id, HostId to, int port);
   void accept(ConnectionId id, ProgramId listener);
   void fail_dial(ConnectionId id, const std::string& why);
   void post(ConnectionId id, int to_side, Parcel parcel);
@@ -143,7 +150,7 @@ class Network {
   const NetworkOptions options_;
 
   std::vector<Running> programs_;
-  std::map<HostId, ProgramId> listeners_;
+  std::map<std::pair<HostId, int>, ProgramId> listeners_;
   std::map<ConnectionId, Connection> connections_;
   ConnectionId made_ = 0;
 

@@ -25,7 +25,7 @@ void Network::set_power(HostId host, bool is_on) {
     }
     running.connections.clear();
   }
-  if (auto it = listeners_.find(host); it != listeners_.end()) listeners_.erase(it);
+  std::erase_if(listeners_, [&](const auto& entry) { return entry.first.first == host; });
 }
 
 void Network::mend(HostId from, HostId to) {
@@ -85,7 +85,11 @@ void Network::break_connection(ConnectionId connection) {
 
 void Network::black_hole(ConnectionId connection) {
   auto it = connections_.find(connection);
-  if (it != connections_.end()) it->second.is_black_hole = true;
+  if (it == connections_.end()) return;
+  const Connection& found = it->second;
+  const ProgramId peer = found.ends[1].program;
+  if (peer >= 0 && host_of(found.ends[0].program) == host_of(peer)) return;  // no wire between
+  it->second.is_black_hole = true;
 }
 
 }  // namespace cpprun::sim

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <utility>
 
 #include "common/limits/rendezvous.hpp"
@@ -39,7 +40,18 @@ Node::Node(Surroundings& around, NodeSpec spec)
       dice_(around.dice.child(spec_.agent.hello.node.incarnation.value + 1000)),
       program_(around.network.add(spec_.host, *this)),
       core_(spec_.agent),
-      client_({"head:29500", spec_.is_own, limits::kSayWaiting}) {
+      client_({Endpoint{"head", kJobPort}, spec_.is_own, limits::kSayWaiting}) {
+  if (spec_.has_control_port && !spec_.is_own) {
+    CoordinatorSpec lead;
+    lead.host = spec_.host;
+    lead.port = 30'000 + static_cast<int>(spec_.agent.hello.node.incarnation.value);
+    lead.is_asleep = true;
+    lead.clock = spec_.clock;
+    lead.label = spec_.label;
+    own_lead_ = std::make_unique<CoordinatorProcess>(around, lead);
+    lead_ = own_lead_.get();
+    core_.on_control_port(lead.port);
+  }
   if (spec_.agent.facts.has_snapshot_dir) core_.on_serving(4711);
 }
 
@@ -98,13 +110,31 @@ void Node::carry_out(const agent::Disconnect& effect) {
   hang_up(effect.is_reset ? Ending::Reset : Ending::Fin);
 }
 
-void Node::carry_out(const agent::Reconnect&) {
-  around_.agenda.in(Duration{}, [this, current = connection_] {
-    when_awake([this, current] {
+void Node::carry_out(const agent::Reconnect& effect) {
+  around_.agenda.in(Duration{}, [this, current = connection_, effect] {
+    when_awake([this, current, effect] {
       if (!current || connection_ != current || is_closing_) return;
-      tell_client([this](Instant now, ClientCore::Effects& e) { client_.on_broken(now, e); });
+      tell_client([&](Instant now, ClientCore::Effects& e) {
+        client_.on_broken(now, e, effect.is_elsewhere);
+      });
     });
   });
+}
+
+void Node::carry_out(const agent::Routes& effect) {
+  client_.set_routes(effect.places, effect.is_sure, false);
+}
+
+void Node::carry_out(const agent::TakeOver& effect) {
+  CoordinatorOptions options;
+  options.host = spec_.label;
+  options.epoch = effect.epoch;
+  options.embedded = id().incarnation;
+  options.heir_of = spec_.agent.hello.run_id;
+  options.make_secret = [this] { return "secret of " + spec_.label; };
+  lead_->wake(options);
+  client_.set_routes({Endpoint{address_of(spec_.host), static_cast<uint16_t>(lead_->spec().port)}},
+                     true, true);
 }
 
 void Node::carry_out(const agent::WantPort&) {
@@ -131,12 +161,23 @@ void Node::carry_out(const agent::Finish& effect) {
   hang_up(Ending::Reset);  // unless a farewell is already on its way
   around_.network.end(program_);
   kill_workers(limits::kDeathGrace - 10ms);
+  if (lead_ == nullptr) return;
+  // Who is told to go by a signal goes at once.
+  if (effect.how == agent::Finish::How::Signal || !lead_->is_awake()) {
+    lead_->kill(false);
+  } else {
+    lead_->end_when_idle();
+  }
 }
 
 // ---------------------------------------------------------------- the line to the coordinator
 
 void Node::carry_out(const ClientCore::Dial&) {
-  dialling_ = around_.network.dial(program_, around_.coordinator_host);
+  dialled_ = client_.target();
+  const bool is_head = dialled_.host == "head";
+  const HostId to = is_head ? around_.coordinator_host
+                            : std::atoi(dialled_.host.substr(dialled_.host.rfind('.') + 1).c_str());
+  dialling_ = around_.network.dial(program_, to, dialled_.port);
 }
 void Node::carry_out(const ClientCore::HangUp&) {
   hang_up(Ending::Reset);
@@ -153,6 +194,9 @@ void Node::carry_out(const ClientCore::Probe&) {
     });
   });
 }
+void Node::carry_out(const ClientCore::Refused& effect) {
+  tell_core([&](Instant now, agent::Effects& e) { core_.on_refused(now, effect.places, e); });
+}
 void Node::carry_out(const ClientCore::Trouble& trouble) {
   trace("says: " + trouble.text);
 }
@@ -168,8 +212,11 @@ void Node::on_dialled(ConnectionId connection, bool is_connected, const std::str
     if (dialling_ != connection || !is_running() || is_closing_) return;
     dialling_.reset();
     if (!is_connected) {
-      tell_client(
-          [&](Instant now, ClientCore::Effects& e) { client_.on_dial_failed(now, why, e); });
+      std::vector<Endpoint> refused;
+      if (why == "Connection refused") refused.push_back(dialled_);
+      tell_client([&](Instant now, ClientCore::Effects& e) {
+        client_.on_dial_failed(now, why, refused, e);
+      });
       return;
     }
     connection_ = connection;
@@ -177,7 +224,7 @@ void Node::on_dialled(ConnectionId connection, bool is_connected, const std::str
                          Bytes(std::begin(control::kMagic), std::end(control::kMagic)));
     client_.on_connected(local_now());
     tell_core([this](Instant now, agent::Effects& e) {
-      core_.on_connected(now, {"10.0.0." + std::to_string(spec_.host)}, e);
+      core_.on_connected(now, {address_of(spec_.host)}, dialled_, e);
     });
   });
 }
@@ -195,7 +242,10 @@ void Node::take_messages(ConnectionId connection) {
         [&](Instant now, ClientCore::Effects& e) { message = client_.next_message(now, e); });
     if (!message) return;
     around_.trace.message(around_.agenda.now(), spec_.label, *message);
-    if (const auto* welcome = std::get_if<control::Welcome>(&*message)) epoch_ = welcome->epoch;
+    if (const auto* welcome = std::get_if<control::Welcome>(&*message)) {
+      epoch_ = std::max(epoch_, welcome->epoch);
+    }
+    if (std::holds_alternative<control::Moved>(*message) && !world_) epoch_ = Epoch();
     if (std::holds_alternative<control::Decided>(*message)) knows_outcome_ = true;
     if (const auto* world = std::get_if<control::World>(&*message)) {
       told_ = RoundName{world->epoch, world->round};

@@ -17,6 +17,7 @@
 #include "agent/core/agent.hpp"
 #include "common/worker_end.hpp"
 #include "rendezvous/client/core/client_core.hpp"
+#include "tests/support/sim/coordinator_process.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/surroundings.hpp"
 
@@ -28,6 +29,7 @@ struct NodeSpec {
   agent::AgentOptions agent;
   bool is_own = false;  // the coordinator lives in the same process
   std::string label;    // its name in traces
+  bool has_control_port = true;
 };
 
 class Node final : public Program {
@@ -64,6 +66,10 @@ class Node final : public Program {
   std::optional<ConnectionId> connection() const { return connection_; }
   bool knows_outcome() const { return knows_outcome_; }
   int64_t live_workers() const;
+  // The coordinator in its process, asleep or not; null: none.
+  CoordinatorProcess* coordinator() { return lead_; }
+  // The one at the job's endpoint is in this node's process.
+  void set_coordinator(CoordinatorProcess* coordinator) { lead_ = coordinator; }
 
   // Program
   void on_dialled(ConnectionId connection, bool is_connected, const std::string& why) override;
@@ -111,10 +117,13 @@ class Node final : public Program {
   void carry_out(const agent::KeepCopies&) {}
   void carry_out(const agent::Note& effect);
   void carry_out(const agent::Finish& effect);
+  void carry_out(const agent::Routes& effect);
+  void carry_out(const agent::TakeOver& effect);
   void carry_out(const ClientCore::Dial&);
   void carry_out(const ClientCore::HangUp&);
   void carry_out(const ClientCore::Broken&);
   void carry_out(const ClientCore::Probe&);
+  void carry_out(const ClientCore::Refused& effect);
   void carry_out(const ClientCore::Trouble& trouble);
   void hang_up(Ending how);
   void take_messages(ConnectionId connection);
@@ -137,12 +146,15 @@ class Node final : public Program {
   ProgramId program_ = 0;
   agent::Agent core_;
   ClientCore client_;
+  std::unique_ptr<CoordinatorProcess> own_lead_;
+  CoordinatorProcess* lead_ = nullptr;
 
   std::deque<agent::Effect> queue_;
   bool is_carrying_out_ = false;
   Instant armed_for_ = Instant::never();  // true time
   std::optional<ConnectionId> connection_;
   std::optional<ConnectionId> dialling_;
+  Endpoint dialled_;
   bool is_closing_ = false;
   bool knows_outcome_ = false;
 

@@ -212,6 +212,7 @@ void Node::kill(bool is_reset) {
   trace("its agent is killed");
   is_alive_ = false;
   around_.network.end(program_, is_reset);
+  if (lead_ != nullptr) lead_->kill(is_reset);
   kill_workers(kDeathTakes);
 }
 
@@ -220,6 +221,7 @@ void Node::lose_power() {
   if (!is_running()) return;
   trace("its host loses power");
   is_alive_ = false;
+  if (lead_ != nullptr) lead_->lose_power();
   paused_at_.reset();
   for (Worker& worker : workers_) {
     if (worker.is_alive) uncount(worker);
@@ -233,6 +235,7 @@ void Node::freeze() {
   trace("freezes");
   is_frozen_ = true;
   around_.network.set_reading(program_, false);
+  if (lead_ != nullptr) lead_->freeze();
 }
 
 void Node::pause() {
@@ -281,6 +284,7 @@ void Node::thaw() {
   for (auto& look : first) {
     if (is_running() && !is_frozen_) look();
   }
+  if (lead_ != nullptr) lead_->thaw();
 }
 
 void Node::signal(int number) {

@@ -27,7 +27,7 @@ class Client final : public Program {
         dice_(dice),
         broken_(broken),
         program_(network.add(host, *this)) {
-    line_ = network_.dial(program_, kServer);
+    line_ = network_.dial(program_, kServer, kJobPort);
   }
 
   void die(bool is_reset) {

@@ -10,7 +10,7 @@ using tcpstore::Op;
 
 StoreServer::StoreServer(Network& network, HostId host, std::vector<std::string>& broken)
     : network_(network), broken_(broken), program_(network.add(host, *this)) {
-  network_.listen(program_);
+  network_.listen(program_, kJobPort);
 }
 
 int64_t StoreServer::overdue() const {

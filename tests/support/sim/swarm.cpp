@@ -12,6 +12,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int kSigTerm = 15;
+constexpr Duration kFindingTakes = 3s;    // until everybody knows who leads the job
 constexpr size_t kUnreadMax = 64 * 1024;  // of one connection; a lost node is not written to
 
 class Life {
@@ -248,8 +249,10 @@ class Life {
   // All that the job needs is there, and nobody has been told an outcome.
   bool must_go_on(std::map<Incarnation, Epoch>& here) const {
     Cluster& cluster = const_cast<Cluster&>(cluster_);
-    const bool is_led = cluster.coordinator()->is_alive();
     const Membership* job = cluster.job();
+    // Nobody may lead a job whose heir is gone (R13), except who led it before.
+    const bool is_led = job == nullptr ? cluster.coordinator()->is_alive()
+                                       : cluster.leader()->is_alive() && !is_orphan(*job);
     bool is_undecided = job == nullptr || (!job->is_decided() && !job->is_departing());
     for (const auto& node : cluster.nodes()) {
       using How = agent::Finish::How;
@@ -270,6 +273,10 @@ class Life {
            static_cast<int64_t>(here.size()) >= plan_.cluster.terms.min_nodes;
   }
 
+  static bool is_orphan(const Membership& job) {
+    return job.phase() == Membership::Phase::Recovering && job.may_be_handed_over();
+  }
+
   // Reconnecting, the lease of who is gone, last call, and workers that are stopped first.
   Duration bound() const {
     const ClusterOptions& o = plan_.cluster;
@@ -280,6 +287,7 @@ class Life {
 
   void judge_liveness() {
     std::map<Incarnation, Epoch> here;
+    cluster_.run_until(cluster_.now() + kFindingTakes + 2 * plan_.cluster.terms.lease);
     const bool must = must_go_on(here);
     if (must) {
       const int64_t before = cluster_.checks().rounds_formed();

@@ -62,6 +62,7 @@ void draw_coordinators(Dice dice, Size size, SwarmPlan& plan) {
     plan.faults.kill_coordinator = dice.between(Duration(500ms), Duration(8s));
   }
   if (dice.chance(0.5)) plan.faults.coordinator_is_away_max = Duration(600ms);
+  plan.cluster.has_control_ports = dice.chance(0.7);
 }
 
 // From dice of its own, as snapshots.
@@ -128,7 +129,8 @@ std::string SwarmPlan::text() const {
                      std::to_string(terms.max_nodes) + " nodes=" + std::to_string(nodes) +
                      " nproc=" + std::to_string(cluster.nproc) +
                      " max-restarts=" + std::to_string(terms.max_restarts) +
-                     (cluster.is_first_own ? " first-node-is-host" : "");
+                     (cluster.is_first_own ? " first-node-is-host" : "") +
+                     (cluster.has_control_ports ? " heirs" : "");
   append(text, " %s=%.2fs", "lease", to_seconds(terms.lease));
   append(text, " %s=%.2fs", "heartbeat", to_seconds(terms.heartbeat));
   append(text, " %s=%.2fs", "grace", to_seconds(cluster.stop_grace));

@@ -1,0 +1,64 @@
+"""The agent that hosts the coordinator dies or leaves; the heir leads the job (R14 to R17).
+
+docs/protocol.md says why two worlds never run at once; workers record whether they saw any other.
+"""
+
+import signal
+import time
+
+from nodes import Job, cluster  # noqa: F401
+
+AT_ONCE = 3  # targets 1 s; a busy machine takes its time
+
+
+def three(cluster, nnodes, **how):
+    """Three nodes in one world; node 0 hosts."""
+    job = Job(cluster, nnodes, **how)
+    job.host(0)
+    job.agents(1, 2)
+    return job, cluster.world(0, 1, 2)
+
+
+def test_the_others_re_form_at_once_when_the_host_is_killed(cluster):
+    _, first = three(cluster, '2:3', restarts=1)
+    killed = time.time()
+    cluster.agents[0].send(signal.SIGKILL)
+    second = cluster.world(1, 2, after=first)
+    assert second.begun - killed < AT_ONCE
+    assert second.restarts == [0], 'a lost node costs no restart'
+    cluster.say(3, second[0])
+    third = cluster.world(1, 2, after=second)
+    assert third.restarts == [1], 'the heir counts as its predecessor did'
+    cluster.say(0)
+    [agent.ends(0) for agent in cluster.agents[1:]]
+
+
+def test_the_heir_of_an_heir_leads_as_well(cluster):
+    _, first = three(cluster, '1:3')
+    cluster.agents[0].send(signal.SIGKILL)
+    second = cluster.world(1, 2, after=first)
+    heir = next(w.node for w in second if w.rank == 0)
+    cluster.agents[heir].send(signal.SIGKILL)
+    third = cluster.world(3 - heir, after=second)
+    assert len(third) == 1
+    cluster.say(0)
+    cluster.agents[3 - heir].ends(0)
+
+
+def test_a_host_that_is_asked_to_leave_hands_the_job_over(cluster):
+    _, first = three(cluster, '1:3')
+    cluster.agents[0].send(signal.SIGTERM)
+    cluster.world(1, 2, after=first)
+    cluster.say(0)
+    cluster.agents[0].ends(lambda code: code != 0)
+    [agent.ends(0) for agent in cluster.agents[1:]]
+
+
+def test_a_host_that_is_started_anew_finds_the_job_where_it_is_now(cluster):
+    job, first = three(cluster, '1:3')
+    cluster.agents[0].send(signal.SIGKILL)
+    second = cluster.world(1, 2, after=first)
+    job.agent(0)
+    cluster.world(0, 1, 2, after=second)
+    cluster.say(0)
+    [agent.ends(0) for agent in cluster.agents[1:]]
