@@ -24,7 +24,8 @@ class OwnAgent {
     const std::string name = "cpprun/bench/" + std::to_string(::getpid());
     WorkerChannel::Events events;
     events.worker_of = [](int) { return 0; };
-    channel_ = std::make_unique<WorkerChannel>(loop_, name, std::move(events), [] { return 0; });
+    channel_ = std::make_unique<WorkerChannel>(loop_, name, std::move(events),
+                                               std::make_shared<Arenas>([] { return 0; }));
     thread_ = std::thread([this] { loop_.run(); });
     ::setenv("CPPRUN_AGENT", name.c_str(), 1);
     // A worker leads its session. One whose leader is outside this PID namespace has no number, and
