@@ -2,7 +2,8 @@
 # Installs what is missing on Debian 12: the compiler and libraries, with --test what the tests need
 # as well, with --python (part of --test) a virtual environment .venv with torch and pytest, with
 # --browser what the dashboard is looked at with, with --newest an environment in build/venv-newest
-# with the newest torch. Quick when all is there.
+# with the newest torch, with --wheel one in build/venv-wheel with the linker for wheels. Quick when
+# all is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,17 +16,19 @@ for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang
            util-linux prometheus systemd tmux zsh tcsh fish)
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
-usage() { echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest]"; }
+usage() { echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel]"; }
 
 want=("${for_build[@]}")
 venv=no
 newest=no
+wheel=no
 for option in "$@"; do
   case $option in
     --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
     --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
+    --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -106,6 +109,13 @@ make_newest() {
   "$python" -c 'import torch; print("deps: the newest torch is", torch.__version__)'
 }
 
+# 0.15 is the first that copies variables of an older glibc rightly (packaging/wheel/relink.py).
+make_wheel_tools() {
+  [ -x build/venv-wheel/bin/python ] || /usr/bin/python3 -m venv build/venv-wheel
+  build/venv-wheel/bin/python -m pip install -q --disable-pip-version-check ziglang==0.15.2
+}
+
 install_packages
 if [ "$venv" = yes ]; then make_venv; fi
 if [ "$newest" = yes ]; then make_newest; fi
+if [ "$wheel" = yes ]; then make_wheel_tools; fi

@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 stages=(deps style check count asan conformance integration e2e sdk contract fuzz tidy)
-long_stages=(browser sim sdk_asan tsan newest)  # only with --all, or by name
+long_stages=(browser packages sim sdk_asan tsan newest)  # only with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -94,6 +94,12 @@ stage_asan() {
 stage_conformance() { pytest_folder conformance; }
 stage_integration() { pytest_folder integration; }
 stage_e2e() { pytest_folder e2e; }
+
+# The wheel for older hosts.
+stage_packages() {
+  tools/deps.sh --wheel
+  pytest_folder packages
+}
 
 # The dashboard in a real browser.
 stage_browser() {

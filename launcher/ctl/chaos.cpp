@@ -73,7 +73,8 @@ Result<int> carry_out(const Run& run) {
   for (const std::string& word : run.words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   pid_t pid = 0;
-  const int refused = ::posix_spawnp(&pid, argv[0], nullptr, nullptr, argv.data(), environ);
+  const int refused = ::posix_spawnp(&pid, argv[0], nullptr, nullptr, argv.data(),
+                                     __environ);  // environment.cpp says why
   if (refused != 0) return system_error("'" + run.words[0] + "' can't be started", refused);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {

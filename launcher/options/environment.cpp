@@ -86,7 +86,9 @@ std::optional<std::string_view> Environment::variable(std::string_view name) con
 
 Environment real_environment() {
   Environment made;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+  // glibc's own name of environ: a program that is linked for an older glibc
+  // (packaging/wheel/relink.py) does not know that they are one.
+  for (char** entry = __environ; entry != nullptr && *entry != nullptr; ++entry) {
     made.variables.emplace_back(*entry);
   }
   made.count_cpus = count_online_cpus;

@@ -2,10 +2,12 @@
 """Makes a wheel of the built programs: cpprun, cpprunctl and `python -m cpprun`.
 
     packaging/wheel/build_wheel.py --bin build/release/bin --out build/release
+    packaging/wheel/build_wheel.py --glibc 2.28 --zig "python3 -m ziglang"   # for older hosts
 
 Needs no packaging tool. The wheel's tag names the oldest glibc that has every symbol which the
-programs use, and pip refuses it elsewhere: build on an old system for old systems. The Python
-module for workers (worker_sdk/python) goes with it.
+programs use, and pip refuses it elsewhere. Built on Debian 12 that is 2.36; with --glibc the
+programs are linked once more for an older one (relink.py), for which PyPI's ziglang is needed. The
+Python module for workers (worker_sdk/python) goes with it.
 """
 
 import argparse
@@ -14,8 +16,12 @@ import hashlib
 import pathlib
 import platform
 import re
+import shlex
 import subprocess
+import tempfile
 import zipfile
+
+import relink
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ('cpprun', 'cpprunctl')
@@ -98,8 +104,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
     parser.add_argument('--bin', type=pathlib.Path, default=ROOT / 'build' / 'release' / 'bin')
     parser.add_argument('--out', type=pathlib.Path, default=ROOT / 'build' / 'release')
+    parser.add_argument('--glibc', help='the oldest that the programs are to run with, as 2.28')
+    parser.add_argument('--zig', default='python3 -m ziglang', help='its command')
     options = parser.parse_args()
-    print(build(options.bin, options.out))
+    if not options.glibc:
+        print(build(options.bin, options.out))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for name in PROGRAMS:
+            zig = shlex.split(options.zig)
+            relink.relink(options.bin.parent, name, options.glibc, zig, folder)
+        print(build(pathlib.Path(folder), options.out))
 
 
 if __name__ == '__main__':

@@ -197,7 +197,8 @@ void Network::pump(ConnectionId id, int to_side) {
     if (to.on_the_way.empty() || to.on_the_way.front().at > agenda_.now()) return;
     HostId here = host_of(it->second.ends[1 - to_side].program);
     if (!passes(here, host_of(to.program)) && !it->second.is_black_hole) {
-      if (to.on_the_way.front().kind == Parcel::Kind::Reset) {  // is not sent again
+      const bool is_reset = to.on_the_way.front().kind == Parcel::Kind::Reset;
+      if (is_reset && !it->second.is_broken) {  // is not sent again
         to.on_the_way.pop_front();
         forget_if_over(id);
         continue;

@@ -107,7 +107,8 @@ class Network {
     size_t waiting = 0;  // bytes on the way or unread
   };
   struct Connection {
-    End ends[2];  // 0: who dialled; 1: who listened
+    End ends[2];             // 0: who dialled; 1: who listened
+    bool is_broken = false;  // by a middlebox, which resets whatever comes later too
     bool is_black_hole = false;
     bool is_broken = false;  // what was on the way is lost, so nothing arrives any more
   };

@@ -1,0 +1,43 @@
+"""Links the built programs once more, against an older glibc than this machine's.
+
+The objects are those of the build; only the linker is another: zig's (PyPI's ziglang), which has
+the symbols of every glibc. Old names (stat, pthread_create, ...) are then bound to their old
+versions, glibc_stand_ins.c gives the few that were not there, and stacks are unwound by zig's
+libunwind, as gcc's asks for a newer loader. A variable with two names, such as environ, becomes
+two: the programs use glibc's own name, __environ.
+"""
+
+import platform
+import shlex
+import subprocess
+import pathlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+STAND_INS = HERE / 'glibc_stand_ins.c'
+
+
+def inputs_of(build, program):
+    """Objects and archives of a program, in the order of its link line."""
+    command = ['ninja', '-C', build, '-t', 'commands', f'bin/{program}']
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    words = shlex.split(lines.splitlines()[-1])
+    found = [word for word in words if word.endswith(('.o', '.a'))]
+    if not found or words[words.index('-o') + 1] != f'bin/{program}':
+        raise SystemExit(f'{build} has no link line of {program}; is it a build by Ninja?')
+    return found
+
+
+def gcc_file(name):
+    command = ['g++', f'-print-file-name={name}']
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def relink(build, program, glibc, zig, out):
+    """Path of the new program. `zig`: words of its command; `glibc`: such as '2.28'."""
+    build = pathlib.Path(build).resolve()
+    path = pathlib.Path(out).resolve() / program
+    target = f'{platform.machine()}-linux-gnu.{glibc}'
+    command = [*zig, 'cc', '-target', target, '-pie', '-s', STAND_INS, *inputs_of(build, program)]
+    command += [gcc_file('libstdc++.a'), gcc_file('libgcc.a'), '-lunwind', '-lm', '-lpthread']
+    subprocess.run([*map(str, command), '-o', str(path)], check=True, cwd=build)
+    return path

@@ -1,0 +1,100 @@
+"""The wheel that is linked for glibc 2.28: what it asks for; that it runs here and on Debian 11."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from launches import BIN, ROOT, skip_unless_built
+
+ZIG = ROOT / 'build' / 'venv-wheel' / 'bin' / 'python'  # tools/deps.sh --wheel
+OLD = 'bullseye'  # glibc 2.31
+INSIDE = """
+mount -t proc proc "$1/proc"
+mount --bind /dev "$1/dev"
+exec chroot "$1" /tmp/cpprun --standalone --nproc-per-node=2 --no-python sh -c "$2"
+"""
+
+
+def run(*command, code=0, seconds=600, **options):
+    done = subprocess.run(
+        [str(word) for word in command], timeout=seconds, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, check=False, **options,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope='module')
+def wheel(tmp_path_factory):
+    """CPPRUN_WHEEL names one that is built already."""
+    skip_unless_built()
+    if os.environ.get('CPPRUN_WHEEL'):
+        return pathlib.Path(os.environ['CPPRUN_WHEEL'])
+    if not ZIG.exists():
+        pytest.skip('no ziglang: tools/deps.sh --wheel')
+    out = tmp_path_factory.mktemp('wheel')
+    words = ('--bin', BIN, '--out', out, '--glibc', '2.28', '--zig', f'{ZIG} -m ziglang')
+    return pathlib.Path(run(ROOT / 'packaging/wheel/build_wheel.py', *words).strip())
+
+
+@pytest.fixture(scope='module')
+def scripts(wheel, tmp_path_factory):
+    """The folder of the programs, installed by pip into a clean environment."""
+    venv = tmp_path_factory.mktemp('clean') / 'venv'
+    run(sys.executable, '-m', 'venv', '--without-pip', venv)
+    pip = [sys.executable, '-m', 'pip', '--python', venv / 'bin' / 'python']
+    run(*pip, 'install', '--no-index', wheel)
+    return venv / 'bin'
+
+
+def test_the_tag_is_that_of_the_oldest_glibc_that_is_enough(wheel, scripts):
+    major, minor = map(int, re.search(r'manylinux_(\d+)_(\d+)_', wheel.name).groups())
+    assert (major, minor) <= (2, 28)
+    for name in ('cpprun', 'cpprunctl'):
+        symbols = run('objdump', '-T', scripts / name)
+        asked = {tuple(map(int, found)) for found in re.findall(r'GLIBC_(\d+)\.(\d+)', symbols)}
+        assert asked and max(asked) <= (major, minor)
+        needed = set(re.findall(r'NEEDED +(\S+)', run('objdump', '-p', scripts / name)))
+        assert needed <= {'libc.so.6', 'libm.so.6', 'libpthread.so.0', 'libdl.so.2',
+                          'librt.so.1', 'ld-linux-x86-64.so.2'}
+
+
+def test_it_runs_here_with_the_environment_that_it_was_given(scripts):
+    env = {**os.environ, 'FROM_OUTSIDE': 'yes'}
+    for command in ([scripts / 'cpprun'], [scripts / 'python', '-m', 'cpprun']):
+        said = run(*command, '--standalone', '--nproc-per-node=2', '--no-python', 'sh', '-c',
+                   'echo $RANK $FROM_OUTSIDE', env=env)
+        assert re.findall(r'^(\d) yes$', said, re.M) in (['0', '1'], ['1', '0']), said
+
+
+def test_exceptions_and_failures_come_through(scripts, tmp_path):
+    # CLI11 and the JSON reader throw.
+    assert '--nonsense' in run(scripts / 'cpprunctl', 'ps', '--nonsense', code=2)
+    (tmp_path / 'events.jsonl').write_text('{"event": [\n{"event":"warning","text":"so"}\n')
+    assert 'warning: so' in run(scripts / 'cpprunctl', 'events', tmp_path / 'events.jsonl')
+    said = run(scripts / 'cpprun', '--standalone', '--no-python', 'sh', '-c', 'exit 3', code=1)
+    assert 'exited with code 3' in said and 'Root Cause' in said
+
+
+def test_it_runs_with_an_older_glibc(scripts, tmp_path):
+    if os.geteuid() != 0 or shutil.which('mmdebstrap') is None:
+        pytest.skip('a system of Debian 11 takes root and mmdebstrap')
+    root = tmp_path / OLD
+    made = subprocess.run(
+        ['mmdebstrap', '-q', '--variant=extract', '--include=libc6,dash,coreutils', OLD, root],
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    if made.returncode != 0:
+        pytest.skip(f'no Debian 11 here: {made.stderr[-300:]}')
+    assert list(root.glob('lib/*/libc-2.31.so'))
+    (root / 'proc').mkdir(exist_ok=True)
+    shutil.copy(scripts / 'cpprun', root / 'tmp')
+    words = ('unshare', '--mount', '--propagation', 'private', 'sh', '-c', INSIDE, 'sh', root)
+    said = run(*words, 'echo here $RANK $FROM_OUTSIDE',
+               env={**os.environ, 'FROM_OUTSIDE': 'yes', 'TMPDIR': '/tmp'})
+    assert sorted(re.findall(r'^here (\d) yes$', said, re.M)) == ['0', '1'], said
+    assert 'exited with code 4' in run(*words, 'exit 4', code=1)
