@@ -41,6 +41,7 @@ int64_t Recoveries::count() const {
 // A whole round may come and go between two looks' worth of state: what it left behind (why it
 // stopped, what failed) names the round that it is about.
 void JobStory::look(Instant now, const Membership& job) {
+  if (job.phase() == Membership::Phase::Recovering) return;  // who is in the round is not known yet
   note_stop(now, job);
   note_end(now, job);
   note_forming(now, job);

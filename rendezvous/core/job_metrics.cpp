@@ -113,6 +113,11 @@ void JobPage::restarts() {
   both([](const Budget& budget) { return budget.used(); });
   text_.family("cpprun_job_restarts_left", "gauge", "Restarts that the job may still use.");
   both([](const Budget& budget) { return budget.max() - budget.used(); });
+  text_.family("cpprun_job_operator_restarts_total", "counter",
+               "Restarts that operators asked for; they cost nothing of the budget.");
+  each([&](std::string_view id, const Membership& job) {
+    text_.series({{"run_id", id}}, job.operator_restarts());
+  });
 }
 
 void JobPage::history() {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "common/limits/dashboard.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "common/verdict.hpp"
@@ -22,11 +21,6 @@ std::string range_of(const control::Terms& terms) {
   std::string min = std::to_string(terms.min_nodes);
   if (terms.min_nodes == terms.max_nodes) return min;
   return min + ":" + std::to_string(terms.max_nodes);
-}
-
-bool is_sane(const control::Progress& progress) {
-  return progress.steps.size() <= limits::kProgressWorkers &&
-         progress.step_us.size() <= limits::kProgressWorkers;
 }
 
 Node::Work to_work(Standing standing) {
@@ -249,10 +243,7 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
     }
     return;
   }
-  if (const auto* progress = std::get_if<control::Progress>(&message)) {
-    if (is_sane(*progress)) node->progress = *progress;
-    return;
-  }
+  if (const auto* told = std::get_if<control::Progress>(&message)) return node->take(*told);
   if (const auto* strike = std::get_if<control::Strike>(&message)) {
     on_strike(*node, *strike, effects);
     return;

@@ -1,10 +1,12 @@
 // Node: what a coordinator knows of one agent of its job.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
 #include "common/ids.hpp"
+#include "common/limits/dashboard.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/control.hpp"
 
@@ -42,6 +44,11 @@ struct Node {
   bool has_workers() const { return work == Work::Starting || work == Work::Running; }
   // Asked to stop: it leaves as soon as its workers have gone.
   bool is_draining() const { return facts.is_draining; }
+  // What makes no sense counts as nothing.
+  void take(const control::Progress& told) {
+    const size_t longest = std::max(told.steps.size(), told.step_us.size());
+    if (longest <= limits::kProgressWorkers) progress = told;
+  }
   // May take part in the next round.
   bool is_ready() const {
     return is_connected() && !is_draining() && (work == Work::Idle || work == Work::Stopped);

@@ -20,7 +20,7 @@ struct ServerFacts {
 std::string status_json(const Coordinator& coordinator,
                         const std::optional<ServerFacts>& server = std::nullopt);
 
-// "gathering", "running", "stopping", "deciding", "ended".
+// "recovering", "gathering", "running", "stopping", "deciding", "ended".
 const char* name_of(Membership::Phase phase);
 // "idle", "starting", "running", "stopped", "done"; or "dead", "silent", "draining".
 const char* name_of(const Node& node);

@@ -50,6 +50,20 @@ TEST_F(MembershipRecovery, R13_ARoundThatAllStillRunGoesOn) {
   expect_decided("a", true);
 }
 
+TEST_F(MembershipRecovery, R13_TheStoryOfARoundThatIsTakenOverGoesOn) {
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", Standing::Running);
+  comes_back("b", Standing::Running);
+  ASSERT_EQ(chronicle.of(run_id)->rounds().size(), 1U);
+  const RoundStory& story = chronicle.of(run_id)->rounds().back();
+  EXPECT_EQ(story.round, RoundNumber(1));
+  EXPECT_EQ(story.nodes, 2U);
+  EXPECT_TRUE(story.started_at);
+  EXPECT_FALSE(story.over_at);
+  EXPECT_EQ(chronicle.of(run_id)->recoveries().count(), 0) << "nothing broke";
+}
+
 TEST_F(MembershipRecovery, R13_NothingIsGrantedBeforeTheNewestRoundIsKnown) {
   a_and_b_run();
   coordinator_restarts();

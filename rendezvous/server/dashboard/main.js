@@ -56,7 +56,7 @@ function drawJobs(jobs) {
 function drawHead(job) {
   byId('run').textContent = runId;
   const outcome = {success: 'good', stopped: 'warn', failure: 'bad'}[job.outcome];
-  const mood = outcome ?? {running: 'good', gathering: 'warn', stopping: 'warn'}[job.phase] ?? '';
+  const mood = outcome ?? {running: 'good', ended: '', deciding: ''}[job.phase] ?? 'warn';
   byId('phase').textContent = job.outcome ?? job.phase;
   byId('phase').className = 'pill ' + mood;
   byId('reason').textContent = job.outcome ? '' : job.why_no_round;
