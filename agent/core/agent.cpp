@@ -77,7 +77,7 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, const 
   CPPRUN_CHECK(!is_connected_);
   is_connected_ = true;
   peer_ = peer;
-  is_deaf_ = false;
+  is_deaf_ = is_welcomed_ = false;
   heard_at_ = now;
   control::Hello hello = options_.hello;
   hello.connection = ++connection_;
@@ -142,6 +142,7 @@ void Agent::on(Instant now, const control::Welcome& message, Effects& effects) {
   }
   epoch_ = message.epoch;
   led_by_ = peer_;
+  is_welcomed_ = true;
   has_evidence_ = false;
   is_heir_ = message.is_heir && world_.heir;
   bool was_fenced = is_fenced();

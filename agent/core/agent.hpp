@@ -119,6 +119,7 @@ class Agent {
 
   bool is_stopping_under_fence() const;
   bool is_past_fence(Instant now) const;
+  Instant patience_ends() const;
   bool is_fenced() const { return heartbeat_ > Duration{}; }
   control::Standing standing() const;
   bool has_grant(Instant now) const;
@@ -164,6 +165,7 @@ class Agent {
   Endpoint peer_;              // of this connection, or the last one
   Endpoint led_by_;            // where we were welcomed last
   bool has_evidence_ = false;  // whoever welcomed us is dead
+  bool is_welcomed_ = false;   // on this connection
   bool is_heir_ = false;       // of the round that runs, or ran last (R14)
   bool is_leading_ = false;    // we have taken the job over
   std::vector<control::SnapshotName> snapshots_;

@@ -312,10 +312,10 @@ void Agent::on_time(Instant now, Effects& effects) {
     effects.push_back(StopWorkers{kSigKill, Duration{}});
   }
   if (now >= ping_at_) ping(now, effects);
-  if (is_connected_ && is_fenced() && now >= heard_at_ + lease_) {
+  if (now >= patience_ends()) {
     heard_at_ = now;  // a cable, or a host that is gone: the kernel would try for many minutes
     effects.push_back(Note{Note::Level::Info, "the coordinator is silent; connecting again"});
-    effects.push_back(Reconnect{});
+    effects.push_back(Reconnect{!is_welcomed_});
   }
   if (now >= join_deadline_ && !is_spare_) give_up_joining(effects);
 }
@@ -324,9 +324,18 @@ Instant Agent::next_deadline() const {
   if (state_ == State::Ended) return Instant::never();
   Instant next = ping_at_;
   if (!is_spare_) next = std::min(next, join_deadline_);
+  if (!is_welcomed_) next = std::min(next, patience_ends());  // else a ping comes first
   if (state_ == State::Running && is_fenced()) next = std::min(next, grant_.term_at());
   if (is_stopping_under_fence()) next = std::min(next, grant_.deadline());
   return next;
+}
+
+// Who has not been welcomed may wait at the wrong place, for a coordinator that is not to lead
+// (R17).
+Instant Agent::patience_ends() const {
+  if (!is_connected_) return Instant::never();
+  if (!is_welcomed_) return heard_at_ + options_.facts.terms.lease * 2;
+  return is_fenced() ? heard_at_ + lease_ : Instant::never();
 }
 
 // Workers that are being stopped, with whatever grace, must be gone at the deadline.

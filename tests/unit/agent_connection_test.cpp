@@ -125,6 +125,15 @@ TEST_F(AgentHeir, R14_NotWhenItWasToldThatItIsNone) {
   EXPECT_FALSE(taken_over);
 }
 
+TEST_F(Agent, R17_LooksElsewhereWhenNobodyWelcomesIt) {
+  connects();
+  waits(false);
+  passes(10s - 1ms);
+  EXPECT_EQ(reconnects, 0);
+  passes(1ms);
+  EXPECT_EQ(reconnects, 1);
+}
+
 TEST_F(AgentHeir, R17_GoesWhereTheJobIsLedFrom) {
   connects();
   hears(control::Moved{Epoch(epoch + 1), "10.0.0.3", 4712});

@@ -196,6 +196,7 @@ class AgentTest : public testing::Test {
     made.hello.run_id = "job";
     made.hello.node = NodeId{"node0", Incarnation(1)};
     made.facts.nproc = 2;
+    made.facts.terms.lease = 5s;
     made.join_timeout = 600s;
     made.stop_grace = 30s;
     return made;
