@@ -34,14 +34,15 @@ class NetworkTest : public testing::Test {
  protected:
   static constexpr HostId kHere = 1;
   static constexpr HostId kThere = 2;
+  static constexpr int kPort = 29400;
 
   void listens() {
     server_id = network.add(kThere, server);
-    network.listen(server_id);
+    network.listen(server_id, kPort);
   }
   void dials() {
     client_id = network.add(kHere, client);
-    line = network.dial(client_id, kThere);
+    line = network.dial(client_id, kThere, kPort);
   }
   void are_connected() {
     listens();
@@ -89,7 +90,7 @@ TEST_F(NetworkTest, NobodyListensIsRefusedNobodyThereIsNoAnswer) {
   EXPECT_EQ(client.log, "[Connection refused]");
   network.cut_off(kThere);
   client.log.clear();
-  network.dial(client_id, kThere);
+  network.dial(client_id, kThere, kPort);
   passes(4900ms);
   EXPECT_EQ(client.log, "");
   passes(200ms);
