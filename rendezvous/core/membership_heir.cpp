@@ -8,15 +8,17 @@ namespace cpprun {
 void Membership::name_heir(const std::vector<Node*>& ranked, std::vector<control::World>& worlds) {
   const bool can_move = terms_.master_addr.empty() && !terms_.is_store_on_main_port &&
                         !terms_.has_fixed_ranks && !is_heir_lost_;
-  const Node* next = nullptr;
+  const Node* next = heir_node();
+  if (next != nullptr && next->is_embedded) next = nullptr;
+  const bool stays = next != nullptr;  // it believes so, be it or the host in the round or not
   int64_t host_rank = -1;
   for (const Node* node : ranked) {
     if (node->is_embedded) host_rank = *node->group_rank;
-    if (node->is_embedded || node->facts.control_port == 0) continue;
-    if (next == nullptr || (heir_ && heir_->node == node->id.incarnation)) next = node;
+    const bool can_lead = !node->is_embedded && node->facts.control_port != 0;
+    if (next == nullptr && can_lead) next = node;
   }
   heir_.reset();
-  if (can_move && host_rank >= 0 && next != nullptr) {
+  if (can_move && next != nullptr && (stays || host_rank >= 0)) {
     heir_ = control::Heir{next->id.incarnation, reachable_address(*next, ranked),
                           next->facts.control_port};
   }

@@ -151,8 +151,6 @@ void Membership::form(Effects& effects) {
   RoundNumber newest = round_;
   for (Incarnation incarnation : ready_) {
     ready.push_back(&nodes_.at(incarnation));
-    // Only who was in the last round goes before others, so that the heir is never left out (R14).
-    if (heir_ && !is_member(incarnation)) ready.back()->group_rank.reset();
     newest = std::max(newest, ready.back()->facts.round);
   }
   std::vector<Node*> ranked = rank_nodes(ready, most_nodes(), terms_.has_fixed_ranks);

@@ -85,6 +85,20 @@ TEST_F(MembershipHeir, R14_AnHeirLostInSilenceIsTheLast) {
   EXPECT_FALSE(world("c").heir);
 }
 
+// It is connected, and believes what it was told.
+TEST_F(MembershipHeir, R14_TheHeirStaysWhenARoundHasNoPlaceForIt) {
+  all_run();
+  control::Order order;
+  order.kind = control::OrderKind::Scale;
+  order.nodes = 1;
+  says("a", order);
+  for (const char* name : {"a", "b", "c"}) says_stopped(name);
+  EXPECT_EQ(world("a").round, RoundNumber(2));
+  EXPECT_EQ(world("b").round, RoundNumber(1));
+  ASSERT_TRUE(world("a").heir);
+  EXPECT_EQ(world("a").heir->node, player("b").hello.node.incarnation);
+}
+
 TEST_F(MembershipHeir, R14_NoRoundFormsWhileTheHeirIsCutOff) {
   all_run();
   says_failed("c");
