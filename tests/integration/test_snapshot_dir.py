@@ -289,8 +289,20 @@ def test_with_too_few_left_the_job_ends_resumable(cluster, folders):
     assert 'was asked to stop) at step 50' in agents[0].err()
 
 
-def test_the_host_takes_all_with_it(cluster):
+def test_the_host_leaves_the_job_to_its_heir(cluster):
     job = Job(cluster, '1:2')
+    agents = [job.host(0, **SAVES), job.agent(1, **SAVES)]
+    first = cluster.world(0, 1)
+    agents[0].send(signal.SIGTERM)
+    agents[0].ends(75)
+    second = cluster.world(1, after=first)
+    assert second.restarts == [0]
+    cluster.say(0)
+    agents[1].ends(0)
+
+
+def test_the_host_takes_all_with_it_where_the_heir_is_too_few(cluster):
+    job = Job(cluster, 2)
     agents = [job.host(0, **SAVES), job.agent(1, **SAVES)]
     cluster.world(0, 1)
     agents[0].send(signal.SIGTERM)
