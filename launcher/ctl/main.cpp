@@ -1,7 +1,10 @@
 // cpprunctl: what operators type. Options in, exit code out; the verbs are in files of their own.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/exit_code.hpp"
 #include "common/limits/store.hpp"
@@ -241,6 +244,31 @@ int run_chaos(const cpprun::ChaosOptions& options) {
   return result->is_held ? 0 : cpprun::kExpectationsFailed;
 }
 
+// CLI11 only says that a verb is missing, even where one is misspelt.
+cpprun::Status check_verb(CLI::App& app, const char* word) {
+  if (word != nullptr && *word == '-') return {};
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands({})) names.push_back(verb->get_name());
+  const std::string all = "; there is: " + cpprun::text::join(names, ", ");
+  if (word == nullptr) return cpprun::Error{cpprun::ErrorKind::Usage, "say what to do" + all};
+  if (std::ranges::find(names, word) != names.end()) return {};
+  const std::string near = cpprun::text::nearest(word, names);
+  return cpprun::Error{cpprun::ErrorKind::Usage,
+                       "there is no verb '" + std::string(word) + "'" +
+                           (near.empty() ? all : "; did you mean '" + near + "'?")};
+}
+
+// An exit code if there is nothing more to do: help was asked for, or the words are wrong.
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  if (cpprun::Status verb = check_verb(app, argv[1]); !verb) return fail(verb.error());
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -280,11 +308,7 @@ int main(int argc, char** argv) {
   explain->prefix_command();
   cpprun::ChaosOptions chaos;
   const CLI::App* chaos_verb = add_chaos(app, chaos);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
-  }
+  if (const std::optional<int> code = parse(app, argc, argv)) return *code;
   if (const char* level = std::getenv("LOGLEVEL")) {
     cpprun::log::set_level(cpprun::log::parse_level(level));
   }

@@ -25,6 +25,18 @@ def out(*words):
     return done.stdout
 
 
+def refused(*words):
+    done = subprocess.run([CTL, *words], capture_output=True, text=True, timeout=TAKES, check=False)
+    assert done.returncode == 2, done.stdout
+    return done.stderr
+
+
+def test_a_misspelt_verb_is_named():
+    assert refused('statsu') == "cpprun: there is no verb 'statsu'; did you mean 'status'?\n"
+    assert "no verb 'nonsense'; there is: " in refused('nonsense')
+    assert refused().startswith('cpprun: say what to do; there is: ')
+
+
 def completed(line):
     """What bash offers for the last word of this line."""
     words = line.split(' ')
