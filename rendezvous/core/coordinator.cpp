@@ -189,7 +189,7 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
   }
   if (auto it = jobs_.find(run_id); it != jobs_.end()) {
     // Who took part in a job that has ended is told how; others begin anew.
-    if (!it->second->is_over() || message.epoch == it->second->epoch()) return it->second.get();
+    if (!it->second->is_over() || it->second->has_led(message.epoch)) return it->second.get();
     jobs_.erase(it);
   }
   forget_long_ended();

@@ -99,6 +99,11 @@ class Membership {
   std::optional<control::SnapshotName> newest_snapshot() const;
   // Of the round, formed by another coordinator, that this one goes on from.
   std::optional<Epoch> continued_epoch() const { return continued_epoch_; }
+  // Whether an agent that was welcomed last in this epoch took part in the job: the epoch is ours,
+  // or older, where we go on from a coordinator that was before us, and maybe not the first.
+  bool has_led(Epoch epoch) const {
+    return epoch == epoch_ || (continued_epoch_ && epoch > Epoch() && epoch < epoch_);
+  }
   // Members of round(), with what each was told.
   const std::map<Incarnation, control::World>& worlds() const { return worlds_; }
   // Why the round stopped that stopped last; of round 0: none did.

@@ -246,5 +246,19 @@ TEST_F(MembershipRecovery, R13_AJobThatHasEndedHereIsNotTakenUpAgain) {
   EXPECT_NE(phase(), Phase::Recovering);
 }
 
+TEST_F(MembershipRecovery, R13_WhoWasCutOffAllTheTimeIsToldTheOutcome) {
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", Standing::Stopped);
+  passes(limits::kLease);
+  join("c");
+  ASSERT_EQ(round_of("c"), RoundNumber(2));
+  for (const char* name : {"a", "c"}) says_done(name);
+  for (const char* name : {"a", "c"}) acks(name);
+  for (const char* name : {"a", "c"}) leaves(name);
+  comes_back("b", Standing::Stopped);
+  expect_decided("b", true);
+}
+
 }  // namespace
 }  // namespace cpprun::test

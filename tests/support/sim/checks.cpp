@@ -234,6 +234,11 @@ void Checks::on_bye(Job& job, const Membership& membership, Incarnation to) {
 
 // Every round is formed and told within one call.
 void Checks::after_call(const Membership* membership) {
+  if (auto job = jobs_.find(root(membership->epoch())); job != jobs_.end()) {
+    // Who was lost in between is owed nothing, even if it comes back before the first bye.
+    std::erase_if(job->second.must_acknowledge,
+                  [&](Incarnation owed) { return !membership->nodes().contains(owed); });
+  }
   const RoundName name{membership->epoch(), membership->round()};
   if (formed_now_.erase(name) == 0) return;
   const Round& round = jobs_.at(root(name.epoch)).rounds.at(name);
