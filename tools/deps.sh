@@ -13,7 +13,7 @@ for_build=(ca-certificates g++ cmake ninja-build ccache libboost1.81-dev libcli1
 for_python=(python3 python3-venv procps)
 for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
           iproute2 mount libbenchmark-dev valgrind libpng-dev zlib1g-dev libturbojpeg0-dev
-           util-linux prometheus systemd tmux zsh tcsh fish)
+           util-linux systemd tmux zsh tcsh fish)
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() { echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel]"; }
@@ -22,9 +22,10 @@ want=("${for_build[@]}")
 venv=no
 newest=no
 wheel=no
+prometheus=no
 for option in "$@"; do
   case $option in
-    --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes ;;
+    --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes; prometheus=yes ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
     --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
@@ -66,6 +67,19 @@ install_packages() {
   as_root apt-get -q update
   as_root env DEBIAN_FRONTEND=noninteractive \
     apt-get -q -y install --no-install-recommends "${missing[@]}"
+}
+
+# Not installed: as a package it would start a server of its own on this machine.
+unpack_prometheus() {
+  [ -x build/prometheus/usr/bin/promtool ] && return 0
+  command -v apt-get >/dev/null || return 0
+  mkdir -p build/prometheus
+  (
+    cd build/prometheus
+    apt-get -q download prometheus || { as_root apt-get -q update; apt-get -q download prometheus; }
+    dpkg -x prometheus_*.deb .
+    rm prometheus_*.deb
+  )
 }
 
 # The stamp holds the list that was installed.
@@ -116,6 +130,7 @@ make_wheel_tools() {
 }
 
 install_packages
+if [ "$prometheus" = yes ]; then unpack_prometheus; fi
 if [ "$venv" = yes ]; then make_venv; fi
 if [ "$newest" = yes ]; then make_newest; fi
 if [ "$wheel" = yes ]; then make_wheel_tools; fi

@@ -38,8 +38,15 @@ def series_names(text):
     return set(re.findall(r'^(cpprun_\w+)[ {]', text, re.M))
 
 
+def tool(name):
+    """Prometheus' own, from `tools/deps.sh --test` or from PATH."""
+    unpacked = ROOT / 'build/prometheus/usr/bin' / name
+    return str(unpacked) if unpacked.exists() else name
+
+
 def promtool(*words, **how):
-    done = subprocess.run(['promtool', *words], capture_output=True, text=True, timeout=60, **how)
+    command = [tool('promtool'), *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, **how)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -130,7 +137,7 @@ def test_a_real_prometheus_scrapes_it(broken_job, tmp_path):
     log = tmp_path / 'prometheus.log'
     with open(log, 'wb') as out:
         server = subprocess.Popen(
-            ['prometheus', f'--config.file={tmp_path}/prometheus.yml',
+            [tool('prometheus'), f'--config.file={tmp_path}/prometheus.yml',
              f'--storage.tsdb.path={tmp_path}/data', f'--web.listen-address=127.0.0.1:{port}'],
             stdout=out, stderr=out)
     try:
