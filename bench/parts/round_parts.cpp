@@ -18,8 +18,11 @@ class Job {
     terms.min_nodes = nodes;
     terms.max_nodes = nodes;
     terms.max_restarts = 1'000'000'000;
-    job_ = std::make_unique<Membership>(MembershipOptions{"job", "host", Epoch(1), {}}, terms,
-                                        effects_);
+    MembershipOptions options;
+    options.run_id = "job";
+    options.coordinator = "host";
+    options.epoch = options.first_epoch = Epoch(1);
+    job_ = std::make_unique<Membership>(std::move(options), terms, effects_);
     job_->on_store_port(now_, 30000, effects_);
     for (int i = 0; i < nodes; ++i) add(i, terms);
     CPPRUN_CHECK(job_->phase() == Membership::Phase::Running);
