@@ -115,7 +115,13 @@ def cgroup_folders(token):
     with open('/proc/mounts') as mounts:
         points = [line.split()[1] for line in mounts if line.split()[2] == 'cgroup2']
     name = f'cpprun-{token[:16]}'
-    return [path for point in points for path in pathlib.Path(point).rglob(name)]
+    # os.walk passes over folders of others that go meanwhile; rglob stumbles.
+    return [
+        pathlib.Path(at) / name
+        for point in points
+        for at, folders, _ in os.walk(point)
+        if name in folders
+    ]
 
 
 def free_port():
