@@ -22,13 +22,14 @@ SDK_PARTS = {
 # Which modules each module may name. A file belongs to the longest folder that fits.
 ARROWS = {
     'common': set(),
-    **{f'common/{part}': {'common'} for part in ('faults', 'holder', 'log', 'proof')},
+    **{f'common/{part}': {'common'} for part in ('faults', 'holder', 'log', 'machine', 'proof')},
     'rendezvous/protocol': {'common'},
     'rendezvous/core': {'common', 'rendezvous/protocol'},
     'rendezvous/server': {
         'common',
         'common/log',
         'common/holder',
+        'common/machine',
         'common/proof',
         'rendezvous/protocol',
         'rendezvous/core',
@@ -39,12 +40,14 @@ ARROWS = {
         'common',
         'common/log',
         'common/holder',
+        'common/machine',
         'worker_sdk/cpprun/snapshot_files',
     },
     'agent/daemon': {
         'common',
         'common/faults',
         'common/log',
+        'common/machine',
         'rendezvous/protocol',
         'rendezvous/client',
         'agent/core',
@@ -66,11 +69,12 @@ ARROWS = {
     'launcher/network': {'common'},
     'launcher/doctor': {'common', 'common/holder', 'launcher/network'},
     # Fills the agent's configuration.
-    'launcher/options': {'common', 'common/faults', 'agent/core'},
+    'launcher/options': {'common', 'common/faults', 'common/machine', 'agent/core', 'launcher/network'},
     'launcher/ctl': {
         'common',
         'common/faults',
         'common/log',
+        'common/machine',
         'common/proof',
         'launcher/doctor',
         'launcher/network',

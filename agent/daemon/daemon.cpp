@@ -9,7 +9,7 @@
 
 #include "agent/core/worker_plan.hpp"
 #include "agent/daemon/daemon_impl.hpp"
-#include "agent/daemon/identity.hpp"
+#include "common/machine/identity.hpp"
 #include "agent/daemon/join_options.hpp"
 #include "agent/process/cgroup.hpp"
 #include "agent/process/standard_streams.hpp"

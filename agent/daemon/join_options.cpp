@@ -1,6 +1,6 @@
 #include "agent/daemon/join_options.hpp"
 
-#include "agent/daemon/identity.hpp"
+#include "agent/daemon/clock_id.hpp"
 
 namespace cpprun {
 

@@ -16,7 +16,7 @@
 #include <set>
 #include <utility>
 
-#include "agent/daemon/identity.hpp"
+#include "common/machine/identity.hpp"
 #include "agent/process/timer.hpp"
 #include "agent/process/unique_fd.hpp"
 #include "common/limits/channel.hpp"

@@ -1,25 +1,22 @@
 #include "agent/daemon/order_room.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "common/limits/operators.hpp"
+#include "rendezvous/protocol/order_kind.hpp"
 
 namespace cpprun {
 namespace {
 
 Result<control::Order> order_of(const operators::Question& question) {
-  using control::OrderKind;
-  static const std::map<std::string, OrderKind> kKinds{{"restart", OrderKind::Restart},
-                                                       {"stop", OrderKind::Stop},
-                                                       {"drain", OrderKind::Drain},
-                                                       {"scale", OrderKind::Scale}};
-  const auto kind = kKinds.find(question.word("kind"));
-  if (kind == kKinds.end()) {
+  const std::optional<control::OrderKind> kind = control::order_kind(question.word("kind"));
+  if (!kind) {
     return Error{ErrorKind::BadValue, "'" + question.word("kind") +
                                           "' is no order; there are restart, stop, drain, scale"};
   }
   control::Order order;
-  order.kind = kind->second;
+  order.kind = *kind;
   order.is_resumable = question.number("resumable") == 1;
   order.node = question.word("node");
   order.nodes = question.number("nodes").value_or(0);

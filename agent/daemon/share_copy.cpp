@@ -124,9 +124,7 @@ std::vector<ShareName> as_named_in(const std::vector<ShareName>& all,
   std::vector<ShareName> named;
   for (const ShareName& want : wanted) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const ShareName& each) {
-      return each.number == want.number && each.label.rank == want.label.rank &&
-             each.label.step == want.label.step && each.label.round == want.label.round &&
-             each.label.world_size == want.label.world_size;
+      return each.number == want.number && each.label == want.label;
     });
     if (found != all.end()) named.push_back(*found);
   }

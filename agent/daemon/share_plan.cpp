@@ -28,8 +28,7 @@ Saves saves_of(const std::vector<ShareName>& shares) {
 }
 
 bool is_same(const ShareName& a, const ShareName& b) {
-  return save_of(a) == save_of(b) && a.label.rank == b.label.rank && a.crc32 == b.crc32 &&
-         a.bytes == b.bytes;
+  return a.label == b.label && a.crc32 == b.crc32 && a.bytes == b.bytes;
 }
 
 bool is_own(const ShareName& share, const OwnRanks& ranks) {

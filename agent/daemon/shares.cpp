@@ -33,9 +33,7 @@ class Look {
 };
 
 bool is_named(const Slot& slot, const ShareName& name) {
-  return slot.is_complete && slot.label.step == name.label.step &&
-         slot.label.round == name.label.round && slot.label.rank == name.label.rank &&
-         slot.label.world_size == name.label.world_size && slot.crc32 == name.crc32 &&
+  return slot.is_complete && slot.label == name.label && slot.crc32 == name.crc32 &&
          slot.content.size() == name.bytes;
 }
 

@@ -3,15 +3,13 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
 #include <string_view>
 
-#include "common/check.hpp"
+#include "common/machine/identity.hpp"
 
 namespace cpprun {
 namespace {
@@ -27,10 +25,9 @@ constexpr mode_t kMode = 0700;  // as torchrun: what a job prints may be secret
 std::string random_suffix() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz012345";
   static_assert(kLetters.size() == 32);
-  std::array<unsigned char, kSuffix> bytes{};
-  CPPRUN_CHECK(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  const auto bytes = random_bytes();
   std::string suffix;
-  for (unsigned char byte : bytes) suffix += kLetters[byte % kLetters.size()];
+  for (size_t i = 0; i < kSuffix; ++i) suffix += kLetters[bytes[i] % kLetters.size()];
   return suffix;
 }
 

@@ -7,19 +7,14 @@
 #include "launcher/ctl/output.hpp"
 #include "launcher/doctor/judge.hpp"
 #include "launcher/doctor/probe.hpp"
+#include "launcher/network/ports.hpp"
 
 namespace cpprun {
-namespace {
-
-constexpr uint16_t kDefaultPort = 29400;  // as torchrun's c10d
-
-}  // namespace
-
 Result<bool> run_doctor(const DoctorOptions& options) {
   doctor::Question question;
   question.nproc = options.nproc;
   if (!options.endpoint.empty()) {
-    const Result<Endpoint> endpoint = parse_endpoint(options.endpoint, kDefaultPort);
+    const Result<Endpoint> endpoint = parse_endpoint(options.endpoint, kRendezvousPort);
     if (!endpoint) return endpoint.error();
     question.endpoint = *endpoint;
   }

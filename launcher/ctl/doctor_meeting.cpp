@@ -1,15 +1,11 @@
 #include "launcher/ctl/doctor_meeting.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#include <array>
 #include <thread>
 
 #include "cpprun/worker/store_client.hpp"
 #include "launcher/ctl/line.hpp"
 #include "launcher/network/own_addresses.hpp"
+#include "rendezvous/server/addresses.hpp"
 #include "rendezvous/server/loop.hpp"
 #include "rendezvous/server/server.hpp"
 
@@ -55,21 +51,6 @@ class Host {
   std::thread thread_;
 };
 
-std::string own_address_of(const Line& line) {
-  sockaddr_storage own{};
-  socklen_t size = sizeof own;
-  if (::getsockname(line.fd(), reinterpret_cast<sockaddr*>(&own), &size) != 0) return "";
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const void* address = nullptr;
-  if (own.ss_family == AF_INET) {
-    address = &reinterpret_cast<const sockaddr_in*>(&own)->sin_addr;
-  } else {
-    address = &reinterpret_cast<const sockaddr_in6*>(&own)->sin6_addr;
-  }
-  if (::inet_ntop(own.ss_family, address, text.data(), text.size()) == nullptr) return "";
-  return text.data();
-}
-
 }  // namespace
 
 struct DoctorMeeting::Impl {
@@ -95,7 +76,7 @@ Result<std::unique_ptr<DoctorMeeting>> DoctorMeeting::join(const Endpoint& endpo
   Result<int64_t> arrival = store->add("arrivals", 1);
   if (!arrival) return arrival.error();
   std::string own_address;
-  if (auto line = dial(endpoint, limit)) own_address = own_address_of(**line);
+  if (auto line = dial(endpoint, limit)) own_address = local_name((*line)->fd());
   const std::string meeting = std::to_string((*arrival - 1) / count) + "/";
   auto impl = std::make_unique<Impl>(Impl{std::move(host), std::move(*store),
                                           (*arrival - 1) % count, meeting, std::move(own_address)});

@@ -3,35 +3,23 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 
-#include "common/check.hpp"
 #include "common/limits/doctor.hpp"
 #include "common/limits/rendezvous.hpp"
-#include "common/text.hpp"
+#include "common/machine/identity.hpp"
 #include "launcher/ctl/doctor_meeting.hpp"
 #include "launcher/ctl/doctor_pair.hpp"
 #include "launcher/ctl/doctor_words.hpp"
 #include "launcher/ctl/output.hpp"
 #include "launcher/doctor/judge_nodes.hpp"
+#include "rendezvous/server/coordinator_setup.hpp"
 
 namespace cpprun::ctl {
 namespace {
-
-std::string random_secret() {
-  std::array<uint8_t, 16> bytes{};
-  CPPRUN_CHECK(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  return text::hex(bytes);
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-}
 
 // Of the cards that are up; `first` before all others.
 std::vector<std::string> own_addresses(const std::string& first) {
@@ -73,8 +61,8 @@ class Doctor {
 
   // All nodes' cards, as far as they came. False: some did not.
   Result<bool> meet(uint16_t port, const std::string& secret) {
-    const doctor::NodeCard own{host_name(), CPPRUN_VERSION, own_addresses(meeting_.own_address()),
-                               port, secret};
+    const doctor::NodeCard own{own_host_name(), CPPRUN_VERSION,
+                               own_addresses(meeting_.own_address()), port, secret};
     if (Status said = meeting_.say(key("card", number_), encode(own)); !said) return said.error();
     Duration left = facts_.waited;
     for (int64_t i = 0; i < options_.count; ++i) {

@@ -19,6 +19,7 @@
 #include "common/text.hpp"
 #include "launcher/ctl/line.hpp"
 #include "launcher/network/own_addresses.hpp"
+#include "rendezvous/server/addresses.hpp"
 
 namespace cpprun::ctl {
 namespace {
@@ -205,10 +206,7 @@ Result<std::unique_ptr<PairAnswerer>> PairAnswerer::start(uint16_t port, std::st
   impl->listener = *listener;
   impl->stop = ::eventfd(0, EFD_CLOEXEC);
   impl->secret = std::move(secret);
-  sockaddr_storage own{};
-  socklen_t size = sizeof own;
-  ::getsockname(impl->listener, reinterpret_cast<sockaddr*>(&own), &size);
-  impl->port = ntohs(reinterpret_cast<const sockaddr_in*>(&own)->sin_port);
+  impl->port = local_port(impl->listener);
   impl->thread = std::thread([raw = impl.get()] { raw->run(); });
   return std::unique_ptr<PairAnswerer>(new PairAnswerer(std::move(impl)));
 }

@@ -9,6 +9,7 @@
 #include "launcher/ctl/local_jobs.hpp"
 #include "launcher/ctl/output.hpp"
 #include "launcher/ctl/screen.hpp"
+#include "launcher/network/ports.hpp"
 
 namespace cpprun {
 namespace {
@@ -17,14 +18,13 @@ using namespace ctl;
 using namespace std::chrono_literals;
 
 constexpr Duration kCoordinatorTakes = 5s;
-constexpr uint16_t kPort = 29400;  // where a rendezvous is by default
 
 Result<std::vector<LocalJob>> chosen(const JobOptions& options) {
   return agents_of(local_jobs(), options.job);
 }
 
 Result<std::string> status_at(const std::string& endpoint) {
-  Result<Endpoint> where = parse_endpoint(endpoint, kPort);
+  Result<Endpoint> where = parse_endpoint(endpoint, kRendezvousPort);
   if (!where) return Error{ErrorKind::Usage, where.error().text};
   return http_get(*where, "/status", kCoordinatorTakes);
 }

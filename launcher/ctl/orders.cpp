@@ -7,6 +7,8 @@
 #include "launcher/ctl/local_jobs.hpp"
 #include "launcher/ctl/output.hpp"
 #include "launcher/ctl/remote_order.hpp"
+#include "launcher/network/ports.hpp"
+#include "rendezvous/protocol/order_kind.hpp"
 
 namespace cpprun {
 namespace {
@@ -14,24 +16,8 @@ namespace {
 using namespace ctl;
 using control::OrderKind;
 
-constexpr uint16_t kPort = 29400;  // where a rendezvous is by default
-
-const char* name_of(OrderKind kind) {
-  switch (kind) {
-    case OrderKind::Restart:
-      return "restart";
-    case OrderKind::Stop:
-      return "stop";
-    case OrderKind::Drain:
-      return "drain";
-    case OrderKind::Scale:
-      return "scale";
-  }
-  return "";
-}
-
 Status give_there(const JobOptions& options, const control::Order& order) {
-  Result<Endpoint> where = parse_endpoint(options.endpoint, kPort);
+  Result<Endpoint> where = parse_endpoint(options.endpoint, kRendezvousPort);
   if (!where) return Error{ErrorKind::Usage, where.error().text};
   const char* token = std::getenv("CPPRUN_OPERATOR_TOKEN");
   if (token == nullptr || *token == '\0') {

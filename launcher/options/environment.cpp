@@ -1,13 +1,13 @@
 #include "launcher/options/environment.hpp"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 
+#include "common/machine/identity.hpp"
 #include "common/text.hpp"
 #include "launcher/options/gpus.hpp"
 
@@ -61,11 +61,7 @@ int count_online_cpus() {
 
 // Version 4, as torchrun's.
 std::string random_uuid() {
-  std::array<uint8_t, 16> bytes{};
-  for (size_t have = 0; have < bytes.size();) {
-    ssize_t n = ::getrandom(bytes.data() + have, bytes.size() - have, 0);
-    if (n > 0) have += static_cast<size_t>(n);
-  }
+  auto bytes = random_bytes();
   bytes[6] = static_cast<uint8_t>((bytes[6] & 0x0f) | 0x40);
   bytes[8] = static_cast<uint8_t>((bytes[8] & 0x3f) | 0x80);
   std::string uuid = text::hex(bytes);

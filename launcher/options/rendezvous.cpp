@@ -3,14 +3,14 @@
 
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
+#include "launcher/network/ports.hpp"
 #include "launcher/options/rdzv_conf.hpp"
 #include "launcher/options/resolve.hpp"
 
 namespace cpprun {
 namespace {
 
-constexpr uint16_t kPort = 29400;        // c10d's default
-constexpr uint16_t kStaticPort = 29500;  // the static backend's
+constexpr uint16_t kStaticPort = 29500;  // the static backend's default
 
 Status read_nnodes(const ParsedOptions& options, RendezvousConfig& out) {
   std::string what = options.shown("nnodes", options.nnodes);
@@ -145,7 +145,7 @@ Status use_static(const ParsedOptions& options, Launch& launch) {
 Status use_meeting(const ParsedOptions& options, Launch& launch) {
   RendezvousConfig& config = launch.config.rendezvous;
   config.backend = Backend::Cpprun;
-  Result<Endpoint> endpoint = parse_endpoint(options.rdzv_endpoint, kPort);
+  Result<Endpoint> endpoint = parse_endpoint(options.rdzv_endpoint, kRendezvousPort);
   if (!endpoint)
     return bad_value(options.shown("rdzv-endpoint", options.rdzv_endpoint) + ": " +
                      endpoint.error().text);

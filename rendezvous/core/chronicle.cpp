@@ -89,7 +89,7 @@ void JobStory::note_forming(Instant now, const Membership& job) {
   RoundStory& story = rounds_.emplace_back();
   story.round = job.round();
   story.nodes = job.worlds().size();
-  story.workers = job.worlds().begin()->second.world_size;
+  story.workers = job.world_size();
   story.formed_at = now;
   ++rounds_formed_;
   not_started_.clear();

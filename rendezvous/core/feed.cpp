@@ -75,13 +75,6 @@ json to_json(const RoundStory& story) {
   return object;
 }
 
-json outcome_of(const Membership& job) {
-  if (!job.is_decided()) return nullptr;
-  const control::Decided& decision = job.decision();
-  if (decision.is_success) return "success";
-  return decision.is_resumable ? "stopped" : "failure";
-}
-
 json to_json(const Membership& job, const JobStory* story) {
   json rounds = json::array();
   if (story != nullptr) {
@@ -89,12 +82,12 @@ json to_json(const Membership& job, const JobStory* story) {
   }
   const bool is_decided = job.is_decided();
   return {{"phase", name_of(job.phase())},
-          {"outcome", outcome_of(job)},
+          {"outcome", is_decided ? json(outcome_of(job)) : json(nullptr)},
           {"verdict", is_decided ? job.decision().verdict.substr(0, limits::kWhyBytesTold) : ""},
           {"round", job.round().value},
           {"min_nodes", job.terms().min_nodes},
           {"max_nodes", job.terms().max_nodes},
-          {"world_size", job.worlds().empty() ? 0 : job.worlds().begin()->second.world_size},
+          {"world_size", job.world_size()},
           {"restarts", {job.budget().used(), job.budget().max()}},
           {"hang_restarts", {job.hang_budget().used(), job.hang_budget().max()}},
           {"why_no_round", job.phase() == Membership::Phase::Running ? "" : job.why_no_round()},
@@ -108,9 +101,8 @@ json to_json(const Membership& job, const JobStory* story) {
 // By global rank; -1: not known. Nothing while nobody has told anything.
 json progress_of(const Membership& job) {
   if (job.worlds().empty()) return nullptr;
-  const int64_t world_size = job.worlds().begin()->second.world_size;
   const auto size = static_cast<size_t>(
-      std::clamp<int64_t>(world_size, 0, static_cast<int64_t>(limits::kRanksShown)));
+      std::clamp<int64_t>(job.world_size(), 0, static_cast<int64_t>(limits::kRanksShown)));
   std::vector<int64_t> steps(size, -1);
   std::vector<int64_t> step_us(size, -1);
   bool is_any = false;

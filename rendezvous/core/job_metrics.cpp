@@ -66,19 +66,14 @@ void JobPage::state() {
   text_.family("cpprun_job_outcome", "gauge",
                "1 for the outcome of a job that is decided; a job that is not has no series.");
   each([&](std::string_view id, const Membership& job) {
-    if (!job.is_decided()) return;
-    const control::Decided& decision = job.decision();
-    const char* outcome = decision.is_success     ? "success"
-                          : decision.is_resumable ? "stopped"
-                                                  : "failure";
-    text_.series({{"run_id", id}, {"outcome", outcome}}, 1);
+    const char* outcome = outcome_of(job);
+    if (outcome != nullptr) text_.series({{"run_id", id}, {"outcome", outcome}}, 1);
   });
   gauge("cpprun_job_round", "Number of the newest round.",
         [](const Membership& job) { return job.round().value; });
   nodes();
-  gauge("cpprun_job_world_size", "Workers of the newest round.", [](const Membership& job) {
-    return job.worlds().empty() ? 0 : job.worlds().begin()->second.world_size;
-  });
+  gauge("cpprun_job_world_size", "Workers of the newest round.",
+        [](const Membership& job) { return job.world_size(); });
   text_.family("cpprun_job_snapshot_step", "gauge",
                "Optimizer steps in the newest complete snapshot; no series while there is none.");
   each([&](std::string_view id, const Membership& job) {

@@ -106,6 +106,8 @@ class Membership {
   }
   // Members of round(), with what each was told.
   const std::map<Incarnation, control::World>& worlds() const { return worlds_; }
+  // Workers of round(); 0 before the first.
+  int64_t world_size() const { return worlds_.empty() ? 0 : worlds_.begin()->second.world_size; }
   // Why the round stopped that stopped last; of round 0: none did.
   const control::Stop& last_stop() const { return last_stop_; }
   // What failed first in the newest round that is over and in which something failed.

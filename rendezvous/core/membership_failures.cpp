@@ -100,7 +100,7 @@ control::Decided Membership::failure() const {
   if (culprit == nullptr || !is_workers_fault_) return decided;
   decided.culprit = *culprit;
   decided.same_start_ups = same_start_ups_;
-  if (!worlds_.empty()) decided.world_size = worlds_.begin()->second.world_size;
+  decided.world_size = world_size();
   return decided;
 }
 

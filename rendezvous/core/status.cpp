@@ -41,6 +41,12 @@ const char* name_of(const Node& node) {
   return "unknown";
 }
 
+const char* outcome_of(const Membership& job) {
+  if (!job.is_decided()) return nullptr;
+  if (job.decision().is_success) return "success";
+  return job.decision().is_resumable ? "stopped" : "failure";
+}
+
 namespace {
 
 using nlohmann::json;

@@ -20,6 +20,9 @@ struct ServerFacts {
 std::string status_json(const Coordinator& coordinator,
                         const std::optional<ServerFacts>& server = std::nullopt);
 
+// "success", "stopped" (on request, resumable), "failure"; null while it is not decided.
+const char* outcome_of(const Membership& job);
+
 // "recovering", "gathering", "running", "stopping", "deciding", "ended".
 const char* name_of(Membership::Phase phase);
 // "idle", "starting", "running", "stopped", "done"; or "dead", "silent", "draining".

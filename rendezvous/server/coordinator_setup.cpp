@@ -1,26 +1,16 @@
 #include "rendezvous/server/coordinator_setup.hpp"
 
-#include <sys/random.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <array>
 #include <chrono>
-#include <cstdint>
 #include <string>
 
-#include "common/check.hpp"
+#include "common/machine/identity.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
 
 namespace {
-
-std::string own_host_name() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
-  return name.data();
-}
 
 Epoch epoch_now() {
   auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
@@ -29,11 +19,7 @@ Epoch epoch_now() {
 
 }  // namespace
 
-std::string random_secret() {
-  std::array<uint8_t, 16> bytes{};
-  CPPRUN_CHECK(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
-  return text::hex(bytes);
-}
+std::string random_secret() { return text::hex(random_bytes()); }
 
 CoordinatorOptions coordinator_options() {
   CoordinatorOptions options;

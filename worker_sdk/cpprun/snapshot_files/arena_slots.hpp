@@ -24,6 +24,7 @@ struct SlotLabel {
   int64_t round = 0;
   int rank = 0;
   int world_size = 1;
+  bool operator==(const SlotLabel&) const = default;
 };
 
 struct Slot {
