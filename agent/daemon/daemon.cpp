@@ -9,12 +9,12 @@
 
 #include "agent/core/worker_plan.hpp"
 #include "agent/daemon/daemon_impl.hpp"
-#include "common/machine/identity.hpp"
 #include "agent/daemon/join_options.hpp"
 #include "agent/process/cgroup.hpp"
 #include "agent/process/standard_streams.hpp"
 #include "common/check.hpp"
 #include "common/log/log.hpp"
+#include "common/machine/identity.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {

@@ -16,12 +16,12 @@
 #include <set>
 #include <utility>
 
-#include "common/machine/identity.hpp"
 #include "agent/process/timer.hpp"
 #include "agent/process/unique_fd.hpp"
 #include "common/limits/channel.hpp"
 #include "common/limits/operators.hpp"
 #include "common/limits/server.hpp"
+#include "common/machine/identity.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {

@@ -19,7 +19,9 @@ Epoch epoch_now() {
 
 }  // namespace
 
-std::string random_secret() { return text::hex(random_bytes()); }
+std::string random_secret() {
+  return text::hex(random_bytes());
+}
 
 CoordinatorOptions coordinator_options() {
   CoordinatorOptions options;
