@@ -2,8 +2,8 @@
 # Installs what is missing on Debian 12: the compiler and libraries, with --test what the tests need
 # as well, with --python (part of --test) a virtual environment .venv with torch and pytest, with
 # --browser what the dashboard is looked at with, with --newest an environment in build/venv-newest
-# with the newest torch, with --wheel one in build/venv-wheel with the linker for wheels, with
-# --container what builds the container file. Quick when all is there.
+# with the newest torch, with --wheel one in build/venv-wheel with the linker for wheels. Quick when
+# all is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -16,9 +16,7 @@ for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang
            util-linux systemd tmux zsh tcsh fish python3-fusepy)
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
-usage() {
-  echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel] [--container]"
-}
+usage() { echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel]"; }
 
 want=("${for_build[@]}")
 venv=no
@@ -32,7 +30,6 @@ for option in "$@"; do
     --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
     --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
-    --container) want+=(mmdebstrap buildah) ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
