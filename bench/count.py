@@ -28,6 +28,8 @@ ITERATIONS = {
     'round_10000_nodes': 0,
     'round_100000_nodes': 0,
     'spawn': 0,
+    'tensor_file_open': 50,
+    'tensor_file_write': 50,
 }
 DEFAULT_ITERATIONS = 500
 
