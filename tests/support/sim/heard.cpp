@@ -24,15 +24,19 @@ bool has_no_memory(const Membership& job) {
 
 void Heard::on_message(const Membership* job, const control::Hello& from,
                        const control::AgentMessage& message) {
+  const auto* facts = std::get_if<control::Register>(&message);
+  const bool is_anew = facts && (!job || (job->is_over() && !job->has_led(facts->epoch)));
+  if (is_anew) *this = Heard(*checks_, first_epoch_, host_);  // of the job before it nothing counts
   Member& member = members_[from.node.incarnation];
-  if (from.connection < member.connection) return;
-  if (const auto* facts = std::get_if<control::Register>(&message)) {
+  const bool is_forgotten = facts && !is_anew && !job->nodes().contains(from.node.incarnation);
+  if (from.connection < member.connection && !is_forgotten) return;
+  if (facts) {
     member = Member{from.connection,
                     facts->has_snapshot_dir,
                     facts->addresses.empty() ? "" : facts->addresses.front(),
                     facts->snapshots,
                     {}};
-    on_register(job, from.node.incarnation, *facts);
+    on_register(is_anew || has_no_memory(*job), from.node.incarnation, *facts);
   } else if (const auto* stopped = std::get_if<control::Stopped>(&message)) {
     member.snapshots = stopped->snapshots;
   } else if (const auto* told = std::get_if<control::Snapshots>(&message)) {
@@ -51,20 +55,13 @@ void Heard::on_message(const Membership* job, const control::Hello& from,
   }
 }
 
-// A job that is over has nothing to do with the one that begins.
-void Heard::on_register(const Membership* job, Incarnation from, const control::Register& message) {
-  const bool is_anew = job == nullptr || job->is_over();
-  if (is_anew) {
-    const Member only = members_.at(from);
-    *this = Heard(*checks_, first_epoch_, host_);
-    members_[from] = only;
-  }
+void Heard::on_register(bool is_memory, Incarnation from, const control::Register& message) {
   if (message.is_draining) going_.insert(from);
   for (size_t i = 0; i < message.strikes.size(); ++i) {
     int64_t& known = strikes_[static_cast<int64_t>(i)];
     known = std::max(known, message.strikes[i]);
   }
-  if (is_anew || has_no_memory(*job)) remember(message);
+  if (is_memory) remember(message);
 }
 
 // Of worlds that this coordinator has not formed itself.

@@ -36,14 +36,15 @@ class Heard {
 
  private:
   struct Member {
-    int64_t connection = 0;  // the newest: what comes over older ones counts for nothing (R4)
+    int64_t connection = 0;  // the newest: older ones count for nothing while it is known (R4)
     bool has_dir = false;
     std::string address;
     std::vector<control::SnapshotName> snapshots;
     std::vector<std::pair<int64_t, int64_t>> questions;  // faults, and how often each may strike
   };
 
-  void on_register(const Membership* job, Incarnation from, const control::Register& message);
+  // `is_memory`: the coordinator has no round yet, so that it goes on from this.
+  void on_register(bool is_memory, Incarnation from, const control::Register& message);
   void remember(const control::Register& message);
   void on_struck(Member& member, const control::Struck& message);
   void judge_memory(const control::World& world);
