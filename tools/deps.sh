@@ -3,7 +3,8 @@
 # as well, with --python (part of --test) a virtual environment .venv with torch and pytest, with
 # --browser what the dashboard is looked at with, with --newest an environment in build/venv-newest
 # with the newest torch, with --wheel one in build/venv-wheel with the linker for wheels, with
-# --coverage one in build/venv-coverage with gcovr. Quick when all is there.
+# --coverage one in build/venv-coverage with gcovr, with --container what builds the container file.
+# Quick when all is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,11 +14,12 @@ for_build=(ca-certificates g++ cmake ninja-build ccache libboost1.81-dev libcli1
 for_python=(python3 python3-venv procps)
 for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
           iproute2 mount libbenchmark-dev valgrind libpng-dev zlib1g-dev libturbojpeg0-dev
-           util-linux systemd tmux zsh tcsh fish)
+           util-linux systemd tmux zsh tcsh fish python3-fusepy)
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
-  echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel] [--coverage]"
+  echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel] [--coverage]" \
+    "[--container]"
 }
 
 want=("${for_build[@]}")
@@ -34,6 +36,7 @@ for option in "$@"; do
     --newest) want+=("${for_python[@]}"); newest=yes ;;
     --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
     --coverage) want+=(python3 python3-venv); coverage=yes ;;
+    --container) want+=(mmdebstrap buildah) ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
