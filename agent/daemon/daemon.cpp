@@ -267,6 +267,7 @@ void AgentDaemon::Impl::connect() {
   ControlClient::Events events;
   events.on_connected = [this](std::vector<std::string> addresses, const Endpoint& peer) {
     serve_snapshots(addresses);
+    led_from_ = peer;
     tell_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, peer, e); });
     if (faults_) faults_->on_connected();
   };
