@@ -81,8 +81,8 @@ class Server::Impl final : public ConnectionHost,
   void arm();
   void on_time();
   bool is_legacy_companion(const TcpConnection& silent);
-  HttpAnswer page(std::string_view path) const;
-  bool stream_began(Connection& connection);
+  HttpAnswer page(std::string_view path, std::string_view query, const std::string& peer) const;
+  bool stream_began(Connection& connection, const std::string& topic);
   void stream_ended(SessionId id);
   void tick_streams();
   std::string metrics() const;
