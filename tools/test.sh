@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 stages=(deps style check count asan conformance integration e2e sdk contract fuzz tidy)
-long_stages=(browser packages sim campaign sdk_asan tsan newest)  # only with --all, or by name
+long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # only with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -157,6 +157,12 @@ sdk_all() {  # sdk_all PRESET: the SDK's tests alone, with a build of their own
 stage_sim() {
   cmake --build --preset check -j "$slots" --target sim_run
   run_all "tools/run_seeds.py --minutes 5" "tools/mutants.py"
+}
+
+# Lines and branches of the cores that unit tests, scenarios and the simulator reach.
+stage_coverage() {
+  tools/deps.sh --coverage
+  tools/coverage.py
 }
 
 # One job on hosts made of network namespaces, and 200 random faults. Stage sdk has eight.

@@ -176,6 +176,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   tell_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
+  guardian_->dismiss();
   const int code = report_->finish(*finish_, *recorder_);
   recorder_->finished(*finish_, code);
   using How = agent::Finish::How;
@@ -262,11 +263,7 @@ void AgentDaemon::Impl::serve_snapshots(const std::vector<std::string>& addresse
 }
 
 void AgentDaemon::Impl::connect() {
-  ProgressRoom::Doors doors;
-  doors.live = [this] { return host_->live(); };
-  doors.round = [this] { return core_->world().round; };
-  doors.tell = [this](const control::Progress& progress) { connection_->send(progress); };
-  progress_ = std::make_unique<ProgressRoom>(loop_, std::move(doors));
+  open_dashboard();
   ControlClient::Events events;
   events.on_connected = [this](std::vector<std::string> addresses, const Endpoint& peer) {
     serve_snapshots(addresses);
@@ -277,6 +274,7 @@ void AgentDaemon::Impl::connect() {
   events.on_message = [this](const control::CoordinatorMessage& message) { on_message(message); };
   events.on_disconnected = [this] {
     progress_->on_disconnected();
+    tails_->on_disconnected();
     if (faults_) faults_->on_disconnected();
     orders_.on_disconnected();
     tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
@@ -304,6 +302,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   const auto* struck = std::get_if<control::Struck>(&message);
   if (faults_ && struck != nullptr) faults_->on_struck(*struck);
   if (const auto* watch = std::get_if<control::Watch>(&message)) progress_->on_watch(*watch);
+  if (const auto* tail = std::get_if<control::Tail>(&message)) tails_->on_tail(*tail);
 }
 
 void AgentDaemon::Impl::catch_signals() {

@@ -25,6 +25,7 @@
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/snapshot_room.hpp"
 #include "agent/daemon/stack_room.hpp"
+#include "agent/daemon/tail_room.hpp"
 #include "agent/process/clock.hpp"
 #include "agent/process/guardian.hpp"
 #include "agent/process/log_folder.hpp"
@@ -114,6 +115,7 @@ class AgentDaemon::Impl {
   bool is_connected() const { return connection_ && !connection_->peer_address().empty(); }
   void on_message(const control::CoordinatorMessage& message);
   operators::NodeView node_view() const;
+  void open_dashboard();
   std::string on_signal_question(const operators::Question& question);
   std::string on_leave_question(const operators::Question& question);
   void close(bool is_reset);
@@ -151,6 +153,7 @@ class AgentDaemon::Impl {
   std::unique_ptr<CopiesRoom> copies_;         // with --snapshot-replicas=1 only
   std::unique_ptr<FaultRoom> faults_;          // with a fault plan only
   std::unique_ptr<ProgressRoom> progress_;     // with the connection
+  std::unique_ptr<TailRoom> tails_;            // likewise
   std::optional<agent::Agent> core_;
   OperatorSocket operators_{loop_};  // who can answer a verb of cpprunctl says operators_.on()
   OrderRoom orders_{[this](const control::Order& order) {

@@ -244,6 +244,7 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
     return;
   }
   if (const auto* told = std::get_if<control::Progress>(&message)) return node->take(*told);
+  if (const auto* told = std::get_if<control::Lines>(&message)) return node->take(*told);
   if (const auto* strike = std::get_if<control::Strike>(&message)) {
     on_strike(*node, *strike, effects);
     return;
