@@ -69,7 +69,7 @@ class AgentDaemon::Impl {
   }
   void carry_out(const agent::Disconnect& effect);
   void carry_out(const agent::Reconnect& e) { connection_->reconnect(e.is_elsewhere); }
-  void carry_out(const agent::Routes& e) { connection_->set_routes(e.places, e.is_sure, false); }
+  void carry_out(const agent::Routes& effect);
   void carry_out(const agent::TakeOver& effect);
   void carry_out(const agent::StartWorkers& effect);
   void carry_out(const agent::StopWorkers& effect);
@@ -147,6 +147,7 @@ class AgentDaemon::Impl {
   std::unique_ptr<FileTimerRoom> timers_;      // with TORCHELASTIC_ENABLE_FILE_TIMER only
   HealthServer health_{loop_};                 // opened by TORCHELASTIC_HEALTH_CHECK_PORT only
   bool is_own_ = false;                        // the coordinator is in this process
+  Endpoint led_from_;                          // where this agent reaches it, or did last
   std::unique_ptr<ControlClient> connection_;  // none before the snapshots here are known
   std::unique_ptr<SnapshotRoom> snapshots_;    // with --snapshot-dir only
   std::unique_ptr<CopiesRoom> copies_;         // with --snapshot-replicas=1 only

@@ -91,9 +91,7 @@ operators::NodeView AgentDaemon::Impl::node_view() const {
   view.pid = ::getpid();
   view.state = name_of(core_->state());
   view.is_host = is_own_;
-  if (is_connected()) {
-    view.coordinator = to_string(Endpoint{connection_->peer_address(), coordinator_.port});
-  }
+  if (is_connected()) view.coordinator = to_string(led_from_);
   const control::World& world = core_->world();
   view.round = world.round.value;
   view.group_rank = world.group_rank;

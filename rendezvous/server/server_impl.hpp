@@ -49,6 +49,7 @@ class Server::Impl final : public ConnectionHost,
   void on_lingering(TcpConnection& connection) override { watch(connection.id()); }
   void on_dead(TcpConnection& connection) override;
   size_t outbox_limit() const override { return options_.outbox_bytes; }
+  SpareStrings& spares() override { return spares_; }
 
   // ReplySink
   void reply_byte(SessionId to, uint8_t value) override;
@@ -93,6 +94,7 @@ class Server::Impl final : public ConnectionHost,
   HttpPages pages_;
   std::unordered_map<int, Door> doors_;
   int next_door_ = 0;
+  SpareStrings spares_;
   std::unordered_map<uint64_t, std::shared_ptr<TcpConnection>> table_;
   std::vector<std::shared_ptr<TcpConnection>> graveyard_;
   std::vector<TcpConnection*> dirty_;

@@ -185,8 +185,13 @@ void Cluster::cut_power(Node& node) {
 
 void Cluster::end_all_faults() {
   network_.mend_all();
-  for (auto& node : nodes_) thaw(*node);
-  if (coordinator_) thaw_coordinator();
+  for (auto& node : nodes_) {
+    thaw(*node);
+    node->read_again();
+  }
+  if (!coordinator_) return;
+  thaw_coordinator();
+  coordinator_->read_again();
 }
 
 bool Cluster::run_until(const std::function<bool()>& holds, Duration most) {

@@ -83,7 +83,10 @@ void CoordinatorProcess::tell_core(const std::function<void(Instant, Effects&)>&
   is_carrying_out_ = false;
   check_idle();
   if (!is_alive_) return;
-  for (const auto& [run_id, job] : core_->jobs()) around_.checks.after_call(job.get());
+  for (const auto& [run_id, job] : core_->jobs()) {
+    around_.checks.after_call(job.get());
+    heard_.at(run_id).after_call(*job);
+  }
   arm_timer();
 }
 
@@ -93,6 +96,7 @@ void CoordinatorProcess::carry_out(const Send& effect) {
   if (it->second.hello) {
     const control::Hello& hello = *it->second.hello;
     around_.checks.on_sent(job(hello.run_id), hello.node.incarnation, effect.message);
+    heard_.at(hello.run_id).on_sent(hello.node.incarnation, effect.message);
   }
   Bytes frame;
   control::append_frame(frame, control::encode(effect.message));
@@ -166,13 +170,21 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
     const Membership* of = job(session.hello->run_id);
     const Epoch epoch = of == nullptr ? Epoch() : of->epoch();
     around_.checks.on_heard(epoch, session.hello->node.incarnation, message);
+    heard_
+        .try_emplace(session.hello->run_id, around_.checks, spec_.options.epoch,
+                     spec_.options.embedded)
+        .first->second.on_message(of, *session.hello, message);
   }
   tell_core(
       [&](Instant now, Effects& e) { core_->on_message(now, SessionId(connection), message, e); });
 }
 
 void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
-  if (sessions_.erase(connection) == 0) return;
+  auto session = sessions_.extract(connection);
+  if (session.empty()) return;
+  const std::optional<control::Hello>& hello = session.mapped().hello;
+  const bool is_farewell = how == Ending::Fin && hello && heard_.contains(hello->run_id);
+  if (is_farewell) heard_.at(hello->run_id).on_farewell(hello->node.incarnation);
   around_.network.close(program_, connection, Ending::Fin);
   auto kind = how == Ending::Fin ? Membership::Ending::Fin : Membership::Ending::Reset;
   tell_core(
@@ -198,8 +210,9 @@ void CoordinatorProcess::on_timer() {
   if (!is_alive_ || !core_) return;
   if (patience_.may_judge(local_now(), core_->next_deadline())) {
     tell_core([this](Instant now, Effects& e) { core_->on_time(now, e); });
-    around_.checks.require(core_->next_deadline() > local_now(),
-                           "a coordinator's deadline stays in the past");
+    const bool has_looked = !is_alive_ || core_->next_deadline() > local_now();
+    around_.checks.require(has_looked, "limits: a coordinator's deadline stays in the past");
+    if (!has_looked) return;  // else it would look for ever
   }
   arm_timer();
 }
@@ -220,6 +233,16 @@ void CoordinatorProcess::freeze() {
   is_frozen_ = true;
   if (herald_) herald_->set_frozen(true);
   around_.network.set_reading(program_, false);
+}
+
+void CoordinatorProcess::stop_reading() {
+  if (is_alive_ && !is_frozen_ && core_) around_.network.set_reading(program_, false);
+}
+
+void CoordinatorProcess::read_again() {
+  if (!is_alive_ || is_frozen_ || !core_) return;
+  around_.network.set_reading(program_, true);
+  around_.network.deliver_unread(program_);
 }
 
 void CoordinatorProcess::thaw() {
