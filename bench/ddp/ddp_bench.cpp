@@ -1,8 +1,8 @@
 // One rank of the comparison with Python: trains a net for some steps and says what that took.
 //
-//   ddp_bench MODEL WARMUP STEPS    # mlp, conv, tiny
-//   ddp_bench start                 # to the first all-reduce
-//   ddp_bench loaded                # to main: what LibTorch's loading takes
+//   ddp_bench MODEL WARMUP STEPS [fused]  # mlp, conv, tiny; SGD's step in one call
+//   ddp_bench start                       # to the first all-reduce
+//   ddp_bench loaded                      # to main: what LibTorch's loading takes
 //
 // Rank 0 prints one line of JSON; with `start` every rank does. BENCH_EXEC_AT: time of exec.
 #include <sys/resource.h>
@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 #include <nlohmann/json.hpp>
 
@@ -66,22 +67,29 @@ std::vector<Batch> make_batches(const std::vector<int64_t>& sample) {
   return batches;
 }
 
-void train(const std::string& name, int warmup, int steps) {
+std::unique_ptr<torch::optim::SGD> make_sgd(const std::vector<torch::Tensor>& parameters,
+                                            bool is_fused) {
+  const auto options = torch::optim::SGDOptions(0.01).momentum(0.9);
+  if (is_fused) return std::make_unique<optim::FusedSGD>(parameters, options);
+  return std::make_unique<torch::optim::SGD>(parameters, options);
+}
+
+void train(const std::string& name, int warmup, int steps, bool is_fused) {
   auto guard = dist::init_process_group({.backend = "gloo"});
   torch::manual_seed(1);
   const auto model = make_model(name);
   const auto batches = make_batches(model.sample);
   nn::parallel::DistributedDataParallel ddp(model.net);
-  torch::optim::SGD optimizer(ddp.parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
+  const auto optimizer = make_sgd(ddp.parameters(), is_fused);
   std::vector<torch::Tensor> losses;
   Usage before = usage();
   for (int step = 0; step < warmup + steps; ++step) {
     if (step == warmup) before = usage();
     const auto& [input, label] = batches[static_cast<size_t>(step % kBatches)];
-    optimizer.zero_grad();
+    optimizer->zero_grad();
     auto loss = torch::nn::functional::cross_entropy(ddp(input), label);
     loss.backward();
-    optimizer.step();
+    optimizer->step();
     losses.push_back(loss.detach());
   }
   const Usage after = usage();
@@ -120,10 +128,10 @@ int run(Args args) {
     start();
   } else if (name == "loaded") {
     print_time_since_exec();
-  } else if (args.argc == 4) {
-    train(name, std::atoi(args.argv[2]), std::atoi(args.argv[3]));
+  } else if (args.argc == 4 || (args.argc == 5 && std::string(args.argv[4]) == "fused")) {
+    train(name, std::atoi(args.argv[2]), std::atoi(args.argv[3]), args.argc == 5);
   } else {
-    std::fprintf(stderr, "usage: ddp_bench MODEL WARMUP STEPS | ddp_bench start|loaded\n");
+    std::fprintf(stderr, "usage: ddp_bench MODEL WARMUP STEPS [fused] | ddp_bench start|loaded\n");
     return 2;
   }
   return 0;

@@ -55,13 +55,13 @@ def usage():
     return time.monotonic(), now.ru_utime + now.ru_stime, time.thread_time(), now.ru_minflt
 
 
-def train(name, warmup, steps):
+def train(name, warmup, steps, is_fused):
     dist.init_process_group('gloo')
     torch.manual_seed(1)
     net, shape = make_model(name)
     batches = make_batches(shape)
     ddp = DistributedDataParallel(net)
-    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.01, momentum=0.9)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.01, momentum=0.9, fused=is_fused)
     losses = []
     for step in range(warmup + steps):
         if step == warmup:
@@ -98,4 +98,4 @@ if __name__ == '__main__':
     if sys.argv[1] == 'start':
         start()
     else:
-        train(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+        train(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), 'fused' in sys.argv[4:])

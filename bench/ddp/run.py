@@ -29,11 +29,13 @@ MALLOC = {
     'MALLOC_TRIM_THRESHOLD_': '2000000000',
     'MALLOC_TOP_PAD_': str(64 << 20),
 }
-PROGRAMS = {
-    'C++': (CPP, {}),
-    'Python': (TWIN, {}),
-    'Python, same malloc settings': (TWIN, MALLOC),
-    'C++, malloc as it comes': (CPP, {'CPPRUN_MALLOC': 'default'}),
+PROGRAMS = {  # command, environment, words after the net's
+    'C++': (CPP, {}, []),
+    'Python': (TWIN, {}, []),
+    'Python, same malloc settings': (TWIN, MALLOC, []),
+    'C++, malloc as it comes': (CPP, {'CPPRUN_MALLOC': 'default'}, []),
+    'C++, fused SGD': (CPP, {}, ['fused']),
+    'Python, fused SGD': (TWIN, {}, ['fused']),
 }
 NETS = {  # name, steps to warm up, steps
     'mlp': ('20 M MLP', 5, 30),
@@ -65,8 +67,8 @@ def turns(rounds, words):
     for number in range(rounds):
         names = list(PROGRAMS) if number % 2 == 0 else list(reversed(PROGRAMS))
         for name in names:
-            command, env = PROGRAMS[name]
-            said[name].append(launch([*command, *words], env))
+            command, env, more = PROGRAMS[name]
+            said[name].append(launch([*command, *words, *more], env))
     return said
 
 
@@ -74,9 +76,11 @@ def median(runs, key):
     return statistics.median(run[0][key] for run in runs)
 
 
-def same_losses(runs, others):
-    """In how many rounds the losses are the same text for every step."""
-    return sum(a[0]['losses'] == b[0]['losses'] for a, b in zip(runs, others))
+def same_losses(said, program):
+    """In how many rounds the losses are, at every step, those of Python with the same optimizer."""
+    words = PROGRAMS[program][2]
+    twin = next(name for name, (to, _, own) in PROGRAMS.items() if to == TWIN and own == words)
+    return sum(a[0]['losses'] == b[0]['losses'] for a, b in zip(said[program], said[twin]))
 
 
 def bench_net(name, rounds, shrink):
@@ -99,7 +103,7 @@ def bench_net(name, rounds, shrink):
             f'{time / wall:.2f}',
             f'{median(runs, "faults"):.0f}',
             f'{median(runs, "rss_mib"):.0f}',
-            f'{same_losses(runs, python)} of {rounds} rounds',
+            f'{same_losses(said, program)} of {rounds} rounds',
         )
         print('| ' + ' | '.join(row) + ' |', flush=True)
 

@@ -19,6 +19,7 @@
 #include "cpprun/nn/sync_batch_norm.hpp"
 #include "cpprun/optim/autocast.hpp"
 #include "cpprun/optim/clip_grad.hpp"
+#include "cpprun/optim/fused.hpp"
 #include "cpprun/optim/grad_scaler.hpp"
 #include "cpprun/optim/lr_scheduler.hpp"
 #include "cpprun/pch.hpp"

@@ -1,5 +1,5 @@
-// clip FILE and scaler FILE: per line of FILE, JSON of what is to be clipped or scaled, what came
-// of it, every bit; twins/gradients.py prints the same.
+// clip FILE, scaler FILE and fused FILE: per line of FILE, JSON of what is to be clipped, scaled or
+// stepped, what came of it, every bit; twins/gradients.py prints the same.
 #include <torch/optim.h>
 
 #include <cinttypes>
@@ -8,8 +8,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/optim/clip_grad.hpp"
+#include "cpprun/optim/fused.hpp"
 #include "cpprun/optim/grad_scaler.hpp"
 #include "tests/sdk/support/cases.hpp"
 
@@ -88,6 +90,61 @@ void scale(const Json& setting) {
   }
 }
 
+template <class Options>
+Options adam_options(const Json& setting) {
+  return Options(setting.at("lr"))
+      .betas({setting.at("betas").at(0), setting.at("betas").at(1)})
+      .eps(setting.at("eps"))
+      .weight_decay(setting.at("weight_decay"))
+      .amsgrad(setting.at("amsgrad"));
+}
+
+std::unique_ptr<torch::optim::Optimizer> make_optimizer(const Json& setting,
+                                                        const std::vector<at::Tensor>& parameters) {
+  using namespace torch::optim;
+  using namespace cpprun::optim;
+  const std::string name = setting.at("optimizer");
+  const bool is_fused = setting.at("fused");
+  if (name == "SGD") {
+    const auto options = SGDOptions(setting.at("lr").get<double>())
+                             .momentum(setting.at("momentum"))
+                             .dampening(setting.at("dampening"))
+                             .weight_decay(setting.at("weight_decay"))
+                             .nesterov(setting.at("nesterov"));
+    if (is_fused) return std::make_unique<FusedSGD>(parameters, options);
+    return std::make_unique<SGD>(parameters, options);
+  }
+  if (name == "Adam") {
+    const auto options = adam_options<AdamOptions>(setting);
+    if (is_fused) return std::make_unique<FusedAdam>(parameters, options);
+    return std::make_unique<Adam>(parameters, options);
+  }
+  const auto options = adam_options<AdamWOptions>(setting);
+  if (is_fused) return std::make_unique<FusedAdamW>(parameters, options);
+  return std::make_unique<AdamW>(parameters, options);
+}
+
+// Two parameters get their first gradients later than the others.
+void fused(const Json& setting) {
+  const auto parameters = make_parameters(setting);
+  const auto optimizer = make_optimizer(setting, parameters);
+  const bool is_late = setting.at("is_late");
+  for (int step = 0; step < setting.at("steps"); ++step) {
+    size_t at = 0;
+    for (const at::Tensor& parameter : parameters) {
+      const bool waits = is_late && at++ < 2 && step < 3;
+      const at::Tensor gradient = torch::randn(parameter.sizes()).to(parameter.scalar_type());
+      if (!waits) parameter.mutable_grad() = gradient;
+    }
+    optimizer->step();
+  }
+  for (const at::Tensor& parameter : parameters) {
+    std::printf("%.17g %" PRId64 " ", parameter.to(torch::kDouble).abs().sum().item<double>(),
+                digest(parameter));
+  }
+  std::puts("");
+}
+
 int each_line(const std::string& path, void (*run)(const Json&)) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) run(Json::parse(line));
@@ -98,6 +155,9 @@ int each_line(const std::string& path, void (*run)(const Json&)) {
 
 SDK_CASE(clip) {
   return each_line(args.at(0), clip);
+}
+SDK_CASE(fused) {
+  return each_line(args.at(0), fused);
 }
 SDK_CASE(scaler) {
   return each_line(args.at(0), scale);
@@ -118,5 +178,6 @@ SDK_CASE(scaler_sync) {
     std::printf("rank %d stepped %d scale %g\n", cpprun::dist::get_rank(), is_stepped,
                 scaler.get_scale());
   }
+  cpprun::dist::barrier();  // a rank that leaves early refuses those that still connect
   return 0;
 }

@@ -1,4 +1,4 @@
-"""Clipped and scaled gradients are Python's, in every bit."""
+"""Clipped and scaled gradients and fused steps are Python's, in every bit."""
 
 import json
 import random
@@ -42,9 +42,39 @@ def scaler_settings():
         }
 
 
-@pytest.mark.parametrize('name', ['clip', 'scaler'])
+def fused_settings():
+    numbers = random.Random(8)
+    for seed in range(120):
+        optimizer = ['SGD', 'Adam', 'AdamW'][seed % 3]
+        dtypes = ['float32'] if seed % 2 else ['float32', 'float64']
+        shapes = [parameter(numbers, dtypes) | {'has_grad': False} for _ in range(6)]
+        momentum = numbers.choice([0, 0.9])
+        nesterov = momentum > 0 and numbers.random() < 0.5
+        yield {
+            'seed': seed,
+            'optimizer': optimizer,
+            'fused': True,
+            'parameters': shapes,
+            'steps': 20,
+            # Python's fused SGD wants all parameters to begin together.
+            'is_late': optimizer != 'SGD' and numbers.random() < 0.5,
+            'lr': 10 ** numbers.uniform(-4, -1),
+            'weight_decay': numbers.choice([0, 0.01]),
+            'momentum': momentum,
+            'dampening': 0 if nesterov else numbers.choice([0, 0.1]),
+            'nesterov': nesterov,
+            'betas': [numbers.choice([0.9, 0.5]), 0.999],
+            'eps': numbers.choice([1e-8, 1e-4]),
+            'amsgrad': numbers.random() < 0.5,
+        }
+
+
+SETTINGS = {'clip': clip_settings, 'scaler': scaler_settings, 'fused': fused_settings}
+
+
+@pytest.mark.parametrize('name', ['clip', 'scaler', 'fused'])
 def test_bits_equal_pythons(ranks, name):
-    settings = list({'clip': clip_settings, 'scaler': scaler_settings}[name]())
+    settings = list(SETTINGS[name]())
     path = ranks.folder / 'settings.jsonl'
     path.write_text(''.join(json.dumps(setting) + '\n' for setting in settings))
     ours = ranks.lone_case('optim', name, path, seconds=240).well().out.splitlines()
@@ -52,6 +82,24 @@ def test_bits_equal_pythons(ranks, name):
     assert len(ours) == len(pythons) >= len(settings)
     for at, (a, b) in enumerate(zip(ours, pythons)):
         assert a == b, f'line {at}'
+
+
+def sums(lines):
+    return [[float(word) for word in line.split()[::2]] for line in lines]
+
+
+def test_fused_steps_differ_from_plain_ones_by_rounding(ranks):
+    # Also where a parameter of SGD begins later, which Python's fused SGD refuses.
+    settings = [setting | {'is_late': True} for setting in fused_settings()]
+    found = []
+    for is_fused in (True, False):
+        path = ranks.folder / f'{is_fused}.jsonl'
+        lines = (json.dumps(setting | {'fused': is_fused}) + '\n' for setting in settings)
+        path.write_text(''.join(lines))
+        found.append(ranks.lone_case('optim', 'fused', path, seconds=240).well().out.splitlines())
+    for fused, plain in zip(*map(sums, found)):
+        assert fused == pytest.approx(plain, rel=1e-3)
+    assert found[0] != found[1]
 
 
 def test_an_infinity_of_one_rank_is_all_ranks(ranks):

@@ -1,4 +1,4 @@
-"""Python's counterpart of the cases clip and scaler: the same lines."""
+"""Python's counterpart of the cases clip, scaler and fused: the same lines."""
 
 import json
 import math
@@ -62,10 +62,34 @@ def scaler(setting):
         print(f'{grad_scaler.get_scale():.17g} {tracker:g} {digest(weights)}')
 
 
+def make_optimizer(setting, parameters):
+    words = {'lr': setting['lr'], 'weight_decay': setting['weight_decay'], 'fused': True}
+    if setting['optimizer'] == 'SGD':
+        names = ('momentum', 'dampening', 'nesterov')
+    else:
+        names = ('betas', 'eps', 'amsgrad')
+    words |= {name: setting[name] for name in names}
+    return getattr(torch.optim, setting['optimizer'])(parameters, **words)
+
+
+def fused(setting):
+    parameters = make_parameters(setting)
+    optimizer = make_optimizer(setting, parameters)
+    for step in range(setting['steps']):
+        for at, parameter in enumerate(parameters):
+            waits = setting['is_late'] and at < 2 and step < 3
+            gradient = torch.randn(parameter.shape).to(parameter.dtype)
+            if not waits:
+                parameter.grad = gradient
+        optimizer.step()
+    words = [f'{one.double().abs().sum().item():.17g} {digest(one)} ' for one in parameters]
+    print(''.join(words))
+
+
 def main(name, path):
     with open(path, encoding='ascii') as file:
         for text in file:
-            {'clip': clip, 'scaler': scaler}[name](json.loads(text))
+            {'clip': clip, 'scaler': scaler, 'fused': fused}[name](json.loads(text))
 
 
 main(*sys.argv[1:])

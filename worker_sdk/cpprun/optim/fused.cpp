@@ -1,0 +1,169 @@
+#include "cpprun/optim/fused.hpp"
+
+#include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/_fused_sgd.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace cpprun::optim {
+namespace {
+
+using torch::optim::Optimizer;
+using Tensors = std::vector<at::Tensor>;
+
+// Parameters that one call steps, with their state in the operators' words.
+struct Bucket {
+  c10::Device device;
+  c10::ScalarType type;
+  int64_t step;  // that is being taken; SGD: 1 without momentum yet, else 2
+  Tensors parameters, gradients, first, second, second_max;
+};
+
+class Buckets {
+ public:
+  Bucket& at(const at::Tensor& parameter, int64_t step) {
+    const auto found = std::find_if(all_.begin(), all_.end(), [&](const Bucket& each) {
+      return each.step == step && each.type == parameter.scalar_type() &&
+             each.device == parameter.device();
+    });
+    if (found != all_.end()) return *found;
+    return all_.emplace_back(
+        Bucket{parameter.device(), parameter.scalar_type(), step, {}, {}, {}, {}, {}});
+  }
+  std::vector<Bucket>& all() { return all_; }
+
+ private:
+  std::vector<Bucket> all_;  // few
+};
+
+at::Tensor loss_of(const Optimizer::LossClosure& closure) {
+  if (!closure) return {};
+  const torch::AutoGradMode enable_grad(true);
+  return closure();
+}
+
+// The state of a parameter; made if it has none.
+template <class State>
+State& state_of(Optimizer& optimizer, const at::Tensor& parameter) {
+  auto& slot = optimizer.state()[parameter.unsafeGetTensorImpl()];
+  if (!slot) slot = std::make_unique<State>();
+  return static_cast<State&>(*slot);
+}
+
+void step_group(FusedSGD& optimizer, const Tensors& parameters,
+                const torch::optim::SGDOptions& options) {
+  const bool has_momentum = options.momentum() != 0;
+  Buckets buckets;
+  for (const at::Tensor& parameter : parameters) {
+    const at::Tensor& gradient = parameter.grad();
+    if (!gradient.defined()) continue;
+    int64_t step = 2;
+    at::Tensor momentum;
+    if (has_momentum) {
+      auto& state = state_of<torch::optim::SGDParamState>(optimizer, parameter);
+      if (!state.momentum_buffer().defined()) {
+        step = 1;
+        state.momentum_buffer(at::empty_like(gradient));
+      }
+      momentum = state.momentum_buffer();
+    }
+    Bucket& bucket = buckets.at(parameter, step);
+    bucket.parameters.push_back(parameter);
+    bucket.gradients.push_back(gradient);
+    if (has_momentum) bucket.first.push_back(momentum);
+  }
+  for (Bucket& bucket : buckets.all()) {
+    at::_fused_sgd_(bucket.parameters, bucket.gradients, bucket.first, options.weight_decay(),
+                    options.momentum(), options.lr(), options.dampening(), options.nesterov(),
+                    /*maximize=*/false, /*is_first_step=*/bucket.step == 1);
+  }
+}
+
+template <class State>
+void begin(State& state, const at::Tensor& parameter, bool is_amsgrad) {
+  if (!state.exp_avg().defined()) {
+    state.step(0);
+    state.exp_avg(at::zeros_like(parameter));
+    state.exp_avg_sq(at::zeros_like(parameter));
+  }
+  if (is_amsgrad && !state.max_exp_avg_sq().defined()) {
+    state.max_exp_avg_sq(at::zeros_like(parameter));
+  }
+}
+
+// at::_fused_adam_ or at::_fused_adamw_, where the learning rate is a number.
+using Operation = void (*)(at::TensorList, at::TensorList, at::TensorList, at::TensorList,
+                           at::TensorList, at::TensorList, double, double, double, double, double,
+                           bool, bool, const std::optional<at::Tensor>&,
+                           const std::optional<at::Tensor>&);
+
+template <class State, class Options>
+void step_group(Optimizer& optimizer, const Tensors& parameters, const Options& options,
+                Operation operation) {
+  Buckets buckets;
+  for (const at::Tensor& parameter : parameters) {
+    const at::Tensor& gradient = parameter.grad();
+    if (!gradient.defined()) continue;
+    auto& state = state_of<State>(optimizer, parameter);
+    begin(state, parameter, options.amsgrad());
+    state.step(state.step() + 1);
+    Bucket& bucket = buckets.at(parameter, state.step());
+    bucket.parameters.push_back(parameter);
+    bucket.gradients.push_back(gradient);
+    bucket.first.push_back(state.exp_avg());
+    bucket.second.push_back(state.exp_avg_sq());
+    if (options.amsgrad()) bucket.second_max.push_back(state.max_exp_avg_sq());
+  }
+  for (Bucket& bucket : buckets.all()) {
+    const Tensors steps(bucket.parameters.size(),
+                        at::full({}, bucket.step, at::device(bucket.device).dtype(at::kFloat)));
+    const auto& [beta1, beta2] = options.betas();
+    operation(bucket.parameters, bucket.gradients, bucket.first, bucket.second, bucket.second_max,
+              steps, options.lr(), beta1, beta2, options.weight_decay(), options.eps(),
+              options.amsgrad(), /*maximize=*/false, /*grad_scale=*/{}, /*found_inf=*/{});
+  }
+}
+
+}  // namespace
+
+at::Tensor FusedSGD::step(LossClosure closure) {
+  const torch::NoGradGuard no_grad;
+  at::Tensor loss = loss_of(closure);
+  for (auto& group : param_groups_) {
+    step_group(*this, group.params(),
+               static_cast<const torch::optim::SGDOptions&>(group.options()));
+  }
+  return loss;
+}
+
+at::Tensor FusedAdam::step(LossClosure closure) {
+  const torch::NoGradGuard no_grad;
+  at::Tensor loss = loss_of(closure);
+  for (auto& group : param_groups_) {
+    step_group<torch::optim::AdamParamState>(
+        *this, group.params(), static_cast<const torch::optim::AdamOptions&>(group.options()),
+        at::_fused_adam_);
+  }
+  return loss;
+}
+
+at::Tensor FusedAdamW::step(LossClosure closure) {
+  const torch::NoGradGuard no_grad;
+  at::Tensor loss = loss_of(closure);
+  for (auto& group : param_groups_) {
+    step_group<torch::optim::AdamWParamState>(
+        *this, group.params(), static_cast<const torch::optim::AdamWOptions&>(group.options()),
+        at::_fused_adamw_);
+  }
+  return loss;
+}
+
+}  // namespace cpprun::optim
