@@ -216,7 +216,7 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
   lost_.clear();
   state_ = State::Starting;
   is_heir_ = world_.heir && world_.heir->node == options_.hello.node.incarnation;
-  if (!is_leading_ && is_fenced()) {
+  if (!is_leading_ && is_fenced() && !options_.is_led_by_election) {
     const bool is_elsewhere = world_.heir && !is_heir_;
     effects.push_back(is_elsewhere ? Routes{{place_of(*world_.heir)}} : Routes{});
   }

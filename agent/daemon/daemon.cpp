@@ -176,6 +176,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   tell_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
+  guardian_->dismiss();
   const int code = report_->finish(*finish_, *recorder_);
   recorder_->finished(*finish_, code);
   using How = agent::Finish::How;

@@ -77,14 +77,18 @@ class Guardian::Impl {
     [[maybe_unused]] const ssize_t done = ::write(wake_.get(), &one, sizeof one);
   }
 
+  // It holds nothing that needs care, so the quickest end is the best one.
+  void dismiss() const {
+    if (pid_ != 0) ::kill(pid_, SIGKILL);
+  }
+
   int pidfd() const { return pidfd_.get(); }
   int pid() const { return pid_; }
 
  private:
-  // It holds nothing that needs care, so the quickest end is the best one.
   void end_child() {
     if (pid_ == 0) return;
-    ::kill(pid_, SIGKILL);
+    dismiss();
     siginfo_t info{};
     while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED) < 0 && errno == EINTR) {
     }
@@ -124,6 +128,9 @@ int Guardian::pid() const {
 }
 Status Guardian::renew() {
   return impl_->fork_child();
+}
+void Guardian::dismiss() {
+  impl_->dismiss();
 }
 
 }  // namespace cpprun

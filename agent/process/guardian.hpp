@@ -21,7 +21,7 @@ class Guardian {
   // the agent's own cgroup or empty; it is removed at the end.
   static Result<std::unique_ptr<Guardian>> start(const std::string& token,
                                                  const std::string& cgroup);
-  ~Guardian();  // tells it that the agent ends well, and reaps it
+  ~Guardian();  // dismisses it and reaps it
 
   // Workers may live until then; Instant::never() when nobody fences this agent. Any thread may
   // call it.
@@ -31,6 +31,9 @@ class Guardian {
   int pidfd() const;
   int pid() const;
   Status renew();
+
+  // Nothing is left to guard: it goes while the agent tidies up, and is reaped at the end.
+  void dismiss();
 
  private:
   class Impl;

@@ -1,6 +1,7 @@
 #include "agent/process/log_folder.hpp"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +10,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "agent/process/proc_files.hpp"
+#include "agent/process/unique_fd.hpp"
 #include "common/machine/identity.hpp"
 
 namespace cpprun {
@@ -19,6 +22,7 @@ namespace fs = std::filesystem;
 constexpr size_t kSuffix = 8;
 constexpr size_t kLongestBelow =
     sizeof "/attempt_2147483647.round_9223372036854775807/4096/stdout.log";
+constexpr int kOwnDepth = 4;    // run, attempt, rank, what workers put there
 constexpr int kTries = 100;     // names that others have taken
 constexpr mode_t kMode = 0700;  // as torchrun: what a job prints may be secret
 
@@ -82,6 +86,25 @@ Result<std::string> prepare_base(const std::string& dir) {
   if (error) return folder_error(base, error.value());
   if (!fs::is_directory(base, error)) return folder_error(base, ENOTDIR);
   return base;
+}
+
+// Most of our folders are empty, and go with one system call: a third of what
+// std::filesystem::remove_all() takes for 32 workers. False: something deeper, or not ours to
+// remove, is left.
+bool remove_shallow(int parent, const char* name, int depth) {
+  if (::unlinkat(parent, name, AT_REMOVEDIR) == 0) return true;
+  if (depth == 0) return false;
+  UniqueFd folder(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder.is_open()) return false;
+  for_each_entry(folder.get(), [&](const char* entry, bool is_folder) {
+    const std::string_view called = entry;
+    if (called == "." || called == "..") return;
+    if (!is_folder)
+      ::unlinkat(folder.get(), entry, 0);
+    else
+      remove_shallow(folder.get(), entry, depth - 1);
+  });
+  return ::unlinkat(parent, name, AT_REMOVEDIR) == 0;
 }
 
 Status make_folder(const std::string& path) {
@@ -163,8 +186,10 @@ bool LogFolder::holds_logs() const {
 
 void LogFolder::remove_if_temporary() {
   if (!is_temporary_ || temporary_.empty()) return;
-  std::error_code ignored;
-  fs::remove_all(temporary_, ignored);
+  if (!remove_shallow(AT_FDCWD, temporary_.c_str(), kOwnDepth)) {
+    std::error_code ignored;
+    fs::remove_all(temporary_, ignored);
+  }
   run_.clear();
   attempt_.clear();
   temporary_.clear();

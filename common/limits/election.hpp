@@ -14,8 +14,11 @@ inline constexpr Duration kLookAgain =
     200ms;  // an agent that nobody leads asks etcd this often who does
 inline constexpr Duration kElectionPause = 1s;  // after a plain no of etcd: it will not change soon
 inline constexpr Duration kAnswerMax = 1s;  // an answer that takes longer is asked for elsewhere
-inline constexpr Duration kHostMissed =
-    500ms;  // members come back to a new coordinator; the former one's node is not waited for longer
+inline constexpr Duration kHostMissed = 500ms;  // members come back to a new coordinator; the
+                                                // former one's node is not waited for longer
+inline constexpr Duration kLeaderGoes =
+    2s;  // a leader that was asked to stop waits so long for the others' workers to end, so that it
+         // can give its lease back
 inline constexpr size_t kElectionValueBytes =
     256 * 1024;  // of a key; what we write is below 40 KiB, most of it a verdict
 

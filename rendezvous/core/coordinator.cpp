@@ -180,11 +180,34 @@ bool Coordinator::is_left_to_heir() const {
                      [](const auto& entry) { return entry.second->is_left_to_heir(); });
 }
 
+void Coordinator::lead_until(Instant until) {
+  until_ = until;
+  for (auto& [run_id, job] : jobs_) job->lead_until(until);
+}
+
+bool Coordinator::is_idle() const {
+  return std::all_of(jobs_.begin(), jobs_.end(),
+                     [](const auto& entry) { return entry.second->is_idle(); });
+}
+
+std::string Coordinator::only_job() const {
+  return options_.mandate ? options_.mandate->run_id : options_.heir_of;
+}
+
+// Where the job was decided, who took part in it is told how, and others begin anew.
+std::optional<Mandate> Coordinator::mandate_for(const control::Register& first) const {
+  if (!options_.mandate) return std::nullopt;
+  Mandate mandate{options_.mandate->run_id, std::nullopt, until_};
+  const std::optional<control::JobFacts>& facts = options_.mandate->facts;
+  const bool is_of_it = facts && (!facts->decided || first.epoch > Epoch());
+  if (jobs_begun_ == 0 && is_of_it) mandate.facts = facts;
+  return mandate;
+}
+
 Membership* Coordinator::job_for(const std::string& run_id, const control::Register& message,
                                  SessionId session, Effects& effects) {
-  if (!options_.heir_of.empty() && options_.heir_of != run_id) {
-    refuse(session, "the coordinator here leads the job '" + options_.heir_of + "' and no other",
-           effects);
+  if (const std::string only = only_job(); !only.empty() && only != run_id) {
+    refuse(session, "the coordinator here leads the job '" + only + "' and no other", effects);
     return nullptr;
   }
   if (auto it = jobs_.find(run_id); it != jobs_.end()) {
@@ -204,6 +227,7 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
     return nullptr;
   }
   const bool is_heir = !options_.heir_of.empty() && jobs_begun_ == 0;  // a later one begins anew
+  std::optional<Mandate> mandate = mandate_for(message);
   MembershipOptions options{run_id,
                             options_.host,
                             Epoch(options_.epoch.value + jobs_begun_++),
@@ -211,7 +235,8 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
                             options_.say_waiting,
                             options_.make_secret,
                             options_.epoch,
-                            is_heir};
+                            is_heir,
+                            std::move(mandate)};
   auto made = std::make_unique<Membership>(std::move(options), terms, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();
 }

@@ -33,8 +33,8 @@ namespace election {
 struct Grant {
   int64_t ttl_s = 0;
 };
-// Txn: if create_revision(leader_key) == 0 then put leader_key = value under `lease`, get leader_key,
-// get facts_key; else get leader_key, get facts_key. Answered by Seen.
+// Txn: if create_revision(leader_key) == 0 then put leader_key = value under `lease`, get
+// leader_key, get facts_key; else get leader_key, get facts_key. Answered by Seen.
 struct Campaign {
   std::string leader_key, value, facts_key;
   int64_t lease = 0;
@@ -112,7 +112,8 @@ struct Lead {
 struct Prolong {
   Instant until;
 };
-// What was given to write() stands in etcd: what had to wait for it may go out.
+// What was given to write() stands in etcd, and we are in charge: what had to wait for it may go
+// out.
 struct Written {};
 // Stop leading at once, and tell nobody: reset all connections. Nothing that waited goes out.
 struct Lost {
@@ -154,8 +155,8 @@ class Election {
   void set_led(Instant now, bool is_led, election::Effects& effects);
   // Whether our agent would lead: not one that is leaving. At first it would.
   void set_willing(bool is_willing) { is_willing_ = is_willing; }
-  // Facts that must stand before what follows from them goes out; Written or Lost follows. Requires:
-  // leading, and the one before was Written.
+  // Facts that must stand before what follows from them goes out; Written or Lost follows.
+  // Requires: leading, and the one before was Written.
   void write(Instant now, const control::JobFacts& facts, election::Effects& effects);
   // Our process goes. `is_idle`: no worker of the job can live (Coordinator::is_idle()), so that
   // somebody else may lead at once; otherwise the lease has to end. Left follows soon.
@@ -172,8 +173,7 @@ class Election {
     Instant kept_at;  // send time of the newest request that etcd has confirmed
   };
 
-  void ask(Instant now, State state, election::Question what,
-           election::Effects& effects);
+  void ask(Instant now, State state, election::Question what, election::Effects& effects);
   uint64_t send(election::Question what, election::Effects& effects);
   void look(Instant now, election::Effects& effects);
   void rest(Instant now, Duration pause);
@@ -186,8 +186,9 @@ class Election {
   void follow(Instant now, const election::KeyValue& leader, election::Effects& effects);
   void keep_alive(Instant now, election::Effects& effects);
   void on_kept(Instant now, const election::Answer& answer, election::Effects& effects);
-  void send_write(Instant now, election::Effects& effects);
+  void send_write(election::Effects& effects);
   void on_write_answer(Instant now, const election::Answer& answer, election::Effects& effects);
+  void release(Instant now, election::Effects& effects);
   void lose(Instant now, const std::string& why, election::Effects& effects);
   void say(const std::string& trouble, election::Effects& effects) const;
   Instant until() const;
@@ -197,9 +198,9 @@ class Election {
   State state_ = State::Resting;
   bool is_led_ = false;
   bool is_willing_ = true;
-  uint64_t asked_ = 0;          // the newest id
-  uint64_t awaited_ = 0;        // of the request that state_ waits for; 0: none
-  Instant sent_at_;             // of that
+  uint64_t asked_ = 0;    // the newest id
+  uint64_t awaited_ = 0;  // of the request that state_ waits for; 0: none
+  Instant sent_at_;       // of that
   Instant look_at_ = Instant::never();
   std::optional<Lease> lease_;  // the one we campaign with, and lead under
   int64_t followed_ = 0;        // creation revision of the key that was told by Follow
@@ -210,7 +211,8 @@ class Election {
   uint64_t keep_id_ = 0;         // 0: none under way
   Instant keep_sent_at_;
   Instant keep_at_ = Instant::never();
-  std::optional<std::string> writing_;  // not confirmed yet
+  std::optional<std::string> writing_;  // given to write(), not released yet
+  bool is_written_ = false;             // it stands in etcd
   uint64_t write_id_ = 0;
   Instant write_at_ = Instant::never();
 };

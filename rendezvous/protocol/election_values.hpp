@@ -1,7 +1,7 @@
 // What stands in etcd for a job (docs/protocol.md, R18): who leads it, and the facts that outlive
-// its coordinator. Two keys, both JSON, so that people can read them with etcdctl.
+// its coordinator. Values are encoded as control messages are, without a frame.
 //
-// What is read is anybody's: sizes, types and ranges are checked.
+// What is read is anybody's: size, nesting, types and ranges are checked.
 #pragma once
 
 #include <cstdint>
@@ -42,10 +42,10 @@ struct JobFacts {
 std::string leader_key(const std::string& run_id);
 std::string facts_key(const std::string& run_id);
 
+// In control_codec.cpp. Errors say what is wrong with the value; the caller names the key.
 std::string encode_leader(const Leader& leader);
 std::string encode_facts(const JobFacts& facts);
-// Errors say what is wrong with the value; the caller names the key.
-Result<Leader> decode_leader(std::string_view text);
-Result<JobFacts> decode_facts(std::string_view text);
+Result<Leader> decode_leader(std::string_view bytes);
+Result<JobFacts> decode_facts(std::string_view bytes);
 
 }  // namespace cpprun::control

@@ -53,6 +53,16 @@ class ControlService::Impl {
 
   size_t session_count() const { return connections_.size(); }
 
+  void when_facts(std::function<void(const control::JobFacts&)> write) {
+    write_facts_ = std::move(write);
+  }
+  void on_written() {
+    is_writing_ = false;
+    if (!is_carrying_out_) carry_out_queue();
+  }
+  void lead_until(Instant until) { core_.lead_until(until); }
+  bool is_idle() const { return core_.is_idle(); }
+
   void take_orders(std::string token, std::function<std::string()> make_nonce) {
     gate_.open(std::move(token), std::move(make_nonce));
   }
@@ -142,8 +152,12 @@ class ControlService::Impl {
     call(effects);
     chronicle_.look(server_time(), core_);
     for (Effect& effect : effects) queue_.push_back(std::move(effect));
-    if (std::exchange(is_carrying_out_, true)) return;
-    while (!queue_.empty()) {
+    if (!is_carrying_out_) carry_out_queue();
+  }
+
+  void carry_out_queue() {
+    is_carrying_out_ = true;
+    while (!queue_.empty() && !is_writing_) {
       Effect effect = std::move(queue_.front());
       queue_.pop_front();
       std::visit([this](const auto& e) { this->carry_out(e); }, effect);
@@ -202,6 +216,12 @@ class ControlService::Impl {
     }
   }
 
+  void carry_out(const WriteFacts& effect) {
+    CPPRUN_CHECK(write_facts_ != nullptr);
+    is_writing_ = true;
+    write_facts_(effect.facts);
+  }
+
   void carry_out(const Note& effect) {
     switch (effect.level) {
       case Note::Level::Debug:
@@ -257,6 +277,8 @@ class ControlService::Impl {
   std::set<SessionId> agents_;  // those of them that have said something whole
   std::deque<Effect> queue_;
   bool is_carrying_out_ = false;
+  bool is_writing_ = false;  // facts, which what is in the queue waits for
+  std::function<void(const control::JobFacts&)> write_facts_;
   std::function<void()> on_idle_;
 };
 
@@ -336,6 +358,18 @@ void ControlService::attach(Server& server, std::string address) {
 }
 void ControlService::when_idle(std::function<void()> then) {
   impl_->when_idle(std::move(then));
+}
+void ControlService::when_facts(std::function<void(const control::JobFacts&)> write) {
+  impl_->when_facts(std::move(write));
+}
+void ControlService::on_written() {
+  impl_->on_written();
+}
+void ControlService::lead_until(Instant until) {
+  impl_->lead_until(until);
+}
+bool ControlService::is_idle() const {
+  return impl_->is_idle();
 }
 size_t ControlService::session_count() const {
   return impl_->session_count();

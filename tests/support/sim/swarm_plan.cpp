@@ -91,7 +91,10 @@ void append(std::string& text, const char* format, const char* name, double valu
 }  // namespace
 
 SwarmPlan draw_plan(uint64_t seed, Size size) {
+  const bool is_elected = size == Size::Elected;
+  if (is_elected) size = Size::Small;  // in everything else
   Dice dice(seed * 2 + (size == Size::Large ? 1 : 0));
+  if (is_elected) dice = dice.child(18);
   SwarmPlan plan;
   ClusterOptions& cluster = plan.cluster;
   cluster.seed = dice.next();
@@ -120,6 +123,12 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   draw_snapshots(dice.child(3), size, plan);
   draw_coordinators(dice.child(4), size, plan);
   draw_orders(dice.child(5), size, plan);
+  if (is_elected) {
+    plan.elected = draw_elected(dice.child(6), cluster);
+    FaultRates& faults = plan.faults;
+    faults.kill_coordinator = faults.freeze_coordinator = faults.cut_coordinator = Duration{};
+    faults.does_coordinator_return = false;
+  }
   return plan;
 }
 
@@ -152,6 +161,7 @@ std::string SwarmPlan::text() const {
   append(text, " %s=%.3f", "save", faults.worker_saves);
   if (cluster.has_snapshots)
     append(text, "\nsnapshots: %s=%.3f", "fetch-fails", faults.fetch_fails);
+  if (cluster.has_etcd) text += elected.text();
   return text;
 }
 
