@@ -8,6 +8,13 @@ namespace cpprun::etcd {
 
 using boost::system::error_code;
 
+namespace {
+
+constexpr const char* kMute =
+    "it ended the connection without a word (if it wants TLS: --rdzv-conf=protocol=https)";
+
+}  // namespace
+
 Exchange::Exchange(std::shared_ptr<Wire> wire, std::string request, Done done)
     : wire_(std::move(wire)), request_(std::move(request)), done_(std::move(done)) {}
 
@@ -16,7 +23,7 @@ std::shared_ptr<Exchange> Exchange::start(std::shared_ptr<Wire> wire, std::strin
   auto made = std::make_shared<Exchange>(std::move(wire), std::move(request), std::move(done));
   made->wire_->write(made->request_, [made](const error_code& error) {
     if (error) {
-      made->tell({error.message()});
+      made->tell({made->wire_->why(error)});
     } else {
       made->read();
     }
@@ -37,7 +44,9 @@ void Exchange::read() {
 
 void Exchange::on_read(const error_code& error, size_t size) {
   const bool has_ended = error == boost::asio::error::eof;
-  if (error && !has_ended) return tell({error.message()});
+  if (error && !has_ended) return tell({wire_->why(error)});
+  if (has_ended && !has_heard_) return tell({kMute});
+  has_heard_ = true;
   const HttpReply::State state =
       has_ended ? reply_.end() : reply_.feed(std::string_view(room_.data(), size));
   switch (state) {

@@ -40,6 +40,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::string request_;
   Done done_;
   HttpReply reply_;
+  bool has_heard_ = false;  // of the other side, anything
   std::array<char, 4096> room_{};
 };
 

@@ -74,6 +74,17 @@ class TlsWire final : public Wire, public std::enable_shared_from_this<TlsWire> 
     return unmapped(socket_->local_endpoint(ignored).address());
   }
 
+  std::string why(const error_code& error) const override {
+    const long verified = api_.SSL_get_verify_result(session_);  // NOLINT: OpenSSL's own type
+    if (verified != X509_V_OK) {
+      return std::string("its certificate is not believed: ") +
+             api_.X509_verify_cert_error_string(verified) +
+             " (--rdzv-conf=cacert=FILE says whom to believe)";
+    }
+    if (error != asio::error::access_denied) return "no TLS: " + error.message();
+    return "no TLS: " + reason_;
+  }
+
  private:
   using Call = std::function<int()>;
   using Done = std::function<void(const error_code&, int)>;
@@ -113,17 +124,6 @@ class TlsWire final : public Wire, public std::enable_shared_from_this<TlsWire> 
           self->api_.BIO_write(self->in_, self->incoming_.data(), static_cast<int>(size));
           self->step(call, done);
         });
-  }
-
-  std::string why(const error_code& error) const {
-    const long verified = api_.SSL_get_verify_result(session_);  // NOLINT: OpenSSL's own type
-    if (verified != X509_V_OK) {
-      return std::string("its certificate is not believed: ") +
-             api_.X509_verify_cert_error_string(verified) +
-             " (--rdzv-conf=cacert=FILE says whom to believe)";
-    }
-    if (error != asio::error::access_denied) return "no TLS: " + error.message();
-    return "no TLS: " + reason_;
   }
 
   const OpenSsl& api_;

@@ -27,6 +27,8 @@ class Wire {
   virtual bool is_stale() = 0;
   // By which it leaves this machine; numeric.
   virtual std::string own_address() = 0;
+  // What an error means; for people.
+  virtual std::string why(const boost::system::error_code& error) const { return error.message(); }
 };
 
 // Something to read, or its end, is there.

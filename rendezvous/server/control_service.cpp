@@ -51,6 +51,12 @@ class ControlService::Impl {
     check_idle();
   }
 
+  void close() {
+    is_closed_ = true;
+    queue_.clear();
+    timer_.cancel();
+  }
+
   size_t session_count() const { return connections_.size(); }
 
   void when_facts(std::function<void(const control::JobFacts&)> write) {
@@ -58,7 +64,7 @@ class ControlService::Impl {
   }
   void on_written() {
     is_writing_ = false;
-    if (!is_carrying_out_) carry_out_queue();
+    if (!is_carrying_out_ && !is_closed_) carry_out_queue();
   }
   void lead_until(Instant until) { core_.lead_until(until); }
   bool is_idle() const { return core_.is_idle(); }
@@ -148,6 +154,7 @@ class ControlService::Impl {
 
   template <class Call>
   void tell_core(Call call) {
+    if (is_closed_) return;
     Effects effects;
     call(effects);
     chronicle_.look(server_time(), core_);
@@ -277,6 +284,7 @@ class ControlService::Impl {
   std::set<SessionId> agents_;  // those of them that have said something whole
   std::deque<Effect> queue_;
   bool is_carrying_out_ = false;
+  bool is_closed_ = false;
   bool is_writing_ = false;  // facts, which what is in the queue waits for
   std::function<void(const control::JobFacts&)> write_facts_;
   std::function<void()> on_idle_;
@@ -370,6 +378,9 @@ void ControlService::lead_until(Instant until) {
 }
 bool ControlService::is_idle() const {
   return impl_->is_idle();
+}
+void ControlService::close() {
+  impl_->close();
 }
 size_t ControlService::session_count() const {
   return impl_->session_count();

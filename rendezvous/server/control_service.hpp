@@ -46,6 +46,9 @@ class ControlService {
   void lead_until(Instant until);
   bool is_idle() const;
 
+  // Nothing is said or done any more, whatever happens to the connections.
+  void close();
+
   // Calls `then` once as soon as no agent is connected, or an heir leads the job when we have gone;
   // maybe at once.
   void when_idle(std::function<void()> then);
