@@ -18,6 +18,8 @@ inline constexpr size_t kEtcdCalls = 16;      // at one time; more are refused, 
 inline constexpr size_t kEtcdIdle = 2;        // connections kept for the calls that follow
 // A member that can't be reached by then is passed over, if there are others.
 inline constexpr Duration kEtcdConnect = std::chrono::milliseconds(400);
+// To log in: members take their time over passwords, more than a question has.
+inline constexpr Duration kEtcdLogin = std::chrono::seconds(5);
 // The first question of all: any member, and what it takes to find one.
 inline constexpr Duration kEtcdGreet = std::chrono::seconds(10);
 inline constexpr Duration kEtcdGreetAgain = std::chrono::milliseconds(500);

@@ -134,15 +134,39 @@ void Call::on_time() {
 // ---------------------------------------------------------------- what is said to it
 
 void Call::log_in() {
+  if (lines_->login) {
+    keep(true);
+    return tell(Error{ErrorKind::Network, member() + ": logging in takes its time"});
+  }
+  wait_until(ends_at_);
   const Authenticate who{lines_->options.user, lines_->options.password};
-  exchange_ = Exchange::start(
-      wire_, post_request(member(), path_of(who), "", body_of(who)),
-      [self = shared_from_this()](Exchange::Outcome outcome) { self->on_token(outcome); });
+  auto limit = std::make_shared<boost::asio::steady_timer>(loop_, limits::kEtcdLogin);
+  std::shared_ptr<Wire> wire = std::exchange(wire_, nullptr);
+  const auto on_outcome = [lines = lines_, limit, wire,
+                           call = weak_from_this()](const Exchange::Outcome& outcome) {
+    limit->cancel();
+    lines->login.reset();
+    const Result<std::string> token = parse_token(outcome.body);
+    if (outcome.status == kOk && token) lines->token = *token;
+    const std::shared_ptr<Call> self = call.lock();
+    if (self && self->done_) return self->on_token(outcome, wire);
+    wire->close();
+  };
+  lines_->login =
+      Exchange::start(wire, post_request(member(), path_of(who), "", body_of(who)), on_outcome);
+  limit->async_wait([lines = lines_, limit, member = member_, call = weak_from_this(),
+                     login = std::weak_ptr(lines_->login)](error_code error) {
+    if (error || !lines->login || lines->login != login.lock()) return;
+    std::exchange(lines->login, nullptr)->cancel();
+    const std::shared_ptr<Call> self = call.lock();
+    if (self && self->done_) return self->pass_over("logging in takes too long");
+    lines->leave(member);
+  });
 }
 
-void Call::on_token(Exchange::Outcome outcome) {
-  exchange_.reset();
+void Call::on_token(const Exchange::Outcome& outcome, std::shared_ptr<Wire> wire) {
   if (!outcome.why.empty()) return pass_over(outcome.why);
+  wire_ = std::move(wire);
   if (outcome.status >= kServersFault) return pass_over(refusal_in(outcome.body));
   if (outcome.status != kOk) {
     return tell(Error{ErrorKind::Refused, member() + " does not take the user '" +
@@ -151,7 +175,6 @@ void Call::on_token(Exchange::Outcome outcome) {
   }
   Result<std::string> token = parse_token(outcome.body);
   if (!token) return tell(token.error());
-  lines_->token = *token;
   if (outcome.keeps_wire) return ask();
   wire_.reset();
   try_member();

@@ -3,7 +3,8 @@
 //   for each member: connect -> (log in, if there is a user and no token) -> ask
 //
 // A member that can't be reached in time is passed over; once the request itself has left, its fate
-// is told and nothing is tried again. A token that has ended is renewed once.
+// is told and nothing is tried again. A token that has ended is renewed once. Logging in may last
+// longer than the call that began it: calls that follow use the token.
 // Thread: the loop's. Lives until its outcome was told or it was cancelled.
 #pragma once
 
@@ -29,6 +30,7 @@ struct Lines {
   size_t at = 0;                            // the member that is asked first
   std::vector<std::shared_ptr<Wire>> idle;  // connections to that one
   std::string token;                        // of options.user
+  std::shared_ptr<Exchange> login;          // to get one, by one call for all
   std::string own_address;
 
   // `at` did not do; the next one is asked first, unless that has been found out before.
@@ -50,7 +52,7 @@ class Call : public std::enable_shared_from_this<Call> {
   void on_connected(Attempt::Outcome outcome);
   void use(std::shared_ptr<Wire> wire);
   void log_in();
-  void on_token(Exchange::Outcome outcome);
+  void on_token(const Exchange::Outcome& outcome, std::shared_ptr<Wire> wire);
   void ask();
   void on_answer(Exchange::Outcome outcome);
   void on_time();

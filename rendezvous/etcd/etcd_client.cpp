@@ -43,6 +43,7 @@ class EtcdClient::Impl : public std::enable_shared_from_this<Impl> {
     is_closed_ = true;
     for (const auto& [number, call] : calls_) call->cancel();
     calls_.clear();
+    if (lines_->login) std::exchange(lines_->login, nullptr)->cancel();
     for (const std::shared_ptr<Wire>& wire : lines_->idle) wire->close();
     lines_->idle.clear();
   }

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -47,6 +48,7 @@ class Silent {
   ~Silent() { ::close(fd_); }
   Silent(const Silent&) = delete;
   Endpoint endpoint() const { return {"127.0.0.1", port_}; }
+  int fd() const { return fd_; }
 
  private:
   int fd_;
@@ -110,8 +112,9 @@ class Member {
 // Asks and waits.
 class Asker {
  public:
-  explicit Asker(std::vector<Endpoint> members)
-      : client_(std::make_unique<EtcdClient>(loop_.context(), ClientOptions{std::move(members)})) {
+  explicit Asker(std::vector<Endpoint> members) : Asker(ClientOptions{std::move(members)}) {}
+  explicit Asker(ClientOptions options)
+      : client_(std::make_unique<EtcdClient>(loop_.context(), std::move(options))) {
     loop_.hold();
     thread_ = std::thread([this] { loop_.run(); });
   }
@@ -232,6 +235,58 @@ TEST_F(EtcdClientTest, AMemberThatRestartsIsFoundAgain) {
     ASSERT_LT(std::chrono::steady_clock::now(), end);
   }
   EXPECT_EQ(asker.txn({{}, {Get{"k"}}, {}}).find("k")->value, "v");
+}
+
+// Answers one request of each connection; the first, for a token, not before it may.
+class SlowLogin {
+ public:
+  SlowLogin() : thread_([this] { serve(); }) {}
+  ~SlowLogin() { thread_.join(); }
+  SlowLogin(const SlowLogin&) = delete;
+  Endpoint endpoint() const { return door_.endpoint(); }
+  void go_on() { may_answer_.set_value(); }
+
+ private:
+  void serve() {
+    answer(R"({"token":"t.1"})", [this] { may_answer_.get_future().wait(); });
+    answer(R"({"header":{"revision":"7"}})", [] {});
+  }
+
+  template <class Wait>
+  void answer(const std::string& body, Wait wait) {
+    const int fd = ::accept(door_.fd(), nullptr, nullptr);
+    std::string request;
+    std::array<char, 4096> room{};
+    while (!request.ends_with('}')) {
+      const ssize_t size = ::recv(fd, room.data(), room.size(), 0);
+      if (size <= 0) break;
+      request.append(room.data(), static_cast<size_t>(size));
+    }
+    wait();
+    const std::string reply =
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) +
+        "\r\n\r\n" + body;
+    EXPECT_EQ(::send(fd, reply.data(), reply.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(reply.size()));
+    ::close(fd);
+  }
+
+  Silent door_;
+  std::promise<void> may_answer_;
+  std::thread thread_;
+};
+
+TEST(EtcdStrangers, LoggingInMayTakeLongerThanTheQuestionThatNeedsIt) {
+  SlowLogin member;
+  Asker asker(ClientOptions{{member.endpoint()}, "user", "password"});
+  const Request question = Txn{{}, {Get{"x"}}, {}};
+  EXPECT_FALSE(asker.ask(question, 100ms).ok());
+  const Result<std::string> meanwhile = asker.ask(question, kLimit);
+  ASSERT_FALSE(meanwhile.ok());
+  EXPECT_NE(meanwhile.error().text.find("logging in"), std::string::npos) << meanwhile.error().text;
+  member.go_on();
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (!asker.ask(question, kLimit).ok()) ASSERT_LT(std::chrono::steady_clock::now(), end);
 }
 
 TEST(EtcdStrangers, WhoSpeaksNoHttpIsAnErrorAtOnce) {
