@@ -191,11 +191,17 @@ void Cluster::cut_power(Node& node) {
 
 void Cluster::end_all_faults() {
   network_.mend_all();
-  for (auto& node : nodes_) thaw(*node);
-  if (coordinator_) thaw_coordinator();
-  if (!etcd_) return;
-  etcd_->set_troubles(0, 0);
-  etcd_->start();
+  for (auto& node : nodes_) {
+    thaw(*node);
+    node->read_again();
+  }
+  if (etcd_) {
+    etcd_->set_troubles(0, 0);
+    etcd_->start();
+  }
+  if (!coordinator_) return;
+  thaw_coordinator();
+  coordinator_->read_again();
 }
 
 Node* Cluster::elected() {
