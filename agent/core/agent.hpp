@@ -1,7 +1,6 @@
 // Agent: states x events of one node. Joins, starts the workers it is told to start, stops them,
-// says how they ended, and knows when the run is over. Rules R1, R4, R6, R9, R13 and R16 to R18
-// of
-// docs/protocol.md.
+// says how they ended, and knows when the run is over. Rules R1, R4, R6, R9, R13 and R16 to
+// R18 of docs/protocol.md.
 //
 // A core: no I/O, no clock; the same calls in the same order give the same effects.
 //
@@ -133,6 +132,7 @@ class Agent {
   control::Standing standing() const;
   bool has_grant(Instant now) const;
   void ping(Instant now, Effects& effects);
+  void ping_sooner(Instant now);
   void stop_past_grant(Duration grace, Effects& effects);
   void start_if_granted(Instant now, Effects& effects);
   void drop_fetch(Effects& effects);

@@ -13,7 +13,10 @@ using namespace std::chrono_literals;
 inline constexpr Duration kLookAgain =
     200ms;  // an agent that nobody leads asks etcd this often who does
 inline constexpr Duration kElectionPause = 1s;  // after a plain no of etcd: it will not change soon
-inline constexpr Duration kAnswerMax = 1s;  // an answer that takes longer is asked for elsewhere
+inline constexpr Duration kAnswerMax = 1s;    // an answer that takes longer is asked for elsewhere
+inline constexpr Duration kKeepEach = 250ms;  // a leader renews its lease, or each 1/20 of a lease
+inline constexpr Duration kPingSoonest =
+    20ms;  // an agent whose grant is short asks for more, not sooner than that after an answer
 inline constexpr Duration kHostMissed = 500ms;  // members come back to a new coordinator; the
                                                 // former one's node is not waited for longer
 inline constexpr Duration kLeaderGoes =

@@ -213,7 +213,11 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
   }
   if (auto it = jobs_.find(run_id); it != jobs_.end()) {
     // Who took part in a job that has ended is told how; others begin anew.
-    if (!it->second->is_over() || it->second->has_led(message.epoch)) return it->second.get();
+    const bool goes_on =
+        options_.mandate && !it->second->is_decided() && !it->second->is_departing();
+    if (!it->second->is_over() || goes_on || it->second->has_led(message.epoch)) {
+      return it->second.get();
+    }
     jobs_.erase(it);
   }
   forget_long_ended();
@@ -264,8 +268,11 @@ void Coordinator::on_store_port(Instant now, const std::string& run_id, int64_t 
 void Coordinator::forget_if_over(const std::string& run_id, Effects& effects) {
   auto it = jobs_.find(run_id);
   if (it == jobs_.end() || !it->second->is_over()) return;
+  // By a mandate it goes on with whoever comes next, as it would under another coordinator (R18).
+  const bool is_at_an_end = it->second->is_decided() || it->second->is_departing();
+  if (options_.mandate && !is_at_an_end) return;
   // Who was cut off hears how it ended.
-  if (!it->second->is_decided() && !it->second->is_departing()) jobs_.erase(it);
+  if (!is_at_an_end) jobs_.erase(it);
   effects.push_back(DropStores{run_id});
 }
 

@@ -70,6 +70,8 @@ class Coordinator {
   size_t session_count() const { return sessions_.size(); }
   // Requires: a mandate. It lasts until then.
   void lead_until(Instant until);
+  // Past the deadline somebody else may lead: nothing may go out before lead_until() says more.
+  bool is_in_charge(Instant now) const { return now < until_; }
   // No worker of our jobs lives.
   bool is_idle() const;
   // Who is left needs us to go: an heir leads the job then.

@@ -71,7 +71,7 @@ void Election::set_led(Instant now, bool is_led, Effects& effects) {
 
 void Election::on_answer(Instant now, uint64_t id, const Answer& answer, Effects& effects) {
   if (state_ == State::Leading) {
-    if (id == keep_id_) return on_kept(now, answer, effects);
+    if (auto keep = keeps_.extract(id)) return on_kept(now, keep.mapped(), answer, effects);
     if (id == write_id_) return on_write_answer(now, answer, effects);
     return;  // of an earlier time
   }
@@ -163,7 +163,8 @@ void Election::lead(Instant now, const Seen& seen, int64_t create_revision, Effe
   state_ = State::Leading;
   create_revision_ = create_revision;
   facts_revision_ = seen.facts ? seen.facts->mod_revision : 0;
-  keep_id_ = write_id_ = awaited_ = 0;
+  keeps_.clear();
+  write_id_ = awaited_ = 0;
   writing_.reset();
   is_written_ = false;
   write_at_ = look_at_ = Instant::never();
@@ -181,21 +182,16 @@ Instant Election::until() const {
 }
 
 void Election::keep_alive(Instant now, Effects& effects) {
-  keep_at_ = Instant::never();
-  keep_sent_at_ = now;
-  keep_id_ = send(KeepAlive{lease_->id}, effects);
+  keep_at_ = now + std::min(limits::kKeepEach, options_.lease / 20);
+  keeps_[send(KeepAlive{lease_->id}, effects)] = now;
 }
 
-void Election::on_kept(Instant now, const Answer& answer, Effects& effects) {
-  keep_id_ = 0;
+void Election::on_kept(Instant now, Instant sent_at, const Answer& answer, Effects& effects) {
   const auto* kept = std::get_if<Kept>(&answer);
-  if (kept == nullptr) {
-    keep_at_ = now + patience() / 4;
-    return;
-  }
+  if (kept == nullptr) return;  // others are under way
   if (kept->ttl_s <= 0) return lose(now, "the lease has ended", effects);
-  lease_->kept_at = keep_sent_at_;
-  keep_at_ = keep_sent_at_ + patience();
+  if (sent_at < lease_->kept_at) return;  // overtaken by a newer one
+  lease_->kept_at = sent_at;
   effects.push_back(Prolong{until()});
   release(now, effects);
 }
@@ -246,7 +242,8 @@ void Election::release(Instant now, Effects& effects) {
 // Our key may still be there. What matters is that we have stopped before it is gone.
 void Election::lose(Instant now, const std::string& why, Effects& effects) {
   lease_.reset();
-  keep_id_ = write_id_ = 0;
+  keeps_.clear();
+  write_id_ = 0;
   writing_.reset();
   is_written_ = false;
   keep_at_ = write_at_ = Instant::never();

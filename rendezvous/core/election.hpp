@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -185,7 +186,8 @@ class Election {
             election::Effects& effects);
   void follow(Instant now, const election::KeyValue& leader, election::Effects& effects);
   void keep_alive(Instant now, election::Effects& effects);
-  void on_kept(Instant now, const election::Answer& answer, election::Effects& effects);
+  void on_kept(Instant now, Instant sent_at, const election::Answer& answer,
+               election::Effects& effects);
   void send_write(election::Effects& effects);
   void on_write_answer(Instant now, const election::Answer& answer, election::Effects& effects);
   void release(Instant now, election::Effects& effects);
@@ -206,10 +208,9 @@ class Election {
   int64_t followed_ = 0;        // creation revision of the key that was told by Follow
 
   // Leading.
-  int64_t create_revision_ = 0;  // of our key: the guard
-  int64_t facts_revision_ = 0;   // of the facts as we know them
-  uint64_t keep_id_ = 0;         // 0: none under way
-  Instant keep_sent_at_;
+  int64_t create_revision_ = 0;        // of our key: the guard
+  int64_t facts_revision_ = 0;         // of the facts as we know them
+  std::map<uint64_t, Instant> keeps_;  // under way, with the send time; few: each is answered
   Instant keep_at_ = Instant::never();
   std::optional<std::string> writing_;  // given to write(), not released yet
   bool is_written_ = false;             // it stands in etcd

@@ -34,6 +34,7 @@ void Membership::go_on_from(const control::JobFacts& facts) {
   }
   if (facts.resume && are_sane({*facts.resume})) newest.resume.emplace().snapshot = *facts.resume;
   recall_world(newest);
+  is_resume_fetched_ = facts.is_resume_fetched;
 }
 
 // Before anybody hears of it.
@@ -49,6 +50,7 @@ void Membership::keep(Effects& effects) const {
   facts.operator_restarts = operator_restarts_;
   facts.wanted_nodes = wanted_nodes_;
   facts.resume = resume_;
+  facts.is_resume_fetched = is_resume_fetched_;
   if (is_decided()) facts.decided = decision_;
   effects.push_back(WriteFacts{std::move(facts)});
 }

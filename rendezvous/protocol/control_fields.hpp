@@ -286,6 +286,7 @@ void fields(V&& v, JobFacts& m) {
   v("operator_restarts", m.operator_restarts);
   v("wanted_nodes", m.wanted_nodes);
   v("resume", m.resume);
+  v("is_resume_fetched", m.is_resume_fetched);
   v("decided", m.decided);
 }
 

@@ -35,6 +35,7 @@ struct JobFacts {
   int64_t operator_restarts = 0;
   std::optional<int64_t> wanted_nodes{};
   std::optional<SnapshotName> resume{};  // what the round began with
+  bool is_resume_fetched = false;        // by some of its nodes
   std::optional<Decided> decided{};
 };
 

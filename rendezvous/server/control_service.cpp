@@ -66,7 +66,10 @@ class ControlService::Impl {
     is_writing_ = false;
     if (!is_carrying_out_ && !is_closed_) carry_out_queue();
   }
-  void lead_until(Instant until) { core_.lead_until(until); }
+  void lead_until(Instant until) {
+    core_.lead_until(until);
+    if (!is_carrying_out_) carry_out_queue();
+  }
   bool is_idle() const { return core_.is_idle(); }
 
   void take_orders(std::string token, std::function<std::string()> make_nonce) {
@@ -148,9 +151,14 @@ class ControlService::Impl {
     if (!is_carrying_out_) carry_out_queue();
   }
 
+  // Who was frozen, or does not hear of etcd, may have been followed by another.
+  bool may_speak() const {
+    return !is_writing_ && (write_facts_ == nullptr || core_.is_in_charge(server_time()));
+  }
+
   void carry_out_queue() {
     is_carrying_out_ = true;
-    while (!queue_.empty() && !is_writing_) {
+    while (!queue_.empty() && may_speak()) {
       Effect effect = std::move(queue_.front());
       queue_.pop_front();
       std::visit([this](const auto& e) { this->carry_out(e); }, effect);

@@ -73,6 +73,22 @@ TEST_F(AgentElection, R18_WhoGetsNoGrantIsNotLed) {
   EXPECT_TRUE(started.empty());
 }
 
+TEST_F(AgentElection, R18_AsksSoonForMoreIfItsGrantIsShort) {
+  connects();
+  is_welcomed();
+  is_granted(4s);
+  EXPECT_EQ(core.next_deadline(), now + 1s) << "a heartbeat";
+  passes(1s);
+  is_granted(1500ms);
+  EXPECT_TRUE(core.is_led(now));
+  passes(1s);
+  is_granted(2s);
+  EXPECT_EQ(core.next_deadline(), now + 500ms) << "half of what is left until TERM";
+  passes(500ms);
+  is_granted(1500ms);
+  EXPECT_EQ(core.next_deadline(), now + 250ms) << "TERM stays due a second before the end";
+}
+
 TEST_F(AgentElection, R18_WhoIsGoingWouldNotLead) {
   EXPECT_TRUE(core.would_lead());
   runs();

@@ -29,6 +29,23 @@ TEST_F(ElectionTest, R18_KeepsItsLeaseAlive) {
   EXPECT_FALSE(told<Lost>());
 }
 
+TEST_F(ElectionTest, R18_AnAnswerThatNeverComesHoldsUpNoOtherKeepAlive) {
+  wins();
+  const uint64_t lost = id_of<KeepAlive>();
+  passes(limits::kKeepEach);
+  const Instant sent = now;
+  const uint64_t next = id_of<KeepAlive>();
+  ASSERT_NE(next, lost);
+  passes(100ms);
+  answers_to(next, Kept{5});
+  ASSERT_TRUE(told<Prolong>());
+  EXPECT_EQ(told<Prolong>()->until, sent + grant_of(kL));
+  answers_to(lost, Kept{5});
+  EXPECT_EQ(times<Prolong>(), 1) << "an older one prolongs nothing";
+  answers_to(next, Kept{0});
+  EXPECT_FALSE(told<Lost>()) << "each is answered once";
+}
+
 TEST_F(ElectionTest, R18_ALeaseThatHasEndedIsTheEnd) {
   wins();
   answers_to(id_of<KeepAlive>(), Kept{0});

@@ -15,6 +15,7 @@ TEST(ElectionValues, FactsComeBackAsTheyWere) {
   facts.operator_restarts = 3;
   facts.wanted_nodes = 5;
   facts.resume = control::SnapshotName{40, std::string(32, 'a')};
+  facts.is_resume_fetched = true;
   facts.decided = control::Decided{false, "rank 1 failed"};
   const std::string value = control::encode_facts(facts);
   Result<control::JobFacts> read = control::decode_facts(value);
@@ -22,6 +23,7 @@ TEST(ElectionValues, FactsComeBackAsTheyWere) {
   EXPECT_EQ(control::encode_facts(*read), value);
   EXPECT_EQ(read->host_rank, 2);
   EXPECT_EQ(read->resume->step, 40);
+  EXPECT_TRUE(read->is_resume_fetched);
   EXPECT_EQ(read->decided->verdict, "rank 1 failed");
 }
 

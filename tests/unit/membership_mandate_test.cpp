@@ -121,6 +121,12 @@ TEST_F(MembershipMandate, R18_NoGrantGoesBeyondTheMandate) {
   EXPECT_EQ(grant(), grant_of(terms.lease));
 }
 
+TEST_F(MembershipMandate, R18_PastTheMandateNothingMayGoOut) {
+  core.lead_until(now + 1s);
+  EXPECT_TRUE(core.is_in_charge(now));
+  EXPECT_FALSE(core.is_in_charge(now + 1s));
+}
+
 TEST_F(MembershipMandate, R18_TheHostsOwnAgentIsFencedToo) {
   all_run();
   EXPECT_GT(heard<control::Welcome>("a")->heartbeat, 0s);
@@ -194,6 +200,18 @@ TEST_F(MembershipMandate, R18_FactsAreEnough) {
   join("x");
   passes(limits::kLastCall * 3);
   EXPECT_EQ(world("x").round, RoundNumber(2));
+}
+
+// Its connection broke before anybody else had come.
+TEST_F(MembershipMandate, R18_TheJobOutlivesItsLastNode) {
+  all_run();
+  is_elected("b", 8, written.back());
+  join("x");
+  dies("x");
+  passes(limits::kLease * 2);
+  join("y");
+  passes(limits::kLastCall * 3);
+  EXPECT_EQ(world("y").round, RoundNumber(2)) << "its number was given";
 }
 
 TEST_F(MembershipMandate, R18_AllWereDone) {

@@ -65,7 +65,9 @@ void CoordinatorProcess::on_written() {
 }
 
 void CoordinatorProcess::lead_until(Instant until) {
-  if (core_) core_->lead_until(until);
+  if (!core_) return;
+  core_->lead_until(until);
+  if (is_alive_ && !is_carrying_out_) carry_out_queue();
 }
 
 void CoordinatorProcess::end_when_idle() {
@@ -116,7 +118,7 @@ CoordinatorProcess::Wish CoordinatorProcess::wish_of(Effect effect) const {
 
 void CoordinatorProcess::carry_out_queue() {
   is_carrying_out_ = true;
-  while (!queue_.empty() && !is_writing_) {
+  while (!queue_.empty() && !is_writing_ && core_->is_in_charge(local_now())) {
     const Wish wish = std::move(queue_.front());
     queue_.pop_front();
     if (const auto* send = std::get_if<Send>(&wish.effect)) {
