@@ -97,7 +97,6 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
 int launch(const Launch& asked, StartTimes times) {
   if (Status ok = check_descriptors(asked.config.workers.nproc); !ok) return fail(ok.error());
   for (const std::string& warning : asked.warnings) log::warning(warning);
-  look_at_machine(asked.config.workers.nproc);
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(asked.config);
   if (!agent) return fail(agent.error());
   times.prepared = boot_clock();
@@ -108,6 +107,7 @@ int launch(const Launch& asked, StartTimes times) {
       RendezvousHost::start(rendezvous, (*agent)->incarnation());
   if (!host) return fail(host.error());
   times.listening = boot_clock();
+  look_at_machine(asked.config.workers.nproc);  // while the server's thread comes up
   (*agent)->took(times);
   std::unique_ptr<RendezvousHost> taken_over;  // the coordinator that our agent leads its job with
   if (!*host && rendezvous.max_nodes > 1 && rendezvous.backend != Backend::Static) {

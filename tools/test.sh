@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 stages=(deps style check count asan conformance integration e2e sdk contract fuzz tidy)
-long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # only with --all, or by name
+long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # for --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2

@@ -253,8 +253,8 @@ int run_chaos(const cpprun::ChaosOptions& options) {
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_opts(const CLI::Option* option) const override {
-    if (option->get_type_size() == 0) return "";
     const std::string type = option->get_type_name();
+    if (option->get_type_size() == 0 || type.empty()) return "";
     const bool is_number = type.starts_with("INT") || type.starts_with("UINT");
     std::string text = is_number ? " N" : type.starts_with("FLOAT") ? " NUMBER" : " TEXT";
     const std::string without = option->get_default_str();
@@ -273,7 +273,9 @@ void group_verbs(CLI::App& app) {
   for (const auto& [group, verbs] : groups) {
     for (const char* verb : verbs) app.get_subcommand(verb)->group(group);
   }
-  app.footer("cpprunctl VERB --help says more of one. Every verb finds the jobs of this machine.");
+  app.footer(
+      "cpprunctl VERB --help says more of one. Running jobs of this machine are found by "
+      "themselves.");
 }
 
 // CLI11 only says that a verb is missing, even where one is misspelt.
@@ -310,7 +312,9 @@ int main(int argc, char** argv) {
   CLI::App app("Operate cpprun jobs and servers.", "cpprunctl");
   app.require_subcommand(1);
   app.set_version_flag("--version", "cpprunctl " CPPRUN_VERSION);
-  app.formatter(std::make_shared<HelpFormatter>());
+  const auto formatter = std::make_shared<HelpFormatter>();
+  formatter->label("SUBCOMMAND", "VERB");
+  app.formatter(formatter);
   cpprun::JobOptions job;
   JobVerb job_verb = nullptr;
   JobVerbs job_verbs(app, job, job_verb);

@@ -1,5 +1,7 @@
 #include "launcher/doctor/quick.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -11,6 +13,11 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kQuick = {"kernel", "files", "tasks",
                                                     "gpus",   "shm",   "temp"};
+
+// Only where there may be one: most of the time would go into reading /dev.
+bool may_have_gpus() {
+  return ::access("/dev/nvidia0", F_OK) == 0 || ::access("/proc/driver/nvidia", F_OK) == 0;
+}
 
 }  // namespace
 
@@ -29,7 +36,7 @@ Facts quick_facts(int nproc) {
   facts.nproc = nproc;
   facts.limits = probe_limits("");
   facts.machine = probe_machine();
-  facts.devices = probe_devices("");
+  if (may_have_gpus()) facts.devices = probe_devices("");
   return facts;
 }
 

@@ -83,6 +83,36 @@ def test_every_unit_starts_a_program_of_the_package(debian, tmp_path):
             assert unit.name.split('.')[0] not in said
 
 
+def command_of(unit, root, **variables):
+    """What systemd would run: `${NAME}` is put in as it is, `$NAME` as words of its own."""
+    text = unit.read_text()
+    known = dict(re.findall(r'^Environment=(\w+)=(.*)$', text, re.M)) | variables
+    (line,) = re.findall(r'^ExecStart=(.*)$', text, re.M)
+    words = []
+    for word in line.split():
+        if re.fullmatch(r'\$\w+', word):
+            words += known[word[1:]].split()
+        else:
+            words.append(re.sub(r'\$\{(\w+)\}', lambda found: known[found[1]], word))
+    return [root / words[0].lstrip('/'), *words[1:]]
+
+
+def test_the_units_commands_run_a_job(debian, cpprun):
+    """A server of its own, and two agents of a job that meet there; systemd itself is not here."""
+    root, units = debian / 'root', debian / 'root/usr/lib/systemd/system'
+    server = cpprun.start(
+        *command_of(units / 'cpprun-rendezvous.service', root, CPPRUN_LISTEN='127.0.0.1:0'))
+    endpoint = server.wait_for(r'serving on (127\.0\.0\.1:\d+)')[1]
+    flags = f'--nnodes=2 --rdzv-backend=c10d --rdzv-endpoint={endpoint} --rdzv-id=digits'
+    agent = command_of(units / 'cpprun@.service', root, CPPRUN_ARGS=f'{flags} --no-python env')
+    agents = [cpprun.start(*agent) for _ in range(2)]
+    assert [each.done() for each in agents] == [0, 0], [each.output for each in agents]
+    ranks = [each.find(r'^RANK=(\d)$')[1] for each in agents]
+    assert sorted(ranks) == ['0', '1']
+    server.send(15)
+    server.done()
+
+
 def test_manual_pages_have_no_mistakes():
     if shutil.which('man') is None:
         pytest.skip('there is no man')

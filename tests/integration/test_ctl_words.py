@@ -43,6 +43,7 @@ def test_without_a_verb_it_says_which_there_are():
     places = [said.index(group) for group in groups]
     assert places == sorted(places) and said.index('  ps ') < said.index('  serve ')
     assert 'Subcommands:' not in said, 'each verb has its group'
+    assert '--help TEXT' not in said and 'cpprunctl [OPTIONS] VERB' in said
     assert 'INT' not in out('logs', '--help') and '-n,--lines N (10)' in out('logs', '--help')
 
 

@@ -160,6 +160,7 @@ def allocations(serve, rounds):
         for number, client in enumerate(clients):
             assert client.ask(b'', 8 + 900 - number) == text(value[number:])
     assert serving.end() == 0
+    assert 'ERROR SUMMARY: 0 errors' in serving.running.output, serving.running.output
     total = re.search(r'total heap usage: ([\d,]+) allocs', serving.running.output)[1]
     return int(total.replace(',', ''))
 

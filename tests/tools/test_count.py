@@ -1,5 +1,6 @@
 """bench/count.py: what it calls wrong."""
 
+import json
 import pathlib
 import sys
 
@@ -19,3 +20,8 @@ def test_more_than_a_tenth_is_wrong():
 def test_parts_and_records_must_match():
     texts = count.compare({'new': 1}, {'old': 1})
     assert [text.split(':')[0] for text in texts] == ['new', 'old']
+
+
+def test_a_nodes_share_of_a_round_does_not_grow_with_their_number():
+    recorded = json.loads(count.RECORD.read_text())
+    assert recorded['round_1000_nodes'] / 1000 < 1.05 * recorded['round_10_nodes'] / 10

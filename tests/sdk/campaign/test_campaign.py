@@ -25,4 +25,4 @@ def test_a_training_outlives_what_strikes_it(tmp_path):
     assert not wrong, '\n'.join(wrong)
     assert len(strikes) == FAULTS
     if FAULTS > SHORT:  # a few, beside other tests, say nothing about times
-        assert not missed_targets(strikes)
+        assert not missed_targets(strikes, times=2)  # campaign.py itself is strict: it runs alone
