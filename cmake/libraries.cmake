@@ -28,6 +28,9 @@ target_include_directories(cpprun_libdeflate SYSTEM INTERFACE $<BUILD_INTERFACE:
 target_link_libraries(cpprun_libdeflate INTERFACE $<BUILD_INTERFACE:${LIBDEFLATE_LIBRARY}>
                       $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/cpprun/libdeflate.a>)
 
+# OpenSSL's headers alone: the library is loaded when TLS is asked for.
+find_path(OPENSSL_INCLUDE_DIR openssl/ssl.h REQUIRED)
+
 # libsodium's HMAC-SHA256, in its static form: only what is used of it is linked.
 find_path(SODIUM_INCLUDE_DIR sodium.h REQUIRED)
 find_library(SODIUM_LIBRARY NAMES libsodium.a REQUIRED)

@@ -3,18 +3,22 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <variant>
 #include <vector>
 
 #include "agent/daemon/daemon.hpp"
+#include "common/limits/election.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
 #include "launcher/doctor/quick.hpp"
+#include "launcher/elected_host.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/rendezvous_host.hpp"
 
@@ -73,6 +77,23 @@ Instant boot_clock(clockid_t clock = CLOCK_BOOTTIME) {
   return Instant::from_nanoseconds(int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec);
 }
 
+// Whoever etcd says leads, this process or another.
+int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaemon> agent,
+                   StartTimes times) {
+  Result<uint16_t> port = agent->keep_port();
+  if (!port) return fail(port.error());
+  auto host = ElectedHost::start(rendezvous, agent->incarnation(), *port, agent->doors());
+  if (!host) return fail(host.error());
+  times.listening = boot_clock();
+  agent->took(times);
+  const int code = agent->run_elected((*host)->arbiter());
+  agent.reset();                 // signals have their default effect again
+  std::optional<Duration> most;  // whoever was told to go by a signal goes, SIGTERM politely
+  if (code >= kSignalBase) most = code == kSignalBase + SIGTERM ? limits::kLeaderGoes : Duration{};
+  (*host)->leave(most);
+  return code;
+}
+
 int launch(const Launch& asked, StartTimes times) {
   if (Status ok = check_descriptors(asked.config.workers.nproc); !ok) return fail(ok.error());
   for (const std::string& warning : asked.warnings) log::warning(warning);
@@ -80,6 +101,8 @@ int launch(const Launch& asked, StartTimes times) {
   if (!agent) return fail(agent.error());
   times.prepared = boot_clock();
   const RendezvousConfig& rendezvous = asked.config.rendezvous;
+  if (rendezvous.backend == Backend::Etcd)
+    return launch_elected(rendezvous, std::move(*agent), times);
   Result<std::unique_ptr<RendezvousHost>> host =
       RendezvousHost::start(rendezvous, (*agent)->incarnation());
   if (!host) return fail(host.error());

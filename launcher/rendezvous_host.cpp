@@ -1,20 +1,14 @@
 #include "launcher/rendezvous_host.hpp"
 
-#include <pthread.h>
-
 #include <chrono>
-#include <csignal>
-#include <cstdlib>
 #include <future>
-#include <thread>
 
 #include "common/log/log.hpp"
+#include "launcher/loop_thread.hpp"
 #include "launcher/network/own_addresses.hpp"
+#include "launcher/seat.hpp"
 #include "rendezvous/client/control_client.hpp"
-#include "rendezvous/server/control_service.hpp"
 #include "rendezvous/server/coordinator_setup.hpp"
-#include "rendezvous/server/loop.hpp"
-#include "rendezvous/server/server.hpp"
 
 namespace cpprun {
 
@@ -22,15 +16,8 @@ namespace {
 
 constexpr auto kSayStaying = std::chrono::seconds(1);
 
-CoordinatorOptions options_of(const RendezvousConfig& config, Incarnation embedded) {
-  CoordinatorOptions options = coordinator_options();
-  options.embedded = embedded;
-  options.say_waiting = config.say_waiting;
-  return options;
-}
-
 CoordinatorOptions heir_options(const RendezvousConfig& config, Epoch epoch, Incarnation heir) {
-  CoordinatorOptions options = options_of(config, heir);
+  CoordinatorOptions options = coordinator_options_of(config, heir);
   options.epoch = epoch;
   options.heir_of = config.run_id;
   return options;
@@ -70,22 +57,13 @@ Result<std::optional<Place>> find_place(const RendezvousConfig& config) {
 class RendezvousHost::Impl {
  public:
   Impl(const RendezvousConfig& config, CoordinatorOptions coordinator)
-      : service_(loop_.context(), std::move(coordinator)) {
-    loop_.hold();
-    ServerHooks hooks;
-    service_.fill(hooks);
-    if (const char* token = std::getenv("CPPRUN_OPERATOR_TOKEN")) {
-      service_.take_orders(token, random_secret);
-    }
-    ServerOptions options;
-    options.store.value_bytes = config.conf.store_value_bytes;
-    server_ = std::make_unique<Server>(loop_.context(), options, std::move(hooks));
-  }
+      : seat_(thread_.loop(), config, std::move(coordinator)) {}
 
   ~Impl() {
-    if (!thread_.joinable()) return;
-    loop_.post([this] { end(); });
-    thread_.join();
+    thread_.end([this] {
+      herald_.reset();
+      seat_.stop();
+    });
   }
 
   // Before the thread starts. Says where the job is led from, to whoever listens at its endpoint.
@@ -101,30 +79,22 @@ class RendezvousHost::Impl {
     };
     ControlClient::Options options;
     options.back_off_max = limits::kTellEndpoint;
-    herald_ = std::make_unique<ControlClient>(loop_.context(), config.endpoint, options, events);
+    herald_ =
+        std::make_unique<ControlClient>(thread_.loop().context(), config.endpoint, options, events);
   }
 
   Status listen(const Place& place) {
-    Result<uint16_t> port = server_->listen(Endpoint{place.listen_host, place.port});
+    Result<uint16_t> port = seat_.listen(Endpoint{place.listen_host, place.port});
     if (!port) return port.error();
-    service_.attach(*server_, place.listen_host);
     endpoint_ = Endpoint{place.own_address, *port};
     return {};
   }
 
-  // Signals are the agent's business: they must not land on this thread.
-  void start_thread() {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { loop_.run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
+  void start_thread() { thread_.start(); }
 
   void wait_until_idle() {
     std::promise<void> idle;
-    loop_.post([&] { service_.when_idle([&] { idle.set_value(); }); });
+    thread_.loop().post([&] { seat_.service().when_idle([&] { idle.set_value(); }); });
     auto done = idle.get_future();
     if (done.wait_for(kSayStaying) == std::future_status::timeout) {
       log::warning("other agents still need the rendezvous at " + to_string(endpoint_) +
@@ -136,18 +106,10 @@ class RendezvousHost::Impl {
   const Endpoint& endpoint() const { return endpoint_; }
 
  private:
-  void end() {
-    herald_.reset();
-    server_->stop();
-    loop_.stop();  // the coordinator's timer may still wait for nodes that never come
-  }
-
-  ServerLoop loop_;
-  ControlService service_;
-  std::unique_ptr<Server> server_;
+  LoopThread thread_;
+  Seat seat_;
   std::unique_ptr<ControlClient> herald_;  // of an heir
   Endpoint endpoint_;
-  std::thread thread_;
 };
 
 RendezvousHost::RendezvousHost(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -160,7 +122,7 @@ Result<std::unique_ptr<RendezvousHost>> RendezvousHost::start(const RendezvousCo
   if (!*place) return std::unique_ptr<RendezvousHost>();
   // The workers keep the limit that their agent found.
   if (!config.is_standalone) raise_descriptor_limit();
-  auto impl = std::make_unique<Impl>(config, options_of(config, embedded));
+  auto impl = std::make_unique<Impl>(config, coordinator_options_of(config, embedded));
   if (Status ok = impl->listen(**place); !ok) {
     if ((*place)->must_host) return ok.error();
     log::info(ok.error().text + "; taking it that another agent hosts the rendezvous there");

@@ -9,11 +9,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 for_build=(ca-certificates g++ cmake ninja-build ccache libboost1.81-dev libcli11-dev
            nlohmann-json3-dev
-           libspdlog-dev libfmt-dev libdeflate-dev libsodium-dev)
+           libspdlog-dev libfmt-dev libdeflate-dev libsodium-dev libssl-dev)
 for_python=(python3 python3-venv procps)
 for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
           iproute2 mount libbenchmark-dev valgrind libpng-dev zlib1g-dev libturbojpeg0-dev
-           util-linux systemd tmux zsh tcsh fish python3-fusepy)
+           util-linux systemd tmux zsh tcsh fish openssl python3-fusepy)
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
@@ -25,10 +25,10 @@ venv=no
 newest=no
 wheel=no
 coverage=no
-prometheus=no
+servers=no
 for option in "$@"; do
   case $option in
-    --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes; prometheus=yes ;;
+    --test) want+=("${for_python[@]}" "${for_test[@]}"); venv=yes; servers=yes ;;
     --python) want+=("${for_python[@]}"); venv=yes ;;
     --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
@@ -73,16 +73,16 @@ install_packages() {
     apt-get -q -y install --no-install-recommends "${missing[@]}"
 }
 
-# Not installed: as a package it would start a server of its own on this machine.
-unpack_prometheus() {
-  [ -x build/prometheus/usr/bin/promtool ] && return 0
+# unpack NAME: this package's files in build/NAME. Not installed: as packages these would start
+# servers of their own on this machine.
+unpack() {
   command -v apt-get >/dev/null || return 0
-  mkdir -p build/prometheus
+  mkdir -p "build/$1"
   (
-    cd build/prometheus
-    apt-get -q download prometheus || { as_root apt-get -q update; apt-get -q download prometheus; }
-    dpkg -x prometheus_*.deb .
-    rm prometheus_*.deb
+    cd "build/$1"
+    apt-get -q download "$1" || { as_root apt-get -q update; apt-get -q download "$1"; }
+    dpkg -x "$1"_*.deb .
+    rm "$1"_*.deb
   )
 }
 
@@ -139,7 +139,10 @@ make_coverage_tools() {
 }
 
 install_packages
-if [ "$prometheus" = yes ]; then unpack_prometheus; fi
+if [ "$servers" = yes ]; then
+  [ -x build/prometheus/usr/bin/promtool ] || unpack prometheus
+  [ -x build/etcd-server/usr/bin/etcd ] || unpack etcd-server
+fi
 if [ "$venv" = yes ]; then make_venv; fi
 if [ "$newest" = yes ]; then make_newest; fi
 if [ "$wheel" = yes ]; then make_wheel_tools; fi

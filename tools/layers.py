@@ -23,6 +23,12 @@ ARROWS = {
         'rendezvous/core',
     },
     'rendezvous/client': {'common', 'common/log', 'rendezvous/client/core', 'rendezvous/protocol'},
+    'rendezvous/etcd': {
+        'common',
+        'rendezvous/client',  # how a connection is made
+        'rendezvous/core',
+        'rendezvous/protocol',
+    },
     'agent/core': {'common', 'common/faults', 'rendezvous/protocol'},
     'agent/process': {
         'common',
@@ -48,6 +54,7 @@ ARROWS = {
         'common',
         'common/log',
         'rendezvous/client',  # an heir says at the job's endpoint that it leads
+        'rendezvous/etcd',
         'rendezvous/protocol',
         'rendezvous/server',
         'agent/core',  # its configuration
@@ -143,7 +150,13 @@ PURE = {
     'worker_sdk/cpprun/pickle',
     'worker_sdk/cpprun/archive',
 }
-ASIO = {'rendezvous/server', 'rendezvous/client', 'agent/daemon', 'agent/process'}
+ASIO = {
+    'rendezvous/server',
+    'rendezvous/client',
+    'rendezvous/etcd',
+    'agent/daemon',
+    'agent/process',
+}
 TORCH = {
     'worker_sdk',
     'worker_sdk/cpprun',
@@ -159,7 +172,11 @@ TORCH = {
 
 # (include or target, modules that may name it, why). It must not reach others by a header.
 OUTSIDE = [
-    (r'boost/(asio|beast)|cpprun_asio$', ASIO, 'Asio stays in server, client, daemon and process'),
+    (
+        r'boost/(asio|beast)|cpprun_asio$',
+        ASIO,
+        'Asio stays in server, client, etcd, daemon and process',
+    ),
     (r'boost/process', {'agent/process', 'agent/daemon'}, 'processes are the business of agent'),
     (r'spdlog|cpprun_spdlog$', {'common/log'}, 'the log library stays behind common/log'),
     (

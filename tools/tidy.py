@@ -47,7 +47,7 @@ SLEEPS = re.compile(r'\bsleep_(?:for|until)\s*\(|(?<![\w.>])u?sleep\s*\(|\bnanos
 HEAVY = [
     ('spdlog/', 1, 'project'),
     ('boost/asio/impl/src.hpp', 1, 'project'),
-    ('boost/beast', 1, 'project'),
+    ('boost/beast', 2, 'project'),  # one reads requests, one replies
     ('CLI/', 1, 'folder'),
     ('nlohmann/json.hpp', 4, 'side'),
 ]

@@ -6,6 +6,7 @@
 #include "common/check.hpp"
 #include "common/exit_code.hpp"
 #include "common/limits/agent.hpp"
+#include "common/limits/election.hpp"
 #include "common/limits/faults.hpp"
 
 namespace cpprun::agent {
@@ -189,12 +190,22 @@ void Agent::ping(Instant now, Effects& effects) {
   ping_at_ = now + heartbeat_;
 }
 
+// R18: a coordinator that has not heard of etcd for a while grants what is left; it may hear any
+// moment.
+void Agent::ping_sooner(Instant now) {
+  if (!options_.is_led_by_election || !is_led(now)) return;
+  const Duration half = (grant_.term_at() - now) / 2;
+  ping_at_ = std::min(ping_at_, now + std::max(half, limits::kPingSoonest));
+}
+
 void Agent::on(Instant now, const control::Pong& message, Effects& effects) {
   // R11: an answer that lay unread past the deadline does not bring back whom the guardian killed.
   if (state_ == State::Running && is_fenced() && now >= grant_.deadline()) {
     stop_past_grant(Duration{}, effects);
   }
-  if (!grant_.on_pong(message.seq, message.grant) || !is_fenced()) return;
+  const bool is_longer = grant_.on_pong(message.seq, message.grant);
+  ping_sooner(now);
+  if (!is_longer || !is_fenced()) return;
   if (has_workers()) effects.push_back(Fence{grant_.deadline()});
   if (state_ == State::Starting) start_if_granted(now, effects);
 }
@@ -216,7 +227,7 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
   lost_.clear();
   state_ = State::Starting;
   is_heir_ = world_.heir && world_.heir->node == options_.hello.node.incarnation;
-  if (!is_leading_ && is_fenced()) {
+  if (!is_leading_ && is_fenced() && !options_.is_led_by_election) {
     const bool is_elsewhere = world_.heir && !is_heir_;
     effects.push_back(is_elsewhere ? Routes{{place_of(*world_.heir)}} : Routes{});
   }

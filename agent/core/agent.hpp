@@ -1,6 +1,6 @@
 // Agent: states x events of one node. Joins, starts the workers it is told to start, stops them,
-// says how they ended, and knows when the run is over. Rules R1, R4, R6, R9, R13, R16 and R17 of
-// docs/protocol.md.
+// says how they ended, and knows when the run is over. Rules R1, R4, R6, R9, R13 and R16 to
+// R18 of docs/protocol.md.
 //
 // A core: no I/O, no clock; the same calls in the same order give the same effects.
 //
@@ -34,6 +34,7 @@ struct AgentOptions {
   control::Register facts;  // standing, round, epoch, port and addresses apart
   Duration join_timeout{};
   Duration stop_grace{};
+  bool is_led_by_election = false;  // on_led_from() says where its coordinator is (R18)
 };
 
 class Agent {
@@ -62,6 +63,8 @@ class Agent {
   // Nobody listens at these places, says their kernel. One where our coordinator was means that it
   // is dead (R4).
   void on_refused(Instant now, const std::vector<Endpoint>& places, Effects& effects);
+  // The job is led from there, says the election (R18).
+  void on_led_from(const Endpoint& place, Effects& effects);
   void on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects);
   void on_disconnected(Instant now, Effects& effects);
   // The connection can't be made any more, whatever the time: the text says why.
@@ -99,6 +102,10 @@ class Agent {
   const control::World& world() const { return world_; }  // the newest; round 0: none yet
   const std::vector<control::SnapshotName>& snapshots() const { return snapshots_; }
   bool has_workers() const;
+  // Its coordinator grants: there is no other to look for.
+  bool is_led(Instant now) const;
+  // It would lead its job; not if it is about to go.
+  bool would_lead() const;
 
  private:
   void on(Instant now, const control::Welcome& message, Effects& effects);
@@ -125,6 +132,7 @@ class Agent {
   control::Standing standing() const;
   bool has_grant(Instant now) const;
   void ping(Instant now, Effects& effects);
+  void ping_sooner(Instant now);
   void stop_past_grant(Duration grace, Effects& effects);
   void start_if_granted(Instant now, Effects& effects);
   void drop_fetch(Effects& effects);

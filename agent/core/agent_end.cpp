@@ -281,6 +281,26 @@ void Agent::on(Instant, const control::Moved& message, Effects& effects) {
   effects.push_back(Reconnect{});
 }
 
+// ---------------------------------------------------------------- the arbiter is etcd
+
+void Agent::on_led_from(const Endpoint& place, Effects& effects) {
+  if (state_ == State::Ended) return;
+  effects.push_back(Routes{{place}, true});
+  if (!is_connected_ || peer_ == place) return;
+  is_deaf_ = true;
+  effects.push_back(Reconnect{});
+}
+
+bool Agent::is_led(Instant now) const {
+  return is_connected_ && is_welcomed_ && now < grant_.term_at();
+}
+
+bool Agent::would_lead() const {
+  const bool is_going = state_ == State::Leaving || state_ == State::Draining ||
+                        state_ == State::Saved || state_ == State::Ended;
+  return !is_going && !decided_;
+}
+
 // ---------------------------------------------------------------- giving up
 
 void Agent::give_up_joining(Effects& effects) {

@@ -18,7 +18,11 @@
 
 namespace cpprun {
 
-enum class Backend { Static, Cpprun };    // c10d is another name of Cpprun
+enum class Backend { Static, Cpprun, Etcd };  // c10d is another name of Cpprun, etcd-v2 of Etcd
+// As torchrun calls it.
+inline const char* name_of(Backend backend) {
+  return backend == Backend::Static ? "static" : backend == Backend::Etcd ? "etcd" : "c10d";
+}
 enum class WorkerStore { Rank0, Agent };  // who serves MASTER_PORT: docs/supervision.md
 enum class PassLocalRank {
   No,
@@ -38,11 +42,25 @@ struct RendezvousConf {
   size_t store_value_bytes = limits::kStoreValueBytes;  // own key: store_value_limit_mb
 };
 
+// --rdzv-backend=etcd: whom the nodes ask who leads, and as whom.
+struct EtcdConfig {
+  std::vector<Endpoint> endpoints;  // members of etcd, at least one
+  std::string prefix;               // before all keys: "", or "/.../"
+  bool is_https = false;
+  std::string ca_file;    // whom to believe; "": whom the machine believes
+  std::string cert_file;  // who we are, with its key; "": nobody asks
+  std::string key_file;
+  std::string user;      // "": none
+  std::string password;  // never shown, never passed on to workers
+};
+
 struct RendezvousConfig {
   Backend backend = Backend::Cpprun;
   bool is_standalone = false;  // one node, own server on a free loopback port
-  Endpoint
-      endpoint;  // where the coordinator is met; Static over several nodes: master_addr:master_port
+  // Where the coordinator is met; Static over several nodes: master_addr:master_port; Etcd: the
+  // first member of etcd.
+  Endpoint endpoint;
+  EtcdConfig etcd;  // Etcd only
   std::string run_id;
   int min_nodes = 1;
   int max_nodes = 1;

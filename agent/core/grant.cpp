@@ -18,8 +18,12 @@ bool Grant::on_pong(int64_t seq, Duration grant) {
   in_flight_.pop_front();
   if (deadline <= deadline_) return false;
   deadline_ = deadline;
-  notice_ = grant < std::chrono::seconds(2) ? grant / 2 : std::chrono::seconds(1);
+  longest_ = std::max(longest_, grant);
   return true;
+}
+
+Duration Grant::notice() const {
+  return std::min<Duration>(longest_ / 2, std::chrono::seconds(1));
 }
 
 }  // namespace cpprun::agent

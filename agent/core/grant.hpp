@@ -22,22 +22,24 @@ class Grant {
 
   // Workers must be gone by then; the beginning of time before the first pong.
   Instant deadline() const { return deadline_; }
-  // When TERM is due so that workers have time before the deadline: one second, or half the grant
-  // if it is below 2 s.
-  Instant term_at() const { return deadline_ - notice_; }
+  // When TERM is due so that workers have time before the deadline: one second, or half of the
+  // longest grant if that is below 2 s.
+  Instant term_at() const { return deadline_ - notice(); }
 
  private:
   struct Sent {
     int64_t seq;
     Instant at;
   };
+  Duration notice() const;
+
   static constexpr size_t kInFlightMax =
       64;  // a minute of pings; older ones grant nothing any more
 
   std::deque<Sent> in_flight_;
   int64_t last_seq_ = 0;
   Instant deadline_;
-  Duration notice_{};
+  Duration longest_{};  // grant: a shorter one leaves workers no less time for TERM (R18)
 };
 
 }  // namespace cpprun::agent

@@ -159,6 +159,7 @@ std::vector<std::string> worker_environment(const AgentConfig& config, const con
   if (!config.snapshot_dir.empty()) replaced.insert(kResumeFrom);  // nothing: from the beginning
   for (const Variable& v : ours) replaced.insert(v.first);
   replaced.insert("CPPRUN_OPERATOR_TOKEN");  // no program of the job may give orders by it
+  replaced.insert("CPPRUN_ETCD_PASSWORD");   // nor say who leads it
   std::vector<std::string> all;
   for (const std::string& entry : config.environment) {
     std::string_view name = std::string_view(entry).substr(0, entry.find('='));

@@ -54,6 +54,7 @@ AgentDaemon::Impl::Impl(AgentConfig given)
 }
 
 AgentDaemon::Impl::~Impl() {
+  way_->close();
   if (!finish_) folder_.remove_if_temporary();  // nothing was ever started
 }
 
@@ -284,7 +285,9 @@ void AgentDaemon::Impl::connect() {
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
   ControlClient::Options options{is_own_, config_.rendezvous.say_waiting};
+  options.is_led_by_election = arbiter_ != nullptr;
   connection_ = std::make_unique<ControlClient>(loop_, coordinator_, options, events);
+  if (arbiter_ && coordinator_.port != 0) connection_->set_routes({coordinator_}, true, false);
 }
 
 void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
@@ -375,6 +378,15 @@ void AgentDaemon::may_lead(TakeOver take_over) {
 }
 void AgentDaemon::took(const StartTimes& times) {
   impl_->took(times);
+}
+Result<uint16_t> AgentDaemon::keep_port() {
+  return impl_->keep_port();
+}
+AgentDoors AgentDaemon::doors() {
+  return impl_->doors();
+}
+int AgentDaemon::run_elected(Arbiter arbiter) {
+  return impl_->run_elected(std::move(arbiter));
 }
 int AgentDaemon::run(const Endpoint& coordinator, bool is_own) {
   return impl_->run(coordinator, is_own);

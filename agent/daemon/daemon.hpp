@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "agent/core/config.hpp"
 #include "common/endpoint.hpp"
@@ -19,6 +20,17 @@ namespace cpprun {
 // Starts a coordinator at the heir's port, because the one that led the job has died (R16), and
 // returns where our own agent reaches it.
 using TakeOver = std::function<Result<Endpoint>(Epoch, const control::Heir&)>;
+
+// How an agent whose coordinator is elected (R18) hears of it. From any thread, also when the agent
+// has ended.
+struct AgentDoors {
+  std::function<void(const Endpoint&)> led_from;        // the job is led from there
+  std::function<void(const std::string&)> no_election;  // why it is not known who leads
+};
+
+// Whom such an agent tells, from its own thread, whether it is led and whether it would lead: after
+// each change and at each heartbeat.
+using Arbiter = std::function<void(bool is_led, bool would_lead)>;
 
 class AgentDaemon {
  public:
@@ -33,12 +45,19 @@ class AgentDaemon {
   // This agent may lead its job one day: it keeps a port for that. Before run().
   void may_lead(TakeOver take_over);
 
+  // The coordinator is elected, and may be in this process: a port is kept for that. Before
+  // run_elected().
+  Result<uint16_t> keep_port();
+  AgentDoors doors();
+
   // What the launcher has measured of its own start; before run().
   void took(const StartTimes& times);
 
   // Runs the job to its end and returns the exit code. Prints what people must know on stderr.
   // `is_own`: the coordinator is in this process.
   int run(const Endpoint& coordinator, bool is_own);
+  // The same, with coordinators that the doors tell of.
+  int run_elected(Arbiter arbiter);
 
  private:
   class Impl;

@@ -34,7 +34,7 @@ void AgentDaemon::Impl::carry_out(const agent::TakeOver& effect) {
 // `is_sure`: it is led from there, whoever listens in our own process.
 void AgentDaemon::Impl::carry_out(const agent::Routes& effect) {
   if (effect.is_sure) is_own_ = false;
-  connection_->set_routes(effect.places, effect.is_sure, false);
+  if (connection_) connection_->set_routes(effect.places, effect.is_sure, false);
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
@@ -124,7 +124,9 @@ void AgentDaemon::Impl::carry_out(const agent::Finish& effect) {
   finish_ = effect;
   const bool is_error = effect.how == agent::Finish::How::Error;
   bool is_cut_off = is_error && connection_ && !connection_->trouble().empty();
-  if (is_cut_off) {
+  if (is_error && !no_election_.empty()) {
+    finish_->text += "; " + no_election_;
+  } else if (is_cut_off) {
     finish_->text += "; tried last: " + to_string(coordinator_) + ": " + connection_->trouble();
   }
   close(true);  // unless a farewell is already on its way

@@ -26,6 +26,7 @@
 #include "agent/daemon/snapshot_room.hpp"
 #include "agent/daemon/stack_room.hpp"
 #include "agent/daemon/tail_room.hpp"
+#include "agent/daemon/way_back.hpp"
 #include "agent/process/clock.hpp"
 #include "agent/process/guardian.hpp"
 #include "agent/process/log_folder.hpp"
@@ -45,6 +46,9 @@ class AgentDaemon::Impl {
   void took(const StartTimes& times) { recorder_->took(times); }
   void may_lead(TakeOver take_over) { take_over_ = std::move(take_over); }
   int run(const Endpoint& coordinator, bool is_own);
+  Result<uint16_t> keep_port();
+  AgentDoors doors();
+  int run_elected(Arbiter arbiter);
 
  private:
   // Carries the effects of one call of the core out, and those of the calls that follow from them.
@@ -62,6 +66,7 @@ class AgentDaemon::Impl {
     }
     is_carrying_out_ = false;
     arm_timer();
+    if (arbiter_) tell_arbiter();
   }
 
   void carry_out(const agent::Tell& effect) {
@@ -106,6 +111,8 @@ class AgentDaemon::Impl {
   void open_snapshots();
   void serve_snapshots(const std::vector<std::string>& addresses);
   void connect();
+  void on_led_from(const Endpoint& place);
+  void tell_arbiter();
   void catch_signals();
   void wait_for_signal();
   void watch_guardian();
@@ -127,8 +134,12 @@ class AgentDaemon::Impl {
   std::string token_;
   Incarnation incarnation_;
   Endpoint coordinator_;
-  TakeOver take_over_;                           // none: this agent never leads its job
-  std::optional<PortReservation> control_port_;  // where it would
+  TakeOver take_over_;                           // none: this agent is never an heir
+  std::optional<PortReservation> control_port_;  // where it would lead its job
+  Arbiter arbiter_;                              // none: the coordinator is not elected
+  std::optional<std::pair<bool, bool>> told_;    // to it
+  Instant told_at_;
+  std::string no_election_;  // why it is not known who leads; "" once somebody has led
 
   boost::asio::io_context loop_;
   boost::asio::steady_timer timer_;
@@ -163,6 +174,7 @@ class AgentDaemon::Impl {
   }};
   StackRoom stacks_{loop_, [this] { return host_->look(); }};
   const Instant begun_at_ = boot_now();
+  const std::shared_ptr<WayBack> way_ = std::make_shared<WayBack>(loop_);
 
   std::deque<agent::Effect> queue_;
   bool is_carrying_out_ = false;

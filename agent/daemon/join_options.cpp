@@ -40,6 +40,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   if (rendezvous.node_rank) options.facts.node_rank = *rendezvous.node_rank;
   options.join_timeout = rendezvous.conf.join_timeout;
   options.stop_grace = config.stop_grace;
+  options.is_led_by_election = rendezvous.backend == Backend::Etcd;
   return options;
 }
 

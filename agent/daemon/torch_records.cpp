@@ -106,7 +106,7 @@ void TorchRecords::print(const Line& line) const {
                     {"hostname", node_},
                     {"state", line.state},
                     {"total_run_time", seconds_}};
-  body["rdzv_backend"] = config_.rendezvous.backend == Backend::Static ? "static" : "c10d";
+  body["rdzv_backend"] = name_of(config_.rendezvous.backend);
   body["raw_error"] = nullptr;
   if (has_world_) body["group_rank"] = world_.group_rank;
   if (line.worker != nullptr) {

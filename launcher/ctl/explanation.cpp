@@ -21,8 +21,13 @@ std::string would_run(const WorkerConfig& workers) {
 std::string meeting(const RendezvousConfig& rendezvous) {
   const std::string run_id = ", run id " + rendezvous.run_id;
   if (rendezvous.is_standalone) return "on this machine, at a free port of loopback" + run_id;
-  const char* backend = rendezvous.backend == Backend::Static ? "static" : "c10d";
-  return std::string(backend) + " at " + to_string(rendezvous.endpoint) + ", " +
+  const bool is_etcd = rendezvous.backend == Backend::Etcd;
+  std::string where = is_etcd ? "" : to_string(rendezvous.endpoint);
+  for (const Endpoint& member : rendezvous.etcd.endpoints) {
+    where += (where.empty() ? "" : ", ") + to_string(member);
+  }
+  if (is_etcd) where += " (who leads is elected there)";
+  return std::string(name_of(rendezvous.backend)) + " at " + where + ", " +
          range(rendezvous.min_nodes, rendezvous.max_nodes) + " nodes" + run_id;
 }
 

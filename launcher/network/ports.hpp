@@ -6,5 +6,6 @@
 namespace cpprun {
 
 inline constexpr uint16_t kRendezvousPort = 29400;  // of torchrun's c10d
+inline constexpr uint16_t kEtcdPort = 2379;         // of etcd, for its clients
 
 }  // namespace cpprun

@@ -71,14 +71,15 @@ constexpr OptionRow kTable[] = {
      .value = "NAME",
      .group = kMeet,
      .since = "1.9",
-     .help = "static, c10d, or cpprun (another name of c10d). Default: static.",
-     .note = "etcd and etcd-v2 are refused; c10d is cpprun's own rendezvous and does not mix with "
-             "torchrun agents"},
+     .help = "static, c10d, cpprun (another name of c10d), or etcd. Default: static.",
+     .note = "c10d is cpprun's own rendezvous and does not mix with torchrun agents; etcd is asked "
+             "by its v3 interface (docs/etcd.md), also as etcd-v2"},
     {.name = "rdzv-endpoint",
      .value = "HOST[:PORT]",
      .group = kMeet,
      .since = "1.9",
-     .help = "Where the nodes meet. Default with c10d: localhost:29400."},
+     .help = "Where the nodes meet. Default with c10d: localhost:29400. With etcd: its members, "
+             "HOST[:PORT],..."},
     {.name = "rdzv-id",
      .value = "ID",
      .group = kMeet,

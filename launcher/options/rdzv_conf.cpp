@@ -17,8 +17,10 @@ constexpr std::array kWithEffect = {
 // Nobody polls and nobody writes the whole state, so these have nothing to limit.
 constexpr std::array kWithoutEffect = {"close_timeout", "heartbeat_timeout", "read_timeout",
                                        "cas_backoff_max_seconds"};
-constexpr std::array kOnlyEtcd = {"protocol", "ssl_cert", "ssl_cert_key", "ca_cert",
-                                  "cert",     "key",      "cacert",       "etcd_prefix"};
+constexpr std::array kOnlyEtcd = {"protocol", "ssl_cert", "ssl_cert_key", "ca_cert", "cert",
+                                  "key",      "cacert",   "etcd_prefix",  "user",    "password"};
+// Says who hosts; with etcd whoever is elected does.
+constexpr const char* kIsHost = "is_host";
 
 constexpr double kMaxSeconds = 1e8;  // three years; keeps times far from overflow
 constexpr double kTorchInterval =
@@ -82,7 +84,7 @@ class Reader {
   Status lease(RendezvousConf& conf) const;
   Status store_type() const;
   Status checked_only() const;
-  void warn(std::vector<std::string>& warnings) const;
+  void warn(Backend backend, std::vector<std::string>& warnings) const;
 
  private:
   KeyValues values_;
@@ -167,13 +169,18 @@ Status Reader::checked_only() const {
   return number("cas_backoff_max_seconds", 0, unused);
 }
 
-void Reader::warn(std::vector<std::string>& warnings) const {
+void Reader::warn(Backend backend, std::vector<std::string>& warnings) const {
+  const bool is_etcd = backend == Backend::Etcd;
   std::vector<std::string> known(kWithEffect.begin(), kWithEffect.end());
   known.insert(known.end(), kWithoutEffect.begin(), kWithoutEffect.end());
+  if (is_etcd) known.insert(known.end(), kOnlyEtcd.begin(), kOnlyEtcd.end());
   for (const auto& [key, value] : values_) {
-    if (is_in(known, key)) continue;
+    const bool is_moot = is_etcd && key == kIsHost;
+    if (is_in(known, key) && !is_moot) continue;
     std::string text = "--rdzv-conf: ";
-    if (is_in(kOnlyEtcd, key)) {
+    if (is_moot) {
+      text += "is_host has no effect with etcd: whoever is elected there leads the job";
+    } else if (is_in(kOnlyEtcd, key)) {
       text += key + " is for etcd and has no effect here";
     } else {
       std::string near = text::nearest(key, known);
@@ -208,8 +215,9 @@ Result<KeyValues> split_rdzv_conf(std::string_view text) {
   return values;
 }
 
-Result<RendezvousConf> read_rdzv_conf(std::string_view text, bool is_static,
+Result<RendezvousConf> read_rdzv_conf(std::string_view text, Backend backend,
                                       std::vector<std::string>& warnings) {
+  const bool is_static = backend == Backend::Static;
   Result<KeyValues> values = split_rdzv_conf(text);
   if (!values) return values.error();
   Reader reader(std::move(*values));
@@ -230,7 +238,7 @@ Result<RendezvousConf> read_rdzv_conf(std::string_view text, bool is_static,
   for (const Status& status : read) {
     if (!status) return status.error();
   }
-  reader.warn(warnings);
+  reader.warn(backend, warnings);
   return conf;
 }
 

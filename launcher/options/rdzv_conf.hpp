@@ -17,9 +17,10 @@ using KeyValues = std::vector<std::pair<std::string, std::string>>;
 // that quote twice.
 Result<KeyValues> split_rdzv_conf(std::string_view text);
 
-// The values. `is_static`: `timeout` is the time to wait for all nodes; otherwise it is without
-// effect, as under torchrun. Warnings (unknown keys) are added to `warnings`.
-Result<RendezvousConf> read_rdzv_conf(std::string_view text, bool is_static,
+// The values. With Backend::Static `timeout` is the time to wait for all nodes; otherwise it is
+// without effect, as under torchrun. Warnings (unknown keys) are added to `warnings`. What is for
+// etcd alone is read by read_etcd_conf().
+Result<RendezvousConf> read_rdzv_conf(std::string_view text, Backend backend,
                                       std::vector<std::string>& warnings);
 
 }  // namespace cpprun

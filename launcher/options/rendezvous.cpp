@@ -4,6 +4,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "launcher/network/ports.hpp"
+#include "launcher/options/etcd.hpp"
 #include "launcher/options/rdzv_conf.hpp"
 #include "launcher/options/resolve.hpp"
 
@@ -142,6 +143,18 @@ Status use_static(const ParsedOptions& options, Launch& launch) {
   return {};
 }
 
+Status read_wished_rank(const ParsedOptions& options, Launch& launch) {
+  if (!options.node_rank) return {};
+  if (*options.node_rank < 0 || *options.node_rank > limits::kNodesPerJob) {
+    return bad_value(options.shown("node-rank", *options.node_rank) + ": ranks go from 0 on");
+  }
+  launch.config.rendezvous.node_rank = static_cast<int>(*options.node_rank);
+  launch.warnings.push_back(options.shown("node-rank", *options.node_rank) +
+                            " is only a wish with --rdzv-backend=" + options.rdzv_backend +
+                            ": a node keeps the rank that it had in the round before");
+  return {};
+}
+
 Status use_meeting(const ParsedOptions& options, Launch& launch) {
   RendezvousConfig& config = launch.config.rendezvous;
   config.backend = Backend::Cpprun;
@@ -164,25 +177,31 @@ Status use_meeting(const ParsedOptions& options, Launch& launch) {
     launch.warnings.push_back("without --rdzv-endpoint nodes meet at " +
                               to_string(config.endpoint) + ", so only those on this machine");
   }
-  if (!options.node_rank) return {};
-  if (*options.node_rank < 0 || *options.node_rank > limits::kNodesPerJob) {
-    return bad_value(options.shown("node-rank", *options.node_rank) + ": ranks go from 0 on");
+  return read_wished_rank(options, launch);
+}
+
+Status use_etcd(const ParsedOptions& options, const Environment& environment, Launch& launch) {
+  RendezvousConfig& config = launch.config.rendezvous;
+  config.backend = Backend::Etcd;
+  Result<EtcdConfig> etcd = read_etcd(options, environment);
+  if (!etcd) return etcd.error();
+  config.etcd = std::move(*etcd);
+  config.endpoint = config.etcd.endpoints.front();
+  if (options.is_given("master-addr") || options.is_given("master-port")) {
+    launch.warnings.push_back(
+        "--master-addr and --master-port are only for static jobs and are ignored with etcd");
   }
-  config.node_rank = static_cast<int>(*options.node_rank);
-  launch.warnings.push_back(options.shown("node-rank", *options.node_rank) +
-                            " is only a wish with " + backend +
-                            ": a node keeps the rank that it had in the round before");
-  return {};
+  if (options.rdzv_backend == "etcd-v2") {
+    launch.warnings.push_back(
+        "--rdzv-backend=etcd-v2 means etcd's v3 interface here: etcd has given v2 up");
+  }
+  return read_wished_rank(options, launch);
 }
 
 Error refused_backend(const ParsedOptions& options) {
-  std::string what = options.shown("rdzv-backend", options.rdzv_backend);
-  std::string accepted = "; accepted are static, c10d and cpprun (another name of c10d)";
-  if (options.rdzv_backend == "etcd") return bad_value(what + " is not there yet" + accepted);
-  if (options.rdzv_backend == "etcd-v2") {
-    return bad_value(what + " speaks a protocol that etcd itself has given up" + accepted);
-  }
-  return bad_value(what + " is not known" + accepted);
+  return bad_value(options.shown("rdzv-backend", options.rdzv_backend) +
+                   " is not known; accepted are static, c10d, cpprun (another name of c10d) and "
+                   "etcd");
 }
 
 Status read_worker_store(const ParsedOptions& options, RendezvousConfig& config) {
@@ -210,6 +229,8 @@ Status use_backend(const ParsedOptions& options, const Environment& environment,
   if (options.rdzv_backend == "static") return use_static(options, launch);
   if (options.rdzv_backend == "c10d" || options.rdzv_backend == "cpprun")
     return use_meeting(options, launch);
+  if (options.rdzv_backend == "etcd" || options.rdzv_backend == "etcd-v2")
+    return use_etcd(options, environment, launch);
   return refused_backend(options);
 }
 
@@ -221,8 +242,7 @@ Status resolve_rendezvous(const ParsedOptions& options, const Environment& envir
   if (Status status = read_nnodes(options, config); !status) return status;
   if (Status status = read_names(options, config); !status) return status;
   if (Status status = use_backend(options, environment, launch); !status) return status;
-  Result<RendezvousConf> conf =
-      read_rdzv_conf(options.rdzv_conf, config.backend == Backend::Static, launch.warnings);
+  Result<RendezvousConf> conf = read_rdzv_conf(options.rdzv_conf, config.backend, launch.warnings);
   if (!conf) return conf.error();
   config.conf = *conf;
   if (auto minute = text::parse_double(environment.text("CPPRUN_TEST_MINUTE")); minute) {

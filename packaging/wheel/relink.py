@@ -38,6 +38,7 @@ def relink(build, program, glibc, zig, out):
     path = pathlib.Path(out).resolve() / program
     target = f'{platform.machine()}-linux-gnu.{glibc}'
     command = [*zig, 'cc', '-target', target, '-pie', '-s', STAND_INS, *inputs_of(build, program)]
-    command += [gcc_file('libstdc++.a'), gcc_file('libgcc.a'), '-lunwind', '-lm', '-lpthread']
+    command += [gcc_file('libstdc++.a'), gcc_file('libgcc.a')]
+    command += ['-lunwind', '-lm', '-lpthread', '-ldl']
     subprocess.run([*map(str, command), '-o', str(path)], check=True, cwd=build)
     return path

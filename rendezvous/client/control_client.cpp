@@ -38,7 +38,8 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
       : loop_(loop),
         events_(std::move(events)),
         timer_(loop),
-        core_({std::move(endpoint), options.is_own, options.say_waiting, options.back_off_max}) {}
+        core_({std::move(endpoint), options.is_own, options.say_waiting, options.back_off_max,
+               options.is_led_by_election}) {}
 
   void start() {
     tell_core([&](ClientCore::Effects& e) { core_.start(e); });
@@ -106,6 +107,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void carry_out(const ClientCore::Dial&) {
+    if (attempt_) attempt_->cancel();  // it was to go elsewhere
     attempt_ = Attempt::start(loop_, core_.target(),
                               [self = shared_from_this()](Attempt::Outcome outcome) {
                                 self->on_attempt(std::move(outcome));

@@ -40,6 +40,7 @@ class ControlClient {
     bool is_own = false;  // a coordinator in our own process: nobody waits for it to say welcome
     Duration say_waiting = limits::kSayWaiting;     // trouble is said this often
     Duration back_off_max = limits::kReconnectMax;  // the longest pause between two tries
+    bool is_led_by_election = false;                // as ClientCore::Options has it
   };
 
   // Starts to connect at once.

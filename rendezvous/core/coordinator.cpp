@@ -181,16 +181,43 @@ bool Coordinator::is_left_to_heir() const {
                      [](const auto& entry) { return entry.second->is_left_to_heir(); });
 }
 
+void Coordinator::lead_until(Instant until) {
+  until_ = until;
+  for (auto& [run_id, job] : jobs_) job->lead_until(until);
+}
+
+bool Coordinator::is_idle() const {
+  return std::all_of(jobs_.begin(), jobs_.end(),
+                     [](const auto& entry) { return entry.second->is_idle(); });
+}
+
+std::string Coordinator::only_job() const {
+  return options_.mandate ? options_.mandate->run_id : options_.heir_of;
+}
+
+// Where the job was decided, who took part in it is told how, and others begin anew.
+std::optional<Mandate> Coordinator::mandate_for(const control::Register& first) const {
+  if (!options_.mandate) return std::nullopt;
+  Mandate mandate{options_.mandate->run_id, std::nullopt, until_};
+  const std::optional<control::JobFacts>& facts = options_.mandate->facts;
+  const bool is_of_it = facts && (!facts->decided || first.epoch > Epoch());
+  if (jobs_begun_ == 0 && is_of_it) mandate.facts = facts;
+  return mandate;
+}
+
 Membership* Coordinator::job_for(const std::string& run_id, const control::Register& message,
                                  SessionId session, Effects& effects) {
-  if (!options_.heir_of.empty() && options_.heir_of != run_id) {
-    refuse(session, "the coordinator here leads the job '" + options_.heir_of + "' and no other",
-           effects);
+  if (const std::string only = only_job(); !only.empty() && only != run_id) {
+    refuse(session, "the coordinator here leads the job '" + only + "' and no other", effects);
     return nullptr;
   }
   if (auto it = jobs_.find(run_id); it != jobs_.end()) {
     // Who took part in a job that has ended is told how; others begin anew.
-    if (!it->second->is_over() || it->second->has_led(message.epoch)) return it->second.get();
+    const bool goes_on =
+        options_.mandate && !it->second->is_decided() && !it->second->is_departing();
+    if (!it->second->is_over() || goes_on || it->second->has_led(message.epoch)) {
+      return it->second.get();
+    }
     jobs_.erase(it);
   }
   forget_long_ended();
@@ -205,6 +232,7 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
     return nullptr;
   }
   const bool is_heir = !options_.heir_of.empty() && jobs_begun_ == 0;  // a later one begins anew
+  std::optional<Mandate> mandate = mandate_for(message);
   MembershipOptions options{run_id,
                             options_.host,
                             Epoch(options_.epoch.value + jobs_begun_++),
@@ -212,7 +240,8 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
                             options_.say_waiting,
                             options_.make_secret,
                             options_.epoch,
-                            is_heir};
+                            is_heir,
+                            std::move(mandate)};
   auto made = std::make_unique<Membership>(std::move(options), terms, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();
 }
@@ -239,8 +268,11 @@ void Coordinator::on_store_port(Instant now, const std::string& run_id, int64_t 
 void Coordinator::forget_if_over(const std::string& run_id, Effects& effects) {
   auto it = jobs_.find(run_id);
   if (it == jobs_.end() || !it->second->is_over()) return;
+  // By a mandate it goes on with whoever comes next, as it would under another coordinator (R18).
+  const bool is_at_an_end = it->second->is_decided() || it->second->is_departing();
+  if (options_.mandate && !is_at_an_end) return;
   // Who was cut off hears how it ended.
-  if (!it->second->is_decided() && !it->second->is_departing()) jobs_.erase(it);
+  if (!is_at_an_end) jobs_.erase(it);
   effects.push_back(DropStores{run_id});
 }
 

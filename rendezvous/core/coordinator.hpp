@@ -29,6 +29,8 @@ struct CoordinatorOptions {
   std::function<std::string()> make_secret{};  // as in MembershipOptions
   // The one job that our own agent leads as its heir (R16); others are refused. Empty: any job.
   std::string heir_of{};
+  // The one job that we were elected for (R18); others are refused.
+  std::optional<Mandate> mandate{};
 };
 
 // A worker that somebody wants to know more of: its global rank in the newest round.
@@ -40,7 +42,9 @@ struct RankOfJob {
 
 class Coordinator {
  public:
-  explicit Coordinator(CoordinatorOptions options) : options_(std::move(options)) {}
+  explicit Coordinator(CoordinatorOptions options)
+      : options_(std::move(options)),
+        until_(options_.mandate ? options_.mandate->until : Instant::never()) {}
 
   void on_connected(SessionId session, SessionFacts facts);
   void on_message(Instant now, SessionId session, const control::AgentMessage& message,
@@ -64,6 +68,12 @@ class Coordinator {
 
   const std::string& host() const { return options_.host; }
   size_t session_count() const { return sessions_.size(); }
+  // Requires: a mandate. It lasts until then.
+  void lead_until(Instant until);
+  // Past the deadline somebody else may lead: nothing may go out before lead_until() says more.
+  bool is_in_charge(Instant now) const { return now < until_; }
+  // No worker of our jobs lives.
+  bool is_idle() const;
   // Who is left needs us to go: an heir leads the job then.
   bool is_left_to_heir() const;
   const std::map<std::string, std::unique_ptr<Membership>>& jobs() const { return jobs_; }
@@ -82,12 +92,15 @@ class Coordinator {
   void on_acting(SessionId id, const Session& session, const control::Acting& message,
                  Effects& effects);
   bool is_led_elsewhere(SessionId id, const std::string& run_id, Effects& effects) const;
+  std::string only_job() const;
+  std::optional<Mandate> mandate_for(const control::Register& first) const;
   Membership* job_for(const std::string& run_id, const control::Register& message,
                       SessionId session, Effects& effects);
   void forget_long_ended();
   void forget_if_over(const std::string& run_id, Effects& effects);
 
   const CoordinatorOptions options_;
+  Instant until_;           // of the mandate
   int64_t jobs_begun_ = 0;  // each job's coordinator is an incarnation of its own
   std::map<SessionId, Session> sessions_;
   // Jobs that are led from elsewhere, by run id, as long as the connection that says so stands

@@ -12,6 +12,7 @@
 
 #include "common/ids.hpp"
 #include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/election_values.hpp"
 
 namespace cpprun {
 
@@ -40,6 +41,12 @@ struct ServeStore {
   int64_t port = 0;
 };
 
+// By a mandate only (R18): nothing behind this, of later calls neither, goes out before these facts
+// stand in etcd.
+struct WriteFacts {
+  control::JobFacts facts;
+};
+
 // The job is over: its store and its spare port are closed.
 struct DropStores {
   std::string run_id;
@@ -52,7 +59,7 @@ struct Note {
   std::string text;
 };
 
-using Effect = std::variant<Send, Close, WantStorePort, ServeStore, DropStores, Note>;
+using Effect = std::variant<Send, Close, WantStorePort, ServeStore, DropStores, Note, WriteFacts>;
 using Effects = std::vector<Effect>;
 
 }  // namespace cpprun

@@ -49,6 +49,10 @@ Membership::Membership(MembershipOptions options, const control::Terms& terms, E
     phase_ = Phase::Recovering;
     recovery_.emplace();
   }
+  if (options_.mandate) {
+    until_ = options_.mandate->until;
+    if (options_.mandate->facts) go_on_from(*options_.mandate->facts);
+  }
   if (!terms_.is_store_on_main_port) effects.push_back(WantStorePort{options_.run_id});
 }
 
@@ -144,7 +148,7 @@ Node& Membership::take_in(Instant now, SessionId session, const control::Hello& 
     node.work = phase_ == Phase::Running ? Node::Work::Starting : Node::Work::Stopped;
   }
   sessions_[session] = hello.node.incarnation;
-  if (!node.is_embedded) next_lease_end_ = std::min(next_lease_end_, now + terms_.lease);
+  if (!is_free(node)) next_lease_end_ = std::min(next_lease_end_, now + terms_.lease);
   if (!is_recovering()) welcome(node, effects);
   return node;
 }
@@ -155,7 +159,7 @@ void Membership::welcome(const Node& node, Effects& effects) const {
   welcome.coordinator = options_.coordinator;
   welcome.version = CPPRUN_VERSION;
   welcome.is_heir = heir_ && heir_->node == node.id.incarnation;
-  if (!node.is_embedded) {
+  if (!is_free(node)) {
     welcome.heartbeat = heartbeat();
     welcome.lease = terms_.lease;
   }
@@ -239,7 +243,7 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
     if (is_recovering()) {  // R13: nothing is granted before it is known which round is the newest
       node->unanswered = ping->seq;
     } else {
-      send(*node, control::Pong{ping->seq, grant()}, effects);
+      send(*node, control::Pong{ping->seq, grant(now)}, effects);
     }
     return;
   }

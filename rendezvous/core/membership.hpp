@@ -1,5 +1,5 @@
 // Membership: the coordinator of one job. Who is in it, which round runs, who has which rank, what
-// restarts are left, and how it ends. Rules R1 to R17 of docs/protocol.md; the comments in the .cpp
+// restarts are left, and how it ends. Rules R1 to R18 of docs/protocol.md; the comments in the .cpp
 // name them.
 //
 // A core: three doors, no I/O, no clock; the same calls in the same order give the same effects.
@@ -17,10 +17,12 @@
 #include "common/time.hpp"
 #include "rendezvous/core/budget.hpp"
 #include "rendezvous/core/effects.hpp"
+#include "rendezvous/core/mandate.hpp"
 #include "rendezvous/core/node.hpp"
 #include "rendezvous/core/ranking.hpp"
 #include "rendezvous/core/snapshot_choice.hpp"
 #include "rendezvous/core/strikes.hpp"
+#include "rendezvous/core/times.hpp"
 #include "rendezvous/protocol/control.hpp"
 
 namespace cpprun {
@@ -39,6 +41,8 @@ struct MembershipOptions {
   // Our own agent is the heir that has seen its coordinator die (R16): the job is ours to lead, and
   // who lived in that coordinator's process is dead.
   bool is_heir = false;
+  // We were elected; others may be as soon as our mandate ends (R18).
+  std::optional<Mandate> mandate{};
 };
 
 class Membership {
@@ -73,6 +77,10 @@ class Membership {
   bool is_over() const { return nodes_.empty(); }
   bool is_decided() const { return phase_ == Phase::Deciding || phase_ == Phase::Ended; }
   Epoch epoch() const { return epoch_; }
+  // The mandate lasts until then.
+  void lead_until(Instant until) { until_ = until; }
+  // No worker of the job lives: somebody else may lead it at once.
+  bool is_idle() const;
   // The node that hosts us goes, and an heir leads the job as soon as our process has ended (R15).
   bool is_left_to_heir() const;
   // We have granted and formed nothing, so the job may be led from elsewhere (R17).
@@ -154,8 +162,9 @@ class Membership {
     control::World newest;   // of all rounds that nodes have told of; round 0: none
     std::set<int64_t> seen;  // group ranks of `newest` that have registered
     std::optional<control::Decided> decided;
-    bool is_proven = false;  // `newest` is the newest there is: somebody holds a grant for it
-    bool must_stop = false;  // somebody's part in `newest` is over
+    bool is_proven = false;   // `newest` is the newest there is: somebody holds a grant for it
+    bool is_written = false;  // it stands in the facts: the newest, and all its workers are gone
+    bool must_stop = false;   // somebody's part in `newest` is over
   };
   bool is_recovering() const { return phase_ == Phase::Recovering; }
   bool is_foreign(const std::optional<control::World>& world) const;
@@ -164,16 +173,23 @@ class Membership {
   void take_in_memory(Node& node, Effects& effects);
   void charge_known_failure(control::Charge kind);
   void end_recovery_if_due(Instant now, Effects& effects);
-  void go_on(Effects& effects);
+  void go_on(Instant now, Effects& effects);
   bool may_lead() const;
 
   // Who may go on without us (membership_heir.cpp).
   void name_heir(const std::vector<Node*>& ranked, std::vector<control::World>& worlds);
   const Node* heir_node() const;
   bool is_heir_awaited() const;
-  void place_all(Effects& effects);
+  void place_all(Instant now, Effects& effects);
   void stop_left_over(const Node& node, Effects& effects) const;
   void welcome(const Node& node, Effects& effects) const;
+
+  // Leading by a mandate (membership_mandate.cpp).
+  void go_on_from(const control::JobFacts& facts);
+  void keep(Effects& effects) const;
+  Duration grant(Instant now) const;
+  bool is_free(const Node& node) const;
+  bool has_successor() const;
 
   // What members say (membership.cpp).
   void on_failed(Node& node, const control::Failed& message, Effects& effects);
@@ -237,7 +253,6 @@ class Membership {
   // Nodes that a round has at most.
   int64_t most_nodes() const { return wanted_nodes_.value_or(terms_.max_nodes); }
   bool has_store_port() const { return terms_.is_store_on_main_port || store_port_.has_value(); }
-  Duration grant() const;
   Duration heartbeat() const;
   Node* find(SessionId session);
   Instant last_call_deadline() const;
@@ -250,6 +265,7 @@ class Membership {
   Budget budget_;
   Budget hang_budget_;  // of rounds that ended because a worker hung: as many, counted apart
   std::optional<Recovery> recovery_;  // Phase::Recovering
+  Instant until_;                     // of our mandate
   std::optional<Epoch> continued_epoch_;
   std::optional<control::Heir> heir_;  // of round_ (R14)
   bool is_heir_lost_ = false;          // in silence: nobody is named any more

@@ -7,7 +7,7 @@ namespace cpprun {
 // its own process comes back where it was (R13), so only one that an agent hosts has an heir.
 void Membership::name_heir(const std::vector<Node*>& ranked, std::vector<control::World>& worlds) {
   const bool can_move = terms_.master_addr.empty() && !terms_.is_store_on_main_port &&
-                        !terms_.has_fixed_ranks && !is_heir_lost_;
+                        !terms_.has_fixed_ranks && !is_heir_lost_ && !options_.mandate;
   const Node* next = heir_node();
   if (next != nullptr && next->is_embedded) next = nullptr;
   const bool stays = next != nullptr;  // it believes so, be it or the host in the round or not
@@ -44,8 +44,9 @@ bool Membership::is_heir_awaited() const {
 }
 
 bool Membership::is_left_to_heir() const {
+  if (!is_host_drained_ || phase_ != Phase::Gathering) return false;
   const Node* heir = heir_node();
-  return is_host_drained_ && phase_ == Phase::Gathering && heir != nullptr && heir->is_connected();
+  return options_.mandate ? has_successor() : heir != nullptr && heir->is_connected();
 }
 
 bool Membership::may_be_handed_over() const {

@@ -75,7 +75,7 @@ void Membership::end_leases(Instant now, Effects& effects) {
   std::vector<Incarnation> lost;
   next_lease_end_ = Instant::never();
   for (const auto& [incarnation, node] : nodes_) {
-    if (node.is_embedded || node.life != Node::Life::Present) continue;
+    if (is_free(node) || node.life != Node::Life::Present) continue;
     Instant end = node.heard_at + terms_.lease;
     if (end <= now) {
       lost.push_back(incarnation);
@@ -97,18 +97,11 @@ void Membership::end_leases(Instant now, Effects& effects) {
 
 // ---------------------------------------------------------------- time
 
-// F (R6): 0.8 of the lease, lowered where inequality I1 demands it: KILL is done on the node before
-// the lease ends here, however the two clocks drift.
-Duration Membership::grant() const {
-  constexpr int kDrift = limits::kClockDriftPercent;
-  Duration most = (terms_.lease / 100 * (100 - kDrift) - limits::kKillTakes) / (100 + kDrift) * 100;
-  return std::min(terms_.lease / 5 * 4, most - std::chrono::milliseconds(1));
-}
-
 // A ping and its answer must fit twice into the time before a granted worker gets TERM.
 Duration Membership::heartbeat() const {
   constexpr Duration kNotice = std::chrono::seconds(1);
-  Duration safe = grant() < 2 * kNotice ? grant() / 2 : grant() - kNotice;
+  const Duration most = grant_of(terms_.lease);
+  const Duration safe = most < 2 * kNotice ? most / 2 : most - kNotice;
   return std::min(terms_.heartbeat, safe / 2);
 }
 

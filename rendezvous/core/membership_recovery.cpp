@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/limits/election.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "rendezvous/core/membership.hpp"
@@ -39,8 +40,10 @@ void Membership::recall(Instant now, const control::Register& message) {
     min_reached_at_.reset();
   }
   if (is_recovering() && recovery_->ends_at.is_never()) {
-    recovery_->ends_at = now + terms_.lease;
+    const bool is_written = recovery_->is_written;
+    recovery_->ends_at = now + (is_written ? limits::kLastCall : terms_.lease);
     if (options_.is_heir) recovery_->host_gone_at = now + kGone;
+    if (is_written) recovery_->host_gone_at = now + limits::kHostMissed;
   }
   if (!is_recovering()) {
     // Too late for its round, but what it knows of the budgets still counts.
@@ -59,7 +62,8 @@ void Membership::recall_world(const control::World& world) {
   if (std::pair(world.epoch, world.round) <= std::pair(known.epoch, known.round)) return;
   recovery_->newest = world;
   recovery_->seen.clear();
-  recovery_->is_proven = recovery_->has_evidence = false;
+  recovery_->is_proven = recovery_->is_written;
+  recovery_->has_evidence = false;
   recovery_->must_stop = world.is_agent_store;  // its store has gone with its coordinator
   worlds_.clear();
   done_.clear();
@@ -132,14 +136,15 @@ void Membership::end_recovery_if_due(Instant now, Effects& effects) {
   const bool is_known = (is_whole && recovery_->is_proven) || recovery_->decided;
   if (!is_known && now < recovery_->ends_at) return;
   // Who has had no grant for so long has no workers.
-  if (!is_known && done_.size() < worlds_.size()) recovery_->must_stop = true;
+  const bool is_worked_on = is_known && !recovery_->is_written;
+  if (!is_worked_on && done_.size() < worlds_.size()) recovery_->must_stop = true;
   if (there < newest.group_size) recovery_->must_stop = true;
-  go_on(effects);
+  go_on(now, effects);
   grow_if_due(now, effects);
 }
 
 // What the nodes have told is all there is: from here on it is as if we had formed their round.
-void Membership::go_on(Effects& effects) {
+void Membership::go_on(Instant now, Effects& effects) {
   const Recovery known = *std::exchange(recovery_, std::nullopt);
   phase_ = round_ > RoundNumber() ? Phase::Running : Phase::Gathering;
   if (round_ > RoundNumber()) continued_epoch_ = known.newest.epoch;
@@ -159,7 +164,7 @@ void Membership::go_on(Effects& effects) {
     request_stop(StopCause::NodeLost, "its coordinator was lost, and not all of it is left",
                  effects);
   }
-  place_all(effects);
+  place_all(now, effects);
   if (phase_ == Phase::Running && done_.size() == worlds_.size()) {  // R8
     decision_ = control::Decided{true, ""};
     decide(effects);
@@ -167,7 +172,7 @@ void Membership::go_on(Effects& effects) {
 }
 
 // A grant comes after the stop: who had still to start workers of an older round would start them.
-void Membership::place_all(Effects& effects) {
+void Membership::place_all(Instant now, Effects& effects) {
   for (const auto& [incarnation, node] : nodes_) {
     if (is_member(incarnation)) {
       if (node.is_draining()) request_drain(node, effects);
@@ -179,7 +184,7 @@ void Membership::place_all(Effects& effects) {
   }
   for (auto& [incarnation, node] : nodes_) {
     if (!node.unanswered) continue;
-    send(node, control::Pong{*std::exchange(node.unanswered, std::nullopt), grant()}, effects);
+    send(node, control::Pong{*std::exchange(node.unanswered, std::nullopt), grant(now)}, effects);
   }
 }
 

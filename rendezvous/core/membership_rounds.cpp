@@ -83,7 +83,7 @@ void Membership::settle(Instant now, Effects& effects) {
 bool Membership::ends_resumable() const {
   const bool is_short = static_cast<int64_t>(ready_.size()) < terms_.min_nodes;
   const bool is_asked = is_drained_ && !drained_by_.empty();
-  return is_asked && has_saved_ && (is_short || (is_host_drained_ && heir_node() == nullptr));
+  return is_asked && has_saved_ && (is_short || (is_host_drained_ && !has_successor()));
 }
 
 // ---------------------------------------------------------------- growing
@@ -131,7 +131,7 @@ void Membership::try_form(Instant now, Effects& effects) {
   }
   if (!min_reached_at_) min_reached_at_ = now;
   if (!has_store_port()) return;  // on_store_port() comes
-  if (is_heir_awaited() || (is_host_drained_ && heir_node() != nullptr)) return;
+  if (is_heir_awaited() || (is_host_drained_ && has_successor())) return;
   bool is_first = worlds_.empty();
   if (ready < most_nodes() && is_first && now < last_call_deadline()) return;
   form(effects);
@@ -165,7 +165,6 @@ void Membership::form(Effects& effects) {
   is_drained_ = has_saved_ = false;
 
   int64_t store_port = terms_.is_store_on_main_port ? 0 : *store_port_;
-  effects.push_back(ServeStore{options_.run_id, round_, store_port});
   std::string master = terms_.master_addr;
   if (master.empty()) {
     master = terms_.is_agent_store ? coordinator_address(ranked)
@@ -186,12 +185,13 @@ void Membership::form(Effects& effects) {
   add_snapshots(ranked, worlds, effects);
   add_copies(ranked, are_new, worlds);
   for (size_t i = 0; i < ranked.size(); ++i) {
-    Node& node = *ranked[i];
-    node.work = Node::Work::Starting;
-    worlds_.emplace(node.id.incarnation, worlds[i]);
-    send(node, worlds[i], effects);
-    ready_.erase(node.id.incarnation);
+    ranked[i]->work = Node::Work::Starting;
+    worlds_.emplace(ranked[i]->id.incarnation, worlds[i]);
+    ready_.erase(ranked[i]->id.incarnation);
   }
+  keep(effects);
+  effects.push_back(ServeStore{options_.run_id, round_, store_port});
+  for (size_t i = 0; i < ranked.size(); ++i) send(*ranked[i], worlds[i], effects);
   largest_round_ = std::max(largest_round_, worlds_.size());
   for (Incarnation spare : ready_) say_wait(nodes_.at(spare), false, effects);
   if (!terms_.is_store_on_main_port) {
@@ -319,6 +319,7 @@ void Membership::on_store_port(Instant now, int64_t port, Effects& effects) {
 void Membership::decide(Effects& effects) {
   phase_ = Phase::Deciding;
   pending_.clear();
+  keep(effects);
   for (const auto& [incarnation, node] : nodes_) {
     // An heir that is cut off must not take our leaving for our death (R14).
     if (!node.is_connected() && &node != heir_node()) continue;

@@ -1,6 +1,6 @@
 // The control protocol between an agent and its coordinator: the messages as plain data.
 //
-// Source and meaning: docs/protocol.md ("Control protocol"), whose rules R1 to R17 the comments
+// Source and meaning: docs/protocol.md ("Control protocol"), whose rules R1 to R18 the comments
 // name. On the wire each message is one frame (frame.hpp) of MessagePack (control_codec.hpp). Every
 // message to an agent is O(1) in the number of nodes.
 #pragma once

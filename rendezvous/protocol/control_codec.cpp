@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "common/limits/agent.hpp"
+#include "common/limits/election.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/limits/server.hpp"
 #include "rendezvous/protocol/control_fields.hpp"
@@ -224,9 +225,27 @@ Result<Variant> decode_named(std::string_view name, const json& body) {
   }
 }
 
+bool is_sane(const Leader& leader) {
+  return !leader.address.empty() && leader.address.size() <= limits::kNameBytes &&
+         leader.node.name.size() <= limits::kNameBytes && leader.port > 0 && leader.port <= 65535;
+}
+
+bool is_count(int64_t number) {
+  return number >= 0 && number <= INT64_MAX / 2;
+}
+
+bool is_sane(const JobFacts& facts) {
+  return facts.epoch > Epoch() && is_count(facts.epoch.value) && is_count(facts.round.value) &&
+         facts.group_size >= 0 && facts.group_size <= limits::kNodesPerJob &&
+         facts.host_rank >= -1 && facts.host_rank < std::max<int64_t>(facts.group_size, 1) &&
+         is_count(facts.restart_count) && is_count(facts.hang_restarts) &&
+         is_count(facts.operator_restarts) && is_count(facts.wanted_nodes.value_or(0));
+}
+
 template <class Variant>
-Result<Variant> decode_any(std::span<const uint8_t> bytes) {
-  if (bytes.size() > limits::kControlFrameBytes) return broken("it is too long");
+Result<Variant> decode_any(std::span<const uint8_t> bytes,
+                           size_t longest = limits::kControlFrameBytes) {
+  if (bytes.size() > longest) return broken("it is too long");
   DepthCheck check;
   if (!json::sax_parse(bytes.begin(), bytes.end(), &check, json::input_format_t::msgpack)) {
     return broken("it is no MessagePack, or nested too deep");
@@ -236,6 +255,24 @@ Result<Variant> decode_any(std::span<const uint8_t> bytes) {
     return broken("it is no [name, fields]");
   }
   return decode_named<Variant>(whole[0].get_ref<const std::string&>(), whole[1]);
+}
+
+// ---------------------------------------------------------------- values in etcd
+
+template <class T>
+std::string encode_value(const T& value) {
+  const std::vector<uint8_t> bytes = encode_any(std::variant<T>(value));
+  return std::string(bytes.begin(), bytes.end());
+}
+
+template <class T>
+Result<T> decode_value(std::string_view bytes) {
+  const std::span raw(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  auto found = decode_any<std::variant<T>>(raw, limits::kElectionValueBytes);
+  if (!found) return Error{ErrorKind::Protocol, "it is no value of cpprun's"};
+  T value = std::get<T>(std::move(*found));
+  if (!is_sane(value)) return Error{ErrorKind::Protocol, "a number or a name is out of range"};
+  return value;
 }
 
 }  // namespace
@@ -252,6 +289,25 @@ Result<AgentMessage> decode_agent(std::span<const uint8_t> bytes) {
 }
 Result<CoordinatorMessage> decode_coordinator(std::span<const uint8_t> bytes) {
   return decode_any<CoordinatorMessage>(bytes);
+}
+
+std::string leader_key(const std::string& run_id) {
+  return "cpprun/" + run_id + "/leader";
+}
+std::string facts_key(const std::string& run_id) {
+  return "cpprun/" + run_id + "/facts";
+}
+std::string encode_leader(const Leader& leader) {
+  return encode_value(leader);
+}
+std::string encode_facts(const JobFacts& facts) {
+  return encode_value(facts);
+}
+Result<Leader> decode_leader(std::string_view bytes) {
+  return decode_value<Leader>(bytes);
+}
+Result<JobFacts> decode_facts(std::string_view bytes) {
+  return decode_value<JobFacts>(bytes);
 }
 
 }  // namespace cpprun::control

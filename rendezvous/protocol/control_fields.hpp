@@ -5,6 +5,7 @@
 #pragma once
 
 #include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/election_values.hpp"
 #include "rendezvous/protocol/order_fields.hpp"
 
 namespace cpprun::control {
@@ -268,6 +269,26 @@ void fields(V&& v, Moved& m) {
   v("address", m.address);
   v("port", m.port);
 }
+template <class V>
+void fields(V&& v, Leader& m) {
+  v("node", m.node);
+  v("address", m.address);
+  v("port", m.port);
+}
+template <class V>
+void fields(V&& v, JobFacts& m) {
+  v("epoch", m.epoch);
+  v("round", m.round);
+  v("group_size", m.group_size);
+  v("host_rank", m.host_rank);
+  v("restart_count", m.restart_count);
+  v("hang_restarts", m.hang_restarts);
+  v("operator_restarts", m.operator_restarts);
+  v("wanted_nodes", m.wanted_nodes);
+  v("resume", m.resume);
+  v("is_resume_fetched", m.is_resume_fetched);
+  v("decided", m.decided);
+}
 
 // Greatest number that stands for a value of the enum.
 inline int64_t last_value(Standing) {
@@ -349,6 +370,12 @@ inline const char* name_of(const Acting&) {
 }
 inline const char* name_of(const Moved&) {
   return "moved";
+}
+inline const char* name_of(const Leader&) {
+  return "leader";
+}
+inline const char* name_of(const JobFacts&) {
+  return "facts";
 }
 
 }  // namespace cpprun::control

@@ -51,7 +51,26 @@ class ControlService::Impl {
     check_idle();
   }
 
+  void close() {
+    is_closed_ = true;
+    queue_.clear();
+    timer_.cancel();
+  }
+
   size_t session_count() const { return connections_.size(); }
+
+  void when_facts(std::function<void(const control::JobFacts&)> write) {
+    write_facts_ = std::move(write);
+  }
+  void on_written() {
+    is_writing_ = false;
+    if (!is_carrying_out_ && !is_closed_) carry_out_queue();
+  }
+  void lead_until(Instant until) {
+    core_.lead_until(until);
+    if (!is_carrying_out_) carry_out_queue();
+  }
+  bool is_idle() const { return core_.is_idle(); }
 
   void take_orders(std::string token, std::function<std::string()> make_nonce) {
     onlookers_.open_logs(token, make_nonce);
@@ -124,12 +143,22 @@ class ControlService::Impl {
 
   template <class Call>
   void tell_core(Call call) {
+    if (is_closed_) return;
     Effects effects;
     call(effects);
     chronicle_.look(server_time(), core_);
     for (Effect& effect : effects) queue_.push_back(std::move(effect));
-    if (std::exchange(is_carrying_out_, true)) return;
-    while (!queue_.empty()) {
+    if (!is_carrying_out_) carry_out_queue();
+  }
+
+  // Who was frozen, or does not hear of etcd, may have been followed by another.
+  bool may_speak() const {
+    return !is_writing_ && (write_facts_ == nullptr || core_.is_in_charge(server_time()));
+  }
+
+  void carry_out_queue() {
+    is_carrying_out_ = true;
+    while (!queue_.empty() && may_speak()) {
       Effect effect = std::move(queue_.front());
       queue_.pop_front();
       std::visit([this](const auto& e) { this->carry_out(e); }, effect);
@@ -188,6 +217,12 @@ class ControlService::Impl {
     }
   }
 
+  void carry_out(const WriteFacts& effect) {
+    CPPRUN_CHECK(write_facts_ != nullptr);
+    is_writing_ = true;
+    write_facts_(effect.facts);
+  }
+
   void carry_out(const Note& effect) {
     switch (effect.level) {
       case Note::Level::Debug:
@@ -243,6 +278,9 @@ class ControlService::Impl {
   std::set<SessionId> agents_;  // those of them that have said something whole
   std::deque<Effect> queue_;
   bool is_carrying_out_ = false;
+  bool is_closed_ = false;
+  bool is_writing_ = false;  // facts, which what is in the queue waits for
+  std::function<void(const control::JobFacts&)> write_facts_;
   std::function<void()> on_idle_;
 };
 
@@ -322,6 +360,21 @@ void ControlService::attach(Server& server, std::string address) {
 }
 void ControlService::when_idle(std::function<void()> then) {
   impl_->when_idle(std::move(then));
+}
+void ControlService::when_facts(std::function<void(const control::JobFacts&)> write) {
+  impl_->when_facts(std::move(write));
+}
+void ControlService::on_written() {
+  impl_->on_written();
+}
+void ControlService::lead_until(Instant until) {
+  impl_->lead_until(until);
+}
+bool ControlService::is_idle() const {
+  return impl_->is_idle();
+}
+void ControlService::close() {
+  impl_->close();
 }
 size_t ControlService::session_count() const {
   return impl_->session_count();

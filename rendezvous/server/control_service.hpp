@@ -38,6 +38,17 @@ class ControlService {
   // runs.
   void attach(Server& server, std::string address);
 
+  // By a mandate (R18): `write` is to see to it that the facts stand in etcd, and to call
+  // on_written() then, later; until then nothing goes out. Before the loop runs.
+  void when_facts(std::function<void(const control::JobFacts&)> write);
+  void on_written();
+  // As the coordinator's.
+  void lead_until(Instant until);
+  bool is_idle() const;
+
+  // Nothing is said or done any more, whatever happens to the connections.
+  void close();
+
   // Calls `then` once as soon as no agent is connected, or an heir leads the job when we have gone;
   // maybe at once.
   void when_idle(std::function<void()> then);

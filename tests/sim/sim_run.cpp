@@ -2,6 +2,7 @@
 //
 //   sim_run --seeds 1:1000          # these small ones; every 20th twice
 //   sim_run --large --seeds 1:3     # 10,000 nodes each
+//   sim_run --etcd --seeds 1:500    # small ones whose arbiter is etcd
 //   sim_run --seed 42               # one, with its story
 //   sim_run --kept tests/sim/seeds.txt
 //
@@ -50,6 +51,8 @@ bool parse(int count, char** words, Request& request) {
     std::string_view word = words[i];
     if (word == "--large") {
       request.size = Size::Large;
+    } else if (word == "--etcd") {
+      request.size = Size::Elected;
     } else if (word == "--first") {
       request.stops_at_first = true;
     } else if (word == "--kept" && i + 1 < count) {
@@ -75,8 +78,12 @@ void print_line(const std::string& line) {
   std::printf("%s\n", line.c_str());
 }
 
+const char* option_of(Size size) {
+  return size == Size::Large ? " --large" : size == Size::Elected ? " --etcd" : "";
+}
+
 void print_failure(uint64_t seed, Size size, const SwarmPlan& plan, const SwarmResult& result) {
-  std::printf("FAILED sim_run%s --seed %llu\n%s\n", size == Size::Large ? " --large" : "",
+  std::printf("FAILED sim_run%s --seed %llu\n%s\n", option_of(size),
               static_cast<unsigned long long>(seed), plan.text().c_str());
   for (const std::string& what : result.broken) std::printf("  %s\n", what.c_str());
   std::fflush(stdout);
@@ -95,7 +102,7 @@ void run_seed(uint64_t seed, Size size, bool is_story, Sum& sum) {
   SwarmPlan plan = draw_plan(seed, size);
   if (is_story) print_line(plan.text());
   SwarmResult result = run_swarm(plan, is_story ? print_line : nullptr);
-  if (size == Size::Small && seed % kTwiceEach == 0 && run_swarm(plan).hash != result.hash) {
+  if (size != Size::Large && seed % kTwiceEach == 0 && run_swarm(plan).hash != result.hash) {
     result.broken.emplace_back("the same seed gave two different runs");
   }
   if (size == Size::Small) judge_store(seed, result, sum);
@@ -117,8 +124,11 @@ bool run_kept(const std::string& path, Sum& sum) {
     std::string size;
     uint64_t seed = 0;
     if (line.empty() || line.front() == '#') continue;
-    if (!(words >> size >> seed) || (size != "small" && size != "large")) return false;
-    run_seed(seed, size == "large" ? Size::Large : Size::Small, false, sum);
+    if (!(words >> size >> seed)) return false;
+    const bool is_known = size == "small" || size == "large" || size == "etcd";
+    if (!is_known) return false;
+    const Size kept = size == "large" ? Size::Large : size == "etcd" ? Size::Elected : Size::Small;
+    run_seed(seed, kept, false, sum);
   }
   return sum.seeds > 0;
 }
@@ -147,8 +157,9 @@ int run(const Request& request) {
 int main(int count, char** words) {
   cpprun::sim::Request request;
   if (!cpprun::sim::parse(count, words, request)) {
-    std::fputs("usage: sim_run [--large] [--first] --seed N | --seeds FIRST:LAST | --kept FILE\n",
-               stderr);
+    std::fputs(
+        "usage: sim_run [--large | --etcd] [--first] --seed N | --seeds FIRST:LAST | --kept FILE\n",
+        stderr);
     return 2;
   }
   return cpprun::sim::run(request);

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "tests/unit/support_wire.hpp"
 
 namespace cpprun::test {
@@ -127,6 +129,57 @@ TEST_F(ClientCoreRules, R16_PlacesAreTriedInTurnAndThenThereIsAPause) {
   dial_fails();
   EXPECT_EQ(next_act(), Duration(100ms));
   EXPECT_EQ(core.target(), kHead);
+}
+
+class ClientCoreElected : public ClientCoreTest {
+ protected:
+  ClientCoreElected() {
+    std::destroy_at(&core);
+    std::construct_at(&core,
+                      ClientCore::Options{Endpoint{}, false, 60s, limits::kReconnectMax, true});
+  }
+  static inline const Endpoint kHere{"10.0.0.2", 4711};
+  static inline const Endpoint kThere{"10.0.0.3", 4712};
+};
+
+TEST_F(ClientCoreElected, R18_NothingIsDialledBeforeSomebodyLeads) {
+  starts();
+  EXPECT_EQ(times<ClientCore::Dial>(), 0);
+  EXPECT_TRUE(core.next_deadline().is_never());
+  core.set_routes({kHere}, true, false);
+  EXPECT_LE(next_act(), Duration{});
+  EXPECT_EQ(times<ClientCore::Dial>(), 1);
+  EXPECT_EQ(core.target(), kHere);
+}
+
+TEST_F(ClientCoreElected, R18_OnlyTheLeaderIsTried) {
+  starts();
+  core.set_routes({kHere}, true, false);
+  next_act();
+  dial_fails();
+  EXPECT_EQ(next_act(), Duration(50ms));
+  EXPECT_EQ(core.target(), kHere);
+}
+
+TEST_F(ClientCoreElected, R18_AnotherLeaderIsTriedThoughTheFirstHasNotAnswered) {
+  starts();
+  core.set_routes({kHere}, true, false);
+  next_act();
+  core.set_routes({kThere}, true, false);
+  EXPECT_LE(next_act(), Duration{});
+  EXPECT_EQ(times<ClientCore::Dial>(), 2);
+  EXPECT_EQ(core.target(), kThere);
+}
+
+TEST_F(ClientCoreElected, R18_TroubleNamesTheLeader) {
+  starts();
+  core.set_routes({kHere}, true, false);
+  next_act();
+  dial_fails();
+  now = now + 3s;
+  dial_fails();
+  ASSERT_EQ(times<ClientCore::Trouble>(), 1);
+  EXPECT_NE(newest<ClientCore::Trouble>(done)->text.find("10.0.0.2:4711"), std::string::npos);
 }
 
 TEST_F(ClientCoreRules, R17_ASurePlaceIsTriedAtOnceAndFirst) {

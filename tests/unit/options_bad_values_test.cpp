@@ -57,9 +57,7 @@ TEST(OptionsBadValues, MeetingPlaces) {
   for (const BadCase& c : std::vector<BadCase>{
            {{"--rdzv-backend=carrier-pigeon", "--rdzv-endpoint=localhost:0"},
             "carrier-pigeon",
-            "static, c10d and cpprun"},
-           {{"--rdzv-backend=etcd"}, "--rdzv-backend=etcd", "not there yet"},
-           {{"--rdzv-backend=etcd-v2"}, "etcd-v2", "given up"},
+            "static, c10d, cpprun"},
            {{"--rdzv-backend="}, "--rdzv-backend=", "accepted are"},
            {{"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:99999"},
             "localhost:99999",

@@ -8,7 +8,8 @@ namespace {
 
 RendezvousConf read(std::string_view text, bool is_static = false) {
   Strings warnings;
-  Result<RendezvousConf> conf = read_rdzv_conf(text, is_static, warnings);
+  const Backend backend = is_static ? Backend::Static : Backend::Cpprun;
+  Result<RendezvousConf> conf = read_rdzv_conf(text, backend, warnings);
   EXPECT_TRUE(conf.ok()) << (conf.ok() ? "" : conf.error().text);
   EXPECT_TRUE(warnings.empty()) << warnings.front();
   return conf.ok() ? *conf : RendezvousConf{};
@@ -16,7 +17,7 @@ RendezvousConf read(std::string_view text, bool is_static = false) {
 
 std::string error(std::string_view text) {
   Strings warnings;
-  Result<RendezvousConf> conf = read_rdzv_conf(text, false, warnings);
+  Result<RendezvousConf> conf = read_rdzv_conf(text, Backend::Cpprun, warnings);
   EXPECT_FALSE(conf.ok()) << text;
   if (conf.ok()) return "";
   EXPECT_EQ(exit_code(conf.error()), 1);
@@ -98,9 +99,9 @@ TEST(OptionsConf, BadValuesAreNamed) {
 
 TEST(OptionsConf, UnknownKeysAreIgnoredWithAWord) {
   Strings warnings;
-  EXPECT_TRUE(
-      read_rdzv_conf("no_such_key=1,jointimeout=5,jointimeout=6,protocol=http", false, warnings)
-          .ok());
+  EXPECT_TRUE(read_rdzv_conf("no_such_key=1,jointimeout=5,jointimeout=6,protocol=http",
+                             Backend::Cpprun, warnings)
+                  .ok());
   ASSERT_EQ(warnings.size(), 3u);
   EXPECT_EQ(warnings[0], "--rdzv-conf: unknown key no_such_key is ignored");
   EXPECT_EQ(warnings[1],

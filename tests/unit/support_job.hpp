@@ -235,6 +235,7 @@ class JobTest : public testing::Test {
   std::vector<ServeStore> served;
   std::vector<std::string> dropped;  // run ids
   std::vector<Note> notes;
+  std::vector<control::JobFacts> written;  // at once, as by an etcd that is quick
   int64_t wanted_ports = 0;
   bool are_ports_given = true;  // false: WantStorePort stays unanswered
   bool are_ports_open = true;   // false: no port can be opened
@@ -275,6 +276,7 @@ class JobTest : public testing::Test {
   void carry_out(const ServeStore& effect) { served.push_back(effect); }
   void carry_out(const DropStores& effect) { dropped.push_back(effect.run_id); }
   void carry_out(const Note& effect) { notes.push_back(effect); }
+  void carry_out(const WriteFacts& effect) { written.push_back(effect.facts); }
 
   std::deque<Effect> queue_;  // as the server's: effects of effects come behind
   bool is_carrying_out_ = false;

@@ -20,10 +20,11 @@ constexpr const char* kNonsense = "what listens there does not speak cpprun's pr
 }  // namespace
 
 void ClientCore::start(Effects& effects) const {
-  effects.emplace_back(Dial{});
+  if (!routes_.empty()) effects.emplace_back(Dial{});
 }
 
 void ClientCore::set_routes(const std::vector<Endpoint>& others, bool is_sure, bool is_own) {
+  if (options_.is_led_by_election) return go_to(others.front());
   const Endpoint current = target();
   is_own_ = is_own;
   routes_ = others;
@@ -40,6 +41,14 @@ void ClientCore::set_routes(const std::vector<Endpoint>& others, bool is_sure, b
   if (!is_sure) return;
   back_off_ = limits::kReconnectFirst;
   if (!is_connected_ && !deadline_.is_never()) deadline_ = Instant{};  // at once
+}
+
+// What is dialled just now may be a host that never answers.
+void ClientCore::go_to(const Endpoint& place) {
+  routes_ = {place};
+  at_ = tried_ = 0;
+  back_off_ = limits::kReconnectFirst;
+  if (!is_connected_ && !is_closed_) deadline_ = Instant{};
 }
 
 void ClientCore::on_connected(Instant now) {
@@ -143,8 +152,9 @@ void ClientCore::say_trouble(Instant now, const std::string& why, Effects& effec
   if (!is_lasting || !is_due) return;
   said_at_ = now;
   auto waited = static_cast<int64_t>(to_seconds(now - *trouble_since_));
-  effects.emplace_back(Trouble{"can't reach the coordinator at " + to_string(options_.endpoint) +
-                               " for " + std::to_string(waited) + " s: " + why});
+  const Endpoint& place = options_.is_led_by_election ? target() : options_.endpoint;
+  effects.emplace_back(Trouble{"can't reach the coordinator at " + to_string(place) + " for " +
+                               std::to_string(waited) + " s: " + why});
 }
 
 void ClientCore::close() {

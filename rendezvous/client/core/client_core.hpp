@@ -24,10 +24,12 @@ namespace cpprun {
 class ClientCore {
  public:
   struct Options {
-    Endpoint endpoint;    // the job's
+    Endpoint endpoint;    // the job's; none where an election says where the coordinator is
     bool is_own = false;  // a coordinator in our own process: nobody waits for it to say welcome
     Duration say_waiting = limits::kSayWaiting;     // trouble is said this often
     Duration back_off_max = limits::kReconnectMax;  // the longest pause between two tries
+    // Nothing is dialled before set_routes() has named a place, and nothing but that (R18).
+    bool is_led_by_election = false;
   };
 
   // Effects, to be carried out front to back.
@@ -44,8 +46,9 @@ class ClientCore {
   using Effect = std::variant<Dial, HangUp, Broken, Probe, Refused, Trouble>;
   using Effects = std::vector<Effect>;
 
-  explicit ClientCore(Options options)
-      : options_(std::move(options)), is_own_(options_.is_own), routes_{options_.endpoint} {}
+  explicit ClientCore(Options options) : options_(std::move(options)), is_own_(options_.is_own) {
+    if (!options_.is_led_by_election) routes_.push_back(options_.endpoint);
+  }
 
   // Once, before everything else.
   void start(Effects& effects) const;
@@ -77,12 +80,13 @@ class ClientCore {
 
  private:
   void retry(Instant now, bool is_here);
+  void go_to(const Endpoint& place);
   void say_stranger(Instant now, Effects& effects);
   void say_trouble(Instant now, const std::string& why, Effects& effects);
 
   const Options options_;
   bool is_own_;
-  std::vector<Endpoint> routes_;  // never empty, each once
+  std::vector<Endpoint> routes_;  // each once; none before an election has said one
   size_t at_ = 0;                 // which of them is tried, or was
   size_t tried_ = 0;              // of them, since the last back-off
   bool is_connected_ = false;

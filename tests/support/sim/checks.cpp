@@ -112,6 +112,7 @@ void Checks::on_take_over(Incarnation node, Epoch welcomed) {
 void Checks::on_heard(Epoch epoch, Incarnation from, const control::AgentMessage& message) {
   epoch = root(epoch);
   if (std::holds_alternative<control::Ack>(message)) acked_.insert(from);
+  if (const auto* facts = std::get_if<control::Register>(&message)) nproc_[from] = facts->nproc;
   if (const auto* failed = std::get_if<control::Failed>(&message)) {
     unreported_.erase({from, failed->round});
   }
@@ -256,14 +257,13 @@ void Checks::after_call(const Membership* membership) {
   const RoundName name{membership->epoch(), membership->round()};
   if (formed_now_.erase(name) == 0) return;
   const Round& round = jobs_.at(root(name.epoch)).rounds.at(name);
-  judge_ranks(round, *membership, name_of(name) + ": ");
+  judge_ranks(round, name_of(name) + ": ");
   const auto members = static_cast<int64_t>(round.worlds.size());
   require(members >= membership->terms().min_nodes && members <= membership->terms().max_nodes,
           "R2: a round of " + std::to_string(members) + " nodes");
 }
 
-void Checks::judge_ranks(const Round& round, const Membership& membership,
-                         const std::string& where) {
+void Checks::judge_ranks(const Round& round, const std::string& where) {
   std::map<int64_t, std::pair<Incarnation, const control::World*>> by_rank;
   for (const auto& [node, world] : round.worlds) {
     by_rank.emplace(world.group_rank, std::pair(node, &world));
@@ -276,8 +276,7 @@ void Checks::judge_ranks(const Round& round, const Membership& membership,
   for (const auto& [rank, entry] : by_rank) {
     require(rank == group_rank++, where + "group ranks have a gap");
     require(entry.second->base_rank == base, where + "ranks have a gap, or overlap");
-    auto node = membership.nodes().find(entry.first);
-    if (node != membership.nodes().end()) base += node->second.facts.nproc;
+    base += nproc_[entry.first];
   }
   require(base == round.first.world_size, where + "the world's size is not the sum of its workers");
 }

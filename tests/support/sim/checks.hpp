@@ -93,7 +93,7 @@ class Checks {
   void on_decided(Job& job, const Membership& membership, Incarnation to,
                   const control::Decided& decided);
   void on_bye(Job& job, const Membership& membership, Incarnation to);
-  void judge_ranks(const Round& round, const Membership& membership, const std::string& where);
+  void judge_ranks(const Round& round, const std::string& where);
 
   std::map<Epoch, Epoch> continued_;  // epoch that goes on, and the one that it goes on from
   std::set<Epoch> begun_anew_;        // after an outcome that nobody left knows
@@ -103,6 +103,8 @@ class Checks {
   std::set<RoundName> failing_rounds_;        // of all jobs
   std::map<Incarnation, RoundName> started_;  // the newest round of each node
   std::set<Incarnation> acked_;
+  // Workers of each, as it registered: a round may be told when its members are gone already (R18).
+  std::map<Incarnation, int64_t> nproc_;
   std::set<std::pair<Incarnation, RoundNumber>> unreported_;  // failures that agents know of
   std::set<RoundName> formed_now_;                            // in the call under way
   int64_t rounds_formed_ = 0;

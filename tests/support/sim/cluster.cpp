@@ -30,6 +30,11 @@ Cluster::Cluster(ClusterOptions options)
       network_(agenda_, trace_, dice_.child(2), options_.network),
       around_{agenda_, network_, trace_,  checks_, dice_,
               0,       nullptr,  nullptr, nullptr, dice_.child(3)} {
+  if (options_.has_etcd) {
+    etcd_ = std::make_unique<Etcd>(agenda_, network_, trace_, dice_.child(4), clock_of(kEtcdHost),
+                                   options_.etcd);
+    around_.etcd = etcd_.get();
+  }
   around_.plan = [this](const Node&, const control::World&) {
     WorkerLife life;
     life.is_hanging = true;
@@ -72,6 +77,7 @@ agent::AgentOptions Cluster::agent_options(const NodeId& id) const {
   made.facts.terms = options_.terms;
   made.join_timeout = options_.join_timeout;
   made.stop_grace = options_.stop_grace;
+  made.is_led_by_election = options_.has_etcd;
   return made;
 }
 
@@ -81,8 +87,8 @@ Node& Cluster::add_node(NewNode wanted) {
   std::string name = wanted.name.empty() ? "n" + std::to_string(number) : wanted.name;
   spec.agent = agent_options(NodeId{name, Incarnation(number)});
   if (wanted.change) wanted.change(spec.agent);
-  spec.is_own = options_.is_first_own && number == 1;
-  spec.has_control_port = options_.has_control_ports;
+  spec.is_own = options_.is_first_own && number == 1 && !options_.has_etcd;
+  spec.has_control_port = options_.has_control_ports || options_.has_etcd;
   spec.host = spec.is_own ? around_.coordinator_host : ++hosts_;
   return add(std::move(spec));
 }
@@ -189,9 +195,24 @@ void Cluster::end_all_faults() {
     thaw(*node);
     node->read_again();
   }
+  if (etcd_) {
+    etcd_->set_troubles(0, 0);
+    etcd_->start();
+  }
   if (!coordinator_) return;
   thaw_coordinator();
   coordinator_->read_again();
+}
+
+Node* Cluster::elected() {
+  Node* found = nullptr;
+  for (auto& node : nodes_) {
+    if (!node->is_alive() || !node->believes_it_leads()) continue;
+    const bool is_newer = found == nullptr || node->coordinator()->spec().options.epoch >
+                                                  found->coordinator()->spec().options.epoch;
+    if (is_newer) found = node.get();
+  }
+  return found;
 }
 
 bool Cluster::run_until(const std::function<bool()>& holds, Duration most) {

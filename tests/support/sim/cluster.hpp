@@ -1,7 +1,8 @@
 // Cluster: hosts, a coordinator and the agents of a job, in virtual time. The same seed and the
 // same calls give the same run, event for event.
 //
-// Host 0 is the coordinator's. A node has a host of its own; with `is_first_own` the first node
+// With `has_etcd` the job's arbiter is etcd (R18), and nobody listens at the endpoint. Else host 0
+// is the coordinator's. A node has a host of its own; with `is_first_own` the first node
 // lives in the coordinator's process.
 #pragma once
 
@@ -27,7 +28,9 @@ struct ClusterOptions {
   Duration say_waiting = limits::kSayWaiting;
   int64_t nproc = 1;
   bool is_first_own = false;
-  bool has_control_ports = true;   // so that there are heirs
+  bool has_control_ports = true;  // so that there are heirs
+  bool has_etcd = false;          // --rdzv-backend=etcd
+  EtcdOptions etcd;
   bool has_snapshots = false;      // --snapshot-dir on every node, a folder of its own
   int64_t drift_ppm_max = 20'000;  // the protocol's 2 %
   NetworkOptions network;
@@ -69,6 +72,11 @@ class Cluster {
   void cut_power(Node& node);
   void end_all_faults();  // cuts, freezes, power; whoever died stays dead
 
+  // ---- the arbiter
+  Etcd& etcd() { return *etcd_; }
+  // Who leads by the election, and is alive, if anybody does.
+  Node* elected();
+
   // ---- time
   bool step(Instant end) { return agenda_.step(end); }
   void run_until(Instant end) {
@@ -109,6 +117,7 @@ class Cluster {
   Dice dice_;
   int64_t secrets_ = 0;
   Network network_;
+  std::unique_ptr<Etcd> etcd_;
   Surroundings around_;
   std::unique_ptr<CoordinatorProcess> coordinator_;
   std::vector<std::unique_ptr<CoordinatorProcess>> former_coordinators_;

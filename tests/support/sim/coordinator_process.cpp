@@ -26,20 +26,48 @@ void CoordinatorProcess::wake(CoordinatorOptions options) {
   spec_.options = options;
   core_ = std::make_unique<Coordinator>(options);
   trace("leads the job from here");
+  if (!options.mandate) start_herald();
+  // As a thread that has to be started first.
+  around_.agenda.in(std::chrono::milliseconds(1), [this] {
+    if (!is_alive_ || is_frozen_ || !core_) return;
+    around_.network.set_reading(program_, true);
+    around_.network.deliver_unread(program_);
+  });
+}
+
+void CoordinatorProcess::start_herald() {
   control::Hello hello;
-  hello.run_id = options.heir_of;
-  hello.node = NodeId{spec_.label, *options.embedded};
+  hello.run_id = spec_.options.heir_of;
+  hello.node = NodeId{spec_.label, *spec_.options.embedded};
   herald_ = std::make_unique<Herald>(around_, spec_.host, hello, [this] {
     const Membership* led = job(spec_.options.heir_of);
     return control::Acting{led == nullptr ? spec_.options.epoch : led->epoch(),
                            address_of(spec_.host), spec_.port};
   });
-  // As a thread that has to be started first.
-  around_.agenda.in(std::chrono::milliseconds(1), [this] {
-    if (!is_alive_ || is_frozen_) return;
-    around_.network.set_reading(program_, true);
-    around_.network.deliver_unread(program_);
-  });
+}
+
+void CoordinatorProcess::depose() {
+  if (!core_) return;
+  trace("leads no more");
+  core_.reset();
+  queue_.clear();
+  is_writing_ = false;
+  armed_for_ = Instant::never();
+  around_.network.set_reading(program_, false);
+  for (const auto& [connection, session] : std::exchange(sessions_, {})) {
+    around_.network.close(program_, connection, Ending::Reset);
+  }
+}
+
+void CoordinatorProcess::on_written() {
+  is_writing_ = false;
+  if (is_alive_ && core_) carry_out_queue();
+}
+
+void CoordinatorProcess::lead_until(Instant until) {
+  if (!core_) return;
+  core_->lead_until(until);
+  if (is_alive_ && !is_carrying_out_) carry_out_queue();
 }
 
 void CoordinatorProcess::end_when_idle() {
@@ -54,6 +82,7 @@ void CoordinatorProcess::check_idle() {
   trace("the coordinator ends with its agent");
   lose_power();
   around_.network.end(program_);
+  if (on_ended_) on_ended_();
 }
 
 void CoordinatorProcess::lose_power() {
@@ -70,22 +99,45 @@ const Membership* CoordinatorProcess::job(const std::string& run_id) const {
 // ---------------------------------------------------------------- calls and effects
 
 void CoordinatorProcess::tell_core(const std::function<void(Instant, Effects&)>& call) {
-  if (!is_alive_) return;
+  if (!is_alive_ || !core_) return;
   Effects effects;
   call(local_now(), effects);
-  for (Effect& effect : effects) queue_.push_back(std::move(effect));
-  if (std::exchange(is_carrying_out_, true)) return;
-  while (!queue_.empty()) {
-    Effect effect = std::move(queue_.front());
+  for (Effect& effect : effects) queue_.push_back(wish_of(std::move(effect)));
+  if (!is_carrying_out_) carry_out_queue();
+}
+
+CoordinatorProcess::Wish CoordinatorProcess::wish_of(Effect effect) const {
+  Wish wish{std::move(effect), "", std::nullopt};
+  const auto* send = std::get_if<Send>(&wish.effect);
+  auto it = send == nullptr ? sessions_.end() : sessions_.find(send->session.value);
+  if (it == sessions_.end() || !it->second.hello) return wish;
+  wish.run_id = it->second.hello->run_id;
+  wish.to = it->second.hello->node.incarnation;
+  return wish;
+}
+
+void CoordinatorProcess::carry_out_queue() {
+  is_carrying_out_ = true;
+  while (!queue_.empty() && !is_writing_ && core_->is_in_charge(local_now())) {
+    const Wish wish = std::move(queue_.front());
     queue_.pop_front();
-    std::visit([this](const auto& e) { carry_out(e); }, effect);
+    if (const auto* send = std::get_if<Send>(&wish.effect)) {
+      const bool is_said = sessions_.contains(send->session.value) || spec_.options.mandate;
+      if (wish.to && is_said) {
+        around_.checks.on_sent(job(wish.run_id), *wish.to, send->message);
+        if (auto heard = heard_.find(wish.run_id); heard != heard_.end()) {
+          heard->second.on_sent(*wish.to, send->message);
+        }
+      }
+    }
+    std::visit([this](const auto& e) { carry_out(e); }, wish.effect);
   }
   is_carrying_out_ = false;
   check_idle();
   if (!is_alive_) return;
   for (const auto& [run_id, job] : core_->jobs()) {
     around_.checks.after_call(job.get());
-    heard_.at(run_id).after_call(*job);
+    if (auto heard = heard_.find(run_id); heard != heard_.end()) heard->second.after_call(*job);
   }
   arm_timer();
 }
@@ -93,11 +145,6 @@ void CoordinatorProcess::tell_core(const std::function<void(Instant, Effects&)>&
 void CoordinatorProcess::carry_out(const Send& effect) {
   auto it = sessions_.find(effect.session.value);
   if (it == sessions_.end()) return;
-  if (it->second.hello) {
-    const control::Hello& hello = *it->second.hello;
-    around_.checks.on_sent(job(hello.run_id), hello.node.incarnation, effect.message);
-    heard_.at(hello.run_id).on_sent(hello.node.incarnation, effect.message);
-  }
   Bytes frame;
   control::append_frame(frame, control::encode(effect.message));
   around_.network.send(program_, it->first, std::move(frame));
@@ -122,6 +169,11 @@ void CoordinatorProcess::carry_out(const WantStorePort& effect) {
   tell_core([&](Instant now, Effects& e) { core_->on_store_port(now, effect.run_id, port, e); });
 }
 
+void CoordinatorProcess::carry_out(const WriteFacts& effect) {
+  is_writing_ = true;
+  write_facts_(effect.facts);
+}
+
 void CoordinatorProcess::carry_out(const Note& effect) {
   if (effect.level != Note::Level::Debug) trace(effect.text);
 }
@@ -129,6 +181,7 @@ void CoordinatorProcess::carry_out(const Note& effect) {
 // ---------------------------------------------------------------- sessions
 
 void CoordinatorProcess::on_accepted(ConnectionId connection) {
+  if (!core_) return;
   sessions_[connection];
   core_->on_connected(SessionId(connection), SessionFacts{"10.0.0.9", "10.0.0.1"});
 }
@@ -170,13 +223,18 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
     const Membership* of = job(session.hello->run_id);
     const Epoch epoch = of == nullptr ? Epoch() : of->epoch();
     around_.checks.on_heard(epoch, session.hello->node.incarnation, message);
-    heard_
-        .try_emplace(session.hello->run_id, around_.checks, spec_.options.epoch,
-                     spec_.options.embedded)
-        .first->second.on_message(of, *session.hello, message);
+    if (!spec_.options.mandate) hear_as_memory(of, *session.hello, message);
   }
   tell_core(
       [&](Instant now, Effects& e) { core_->on_message(now, SessionId(connection), message, e); });
+}
+
+// By a mandate facts are gone on from, not what agents remember.
+void CoordinatorProcess::hear_as_memory(const Membership* job, const control::Hello& from,
+                                        const control::AgentMessage& message) {
+  auto heard =
+      heard_.try_emplace(from.run_id, around_.checks, spec_.options.epoch, spec_.options.embedded);
+  heard.first->second.on_message(job, from, message);
 }
 
 void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
@@ -207,7 +265,7 @@ void CoordinatorProcess::arm_timer() {
 }
 
 void CoordinatorProcess::on_timer() {
-  if (!is_alive_ || !core_) return;
+  if (!is_alive_ || !core_) return;  // it sleeps
   if (patience_.may_judge(local_now(), core_->next_deadline())) {
     tell_core([this](Instant now, Effects& e) { core_->on_time(now, e); });
     const bool has_looked = !is_alive_ || core_->next_deadline() > local_now();

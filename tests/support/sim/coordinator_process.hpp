@@ -57,6 +57,16 @@ class CoordinatorProcess final : public Program {
 
   // The agent of this process takes the job over (R16).
   void wake(CoordinatorOptions options);
+  // By a mandate (R18): facts that must stand before anything else goes out; on_written() then.
+  void when_facts(std::function<void(const control::JobFacts&)> write) {
+    write_facts_ = std::move(write);
+  }
+  void on_written();
+  void lead_until(Instant until);
+  // Somebody else leads, or may: it is silent at once, and may be woken again.
+  void depose();
+  bool is_idle() const { return core_ == nullptr || core_->is_idle(); }
+  void when_ended(std::function<void()> then) { on_ended_ = std::move(then); }
   // The agent of this process has ended, and it ends when nobody needs it any more.
   void end_when_idle();
 
@@ -90,23 +100,36 @@ class CoordinatorProcess final : public Program {
     std::optional<control::Hello> hello;
   };
 
+  // A message for a connection that has ended meanwhile is as good as lost on the way.
+  struct Wish {
+    Effect effect;
+    std::string run_id;
+    std::optional<Incarnation> to{};
+  };
+
   Instant local_now() const { return spec_.clock.local(around_.agenda.now()); }
   void trace(const std::string& what) const {
     around_.trace.line(around_.agenda.now(), spec_.label, what);
   }
   void tell_core(const std::function<void(Instant, Effects&)>& call);
+  Wish wish_of(Effect effect) const;
+  void carry_out_queue();
   void carry_out(const Send& effect);
   void carry_out(const Close& effect);
   void carry_out(const WantStorePort& effect);
   void carry_out(const ServeStore&) {}
   void carry_out(const DropStores&) {}
   void carry_out(const Note& effect);
+  void carry_out(const WriteFacts& effect);
   void take_frames(ConnectionId connection);
+  void hear_as_memory(const Membership* job, const control::Hello& from,
+                      const control::AgentMessage& message);
   void hear(ConnectionId connection, const control::AgentMessage& message);
   void drop(ConnectionId connection, Ending how);
   void arm_timer();
   void on_timer();
   void check_idle();
+  void start_herald();
 
   Surroundings& around_;
   CoordinatorSpec spec_;
@@ -117,8 +140,11 @@ class CoordinatorProcess final : public Program {
   Patience patience_;
   std::map<std::string, Heard> heard_;  // by run id
   std::map<ConnectionId, Session> sessions_;
-  std::deque<Effect> queue_;
+  std::deque<Wish> queue_;
   bool is_carrying_out_ = false;
+  bool is_writing_ = false;
+  std::function<void(const control::JobFacts&)> write_facts_;
+  std::function<void()> on_ended_;
   Instant armed_for_ = Instant::never();  // true time
   int64_t ports_ = 50'000;
   bool is_alive_ = true;

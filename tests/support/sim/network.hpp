@@ -91,6 +91,8 @@ class Network {
   // Nothing passes any more, and nobody is told.
   void black_hole(ConnectionId connection);
 
+  bool passes(HostId from, HostId to) const;
+  Duration latency(HostId from, HostId to) const;
   HostId host_of(ProgramId program) const { return programs_.at(at(program)).host; }
   bool is_cut_off(HostId host) const { return cut_off_.contains(host); }
   size_t most_waiting_bytes() const { return most_waiting_; }  // on any connection, one way, ever
@@ -128,8 +130,6 @@ class Network {
 
   static size_t at(ProgramId program) { return static_cast<size_t>(program); }
   End* end_of(ProgramId program, ConnectionId connection, int& side);
-  bool passes(HostId from, HostId to) const;
-  Duration latency(HostId from, HostId to) const;
   void try_dial(ConnectionId id, HostId to, int port);
   void accept(ConnectionId id, ProgramId listener);
   void fail_dial(ConnectionId id, const std::string& why);

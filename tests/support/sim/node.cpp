@@ -40,7 +40,8 @@ Node::Node(Surroundings& around, NodeSpec spec)
       dice_(around.dice.child(spec_.agent.hello.node.incarnation.value + 1000)),
       program_(around.network.add(spec_.host, *this)),
       core_(spec_.agent),
-      client_({Endpoint{"head", kJobPort}, spec_.is_own, limits::kSayWaiting}) {
+      client_({Endpoint{"head", kJobPort}, spec_.is_own, limits::kSayWaiting, limits::kReconnectMax,
+               around.etcd != nullptr}) {
   if (spec_.has_control_port && !spec_.is_own) {
     CoordinatorSpec lead;
     lead.host = spec_.host;
@@ -53,11 +54,13 @@ Node::Node(Surroundings& around, NodeSpec spec)
     core_.on_control_port(lead.port);
   }
   if (spec_.agent.facts.has_snapshot_dir) core_.on_serving(4711);
+  if (around.etcd != nullptr) make_candidate();
 }
 
 void Node::start() {
   tell_client([this](Instant, ClientCore::Effects& e) { client_.start(e); });
   tell_core([this](Instant now, agent::Effects& e) { core_.start(now, e); });
+  if (candidate_) candidate_->start();
 }
 
 // ---------------------------------------------------------------- calls and effects
@@ -75,6 +78,8 @@ void Node::tell_core(const Call& call) {
   }
   is_carrying_out_ = false;
   arm_timer();
+  const bool is_candidate = candidate_ != nullptr && is_running();
+  if (is_candidate) candidate_->look_at(core_.is_led(local_now()), core_.would_lead());
 }
 
 void Node::tell_client(const std::function<void(Instant, ClientCore::Effects&)>& call) {
@@ -170,6 +175,7 @@ void Node::carry_out(const agent::Finish& effect) {
   around_.network.end(program_);
   kill_workers(limits::kDeathGrace - 10ms);
   if (lead_ == nullptr) return;
+  if (candidate_) return leave_election(effect);
   // Who is told to go by a signal goes at once.
   if (effect.how == agent::Finish::How::Signal || !lead_->is_awake()) {
     lead_->kill(false);

@@ -17,6 +17,7 @@
 #include "agent/core/agent.hpp"
 #include "common/worker_end.hpp"
 #include "rendezvous/client/core/client_core.hpp"
+#include "tests/support/sim/candidate.hpp"
 #include "tests/support/sim/coordinator_process.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/surroundings.hpp"
@@ -73,6 +74,8 @@ class Node final : public Program {
   int64_t live_workers() const;
   // The coordinator in its process, asleep or not; null: none.
   CoordinatorProcess* coordinator() { return lead_; }
+  // The election says that it leads the job; it may be wrong by now, if it was frozen.
+  bool believes_it_leads() const { return candidate_ && candidate_->is_leading(); }
   // The one at the job's endpoint is in this node's process.
   void set_coordinator(CoordinatorProcess* coordinator) { lead_ = coordinator; }
 
@@ -132,6 +135,11 @@ class Node final : public Program {
   void carry_out(const ClientCore::Refused& effect);
   void carry_out(const ClientCore::Trouble& trouble);
   void hang_up(Ending how);
+  // By the election (R18).
+  void make_candidate();
+  void lead(const election::Lead& lead);
+  void on_deposed();
+  void leave_election(const agent::Finish& finish);
   void take_messages(ConnectionId connection);
   void arm_timer();
   void on_timer();
@@ -158,6 +166,7 @@ class Node final : public Program {
   ClientCore client_;
   std::unique_ptr<CoordinatorProcess> own_lead_;
   CoordinatorProcess* lead_ = nullptr;
+  std::unique_ptr<Candidate> candidate_;  // where etcd is the arbiter
 
   std::deque<agent::Effect> queue_;
   bool is_carrying_out_ = false;

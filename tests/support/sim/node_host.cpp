@@ -181,6 +181,7 @@ void Node::kill(bool is_reset) {
   is_alive_ = false;
   around_.network.end(program_, is_reset);
   if (lead_ != nullptr) lead_->kill(is_reset);
+  if (candidate_) candidate_->end();
   kill_workers(kDeathTakes);
 }
 
@@ -190,6 +191,7 @@ void Node::lose_power() {
   trace("its host loses power");
   is_alive_ = false;
   if (lead_ != nullptr) lead_->lose_power();
+  if (candidate_) candidate_->end();
   paused_at_.reset();
   for (Worker& worker : workers_) {
     if (worker.is_alive) uncount(worker);
@@ -216,6 +218,7 @@ void Node::freeze() {
   is_frozen_ = true;
   around_.network.set_reading(program_, false);
   if (lead_ != nullptr) lead_->freeze();
+  if (candidate_) candidate_->set_frozen(true);
 }
 
 void Node::pause() {
@@ -233,6 +236,7 @@ void Node::thaw() {
   if (!is_frozen_ || !is_alive_) return;
   trace("runs again");
   is_frozen_ = false;
+  if (candidate_) candidate_->set_frozen(false);
   if (paused_at_) {
     Duration stood = around_.agenda.now() - *std::exchange(paused_at_, std::nullopt);
     around_.network.mend_host(spec_.host);
@@ -249,7 +253,10 @@ void Node::thaw() {
     on_guardian();
   }
   // What the process looks at first is up to its loop and the kernel.
-  std::array<std::function<void()>, 3> first{[this] { on_timer(); },
+  std::array<std::function<void()>, 3> first{[this] {
+                                               on_timer();
+                                               if (candidate_) candidate_->on_timer();
+                                             },
                                              [this] {
                                                around_.network.set_reading(program_, true);
                                                around_.network.deliver_unread(program_);

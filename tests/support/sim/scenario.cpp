@@ -57,6 +57,7 @@ class Player {
   bool mend(const Words& words);
   bool coordinator_fault(const Words& words);
   bool no_ports(const Words&);
+  bool etcd_fault(const Words& words);
   // ---- time and expectations
   bool passes(const Words& words);
   bool until(const Words& words);
@@ -91,6 +92,8 @@ const std::vector<Player::Command>& Player::commands() {
       {"freeze coordinator", &Player::coordinator_fault},
       {"thaw coordinator", &Player::coordinator_fault},
       {"coordinator has no ports", &Player::no_ports},
+      {"etcd stops", &Player::etcd_fault},
+      {"etcd starts", &Player::etcd_fault},
       {"kill NODE with reset", &Player::kill_with_reset},
       {"kill NODE", &Player::node_fault},
       {"freeze NODE", &Player::node_fault},
@@ -137,7 +140,7 @@ bool Player::job(const Words& words) {
   cluster_->trace().listen(Trace::Detail::Story,
                            [this](const std::string& line) { lines_.push_back(line); });
   cluster_->set_plan([this](const Node& node, const control::World&) { return plan(node); });
-  cluster_->start_coordinator();
+  if (!options.has_etcd) cluster_->start_coordinator();
   return true;
 }
 
@@ -193,6 +196,7 @@ bool Player::start_coordinator(const Words&) {
 
 HostId Player::host_of(const std::string& name) {
   if (name == "head") return 0;
+  if (name == "etcd") return kEtcdHost;
   Node* node = find(name);
   return node == nullptr ? -1 : node->spec().host;
 }
@@ -315,6 +319,12 @@ bool Player::coordinator_fault(const Words& words) {
   if (words[0] == "kill") cluster_->kill_coordinator();
   if (words[0] == "freeze") cluster_->freeze_coordinator();
   if (words[0] == "thaw") cluster_->thaw_coordinator();
+  return true;
+}
+
+bool Player::etcd_fault(const Words& words) {
+  if (!cluster_->options().has_etcd) return false;
+  words[1] == "stops" ? cluster_->etcd().stop() : cluster_->etcd().start();
   return true;
 }
 

@@ -29,6 +29,7 @@ std::optional<bool> holds_for_node(const Node& node, const Words& rest) {
   }
   if (match("waits", rest)) return node.is_running() && node.live_workers() == 0;
   if (match("has workers", rest)) return node.live_workers() > 0;
+  if (match("leads", rest)) return node.is_running() && node.believes_it_leads();
   if (match("is gone", rest)) return !node.is_running();
   return std::nullopt;
 }

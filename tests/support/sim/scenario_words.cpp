@@ -100,6 +100,7 @@ std::optional<control::Order> parse_order(const std::vector<std::string>& words)
 
 bool apply_setting(std::string_view setting, ClusterOptions& options) {
   if (setting == "first-node-is-host") return options.is_first_own = true;
+  if (setting == "etcd") return options.has_etcd = true;
   if (setting == "static") return options.terms.has_fixed_ranks = true;
   if (setting == "agent-store") return options.terms.is_agent_store = true;
   size_t equals = setting.find('=');

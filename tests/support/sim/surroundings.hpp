@@ -39,6 +39,7 @@ struct FetchPlan {
 };
 
 class Node;
+class Etcd;
 
 struct Surroundings {
   Agenda& agenda;
@@ -50,7 +51,8 @@ struct Surroundings {
   std::function<SpawnPlan(const Node&, const control::World&)> plan;
   std::function<void()> on_workers_changed;  // some live or end
   std::function<FetchPlan()> plan_fetch;
-  Dice snapshot_dice;  // apart: jobs without snapshots run as if there were none
+  Dice snapshot_dice;    // apart: jobs without snapshots run as if there were none
+  Etcd* etcd = nullptr;  // the jobs' arbiter (R18); none: coordinators at an endpoint, and heirs
 };
 
 }  // namespace cpprun::sim

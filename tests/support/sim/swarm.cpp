@@ -26,10 +26,12 @@ class Life {
 
   SwarmResult run(const std::function<void(const std::string&)>& sink) {
     if (sink) cluster_.trace().listen(Trace::Detail::All, sink);
-    cluster_.start_coordinator();
+    if (!plan_.cluster.has_etcd) cluster_.start_coordinator();
     for (int64_t i = 0; i < plan_.nodes; ++i) arrive_in(dice_.up_to(2s));
     faults_end_ = cluster_.now() + plan_.safety_phase;
     plan_faults();
+    ElectedFaults elected(cluster_, plan_.elected, dice_.child(6), faults_end_);
+    if (plan_.cluster.has_etcd) elected.plan();
     cluster_.run_until(faults_end_);
     heal();
     judge_liveness();
@@ -207,8 +209,13 @@ class Life {
   void clog(const Node& node) {
     Instant until = cluster_.now() + dice_.up_to(plan_.fault_lasts_max / 2);
     HostId host = node.spec().host;
-    if (dice_.chance(0.7)) cluster_.network().clog(host, 0, until);
-    if (dice_.chance(0.7)) cluster_.network().clog(0, host, until);
+    if (dice_.chance(0.7)) cluster_.network().clog(host, hub(), until);
+    if (dice_.chance(0.7)) cluster_.network().clog(hub(), host, until);
+  }
+  // Where the coordinator is.
+  HostId hub() {
+    const Node* leader = plan_.cluster.has_etcd ? cluster_.elected() : nullptr;
+    return leader == nullptr ? 0 : leader->spec().host;
   }
   void cut_off(const Node& node) {
     HostId host = node.spec().host;
@@ -218,7 +225,8 @@ class Life {
   }
   void cut_one_way(const Node& node) {
     HostId from = node.spec().host;
-    HostId to = 0;
+    HostId to = hub();
+    if (from == to) return;
     if (dice_.chance(0.5)) std::swap(from, to);
     cluster_.network().cut(from, to);
     later([this, from, to] { cluster_.network().mend(from, to); });
@@ -269,9 +277,12 @@ class Life {
   bool must_go_on(std::map<Incarnation, Epoch>& here) const {
     Cluster& cluster = const_cast<Cluster&>(cluster_);
     const Membership* job = cluster.job();
-    // Nobody may lead a job whose heir is gone (R13), except who led it before.
-    const bool is_led = job == nullptr ? cluster.coordinator()->is_alive()
-                                       : cluster.leader()->is_alive() && !is_orphan(*job);
+    // Nobody may lead a job whose heir is gone (R13), except who led it before. By an election
+    // anybody may.
+    const bool has_etcd = plan_.cluster.has_etcd;
+    const bool is_led =
+        has_etcd || (job == nullptr ? cluster.coordinator()->is_alive()
+                                    : cluster.leader()->is_alive() && !is_orphan(*job));
     bool is_undecided = job == nullptr || (!job->is_decided() && !job->is_departing());
     for (const auto& node : cluster.nodes()) {
       using How = agent::Finish::How;
@@ -280,7 +291,7 @@ class Life {
       bool is_told = end != nullptr && (end->how == How::Success || end->how == How::Failure ||
                                         (end->how == How::Stopped && !end->text.empty()));
       is_undecided = is_undecided && !is_told && !node->knows_outcome();
-      bool is_known = job == nullptr || node->epoch() == job->epoch();
+      bool is_known = has_etcd || job == nullptr || node->epoch() == job->epoch();
       using State = agent::Agent::State;
       bool is_leaving = node->state() == State::Leaving || node->state() == State::Draining ||
                         node->state() == State::Saved;
@@ -301,6 +312,7 @@ class Life {
     const ClusterOptions& o = plan_.cluster;
     Duration reconnect = 7s + o.network.retransmit_max + o.network.delay_max;
     Duration one_round = o.stop_grace + limits::kKillTakes + limits::kDeathGrace;
+    if (o.has_etcd) one_round += o.terms.lease + 4s;  // who led last, and who would have next
     return reconnect + 2 * (o.terms.lease + one_round) + o.terms.scale_up_interval + 4s;
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/sim/cluster.hpp"
+#include "tests/support/sim/swarm_elected.hpp"
 
 namespace cpprun::sim {
 
@@ -35,6 +36,7 @@ struct SwarmPlan {
   ClusterOptions cluster;
   int64_t nodes = 1;  // at first
   FaultRates faults;
+  ElectedRates elected;  // where etcd is the arbiter
   Duration safety_phase{};
   Duration worker_runs_max = std::chrono::seconds(4);
   Duration fault_lasts_max = std::chrono::seconds(8);
@@ -44,7 +46,7 @@ struct SwarmPlan {
   std::string text() const;  // all that was drawn, on a few lines
 };
 
-enum class Size { Small, Large };  // at most 8 nodes, or 10,000
+enum class Size { Small, Large, Elected };  // at most 8 nodes, 10,000, or 8 with etcd
 SwarmPlan draw_plan(uint64_t seed, Size size);
 
 struct SwarmResult {

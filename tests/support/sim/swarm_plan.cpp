@@ -117,7 +117,10 @@ void append(std::string& text, const char* format, const char* name, double valu
 }  // namespace
 
 SwarmPlan draw_plan(uint64_t seed, Size size) {
+  const bool is_elected = size == Size::Elected;
+  if (is_elected) size = Size::Small;  // in everything else
   Dice dice(seed * 2 + (size == Size::Large ? 1 : 0));
+  if (is_elected) dice = dice.child(18);
   SwarmPlan plan;
   ClusterOptions& cluster = plan.cluster;
   cluster.seed = dice.next();
@@ -146,7 +149,14 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   draw_snapshots(dice.child(3), size, plan);
   draw_coordinators(dice.child(4), size, plan);
   draw_orders(dice.child(5), size, plan);
-  draw_extras(Dice(seed).child(kExtras), size, plan);
+  if (!is_elected) {
+    draw_extras(Dice(seed).child(kExtras), size, plan);
+    return plan;
+  }
+  plan.elected = draw_elected(dice.child(6), cluster);
+  FaultRates& faults = plan.faults;
+  faults.kill_coordinator = faults.freeze_coordinator = faults.cut_coordinator = Duration{};
+  faults.does_coordinator_return = false;
   return plan;
 }
 
@@ -184,10 +194,12 @@ std::string SwarmPlan::text() const {
     append(text, " %s=%.3f", "late", faults.worker_is_late);
     append(text, " %s=%.2fs", "ready-within", to_seconds(worker_ready_max));
   }
-  if (!cluster.has_snapshots) return text;
-  append(text, "\nsnapshots: %s=%.3f", "fetch-fails", faults.fetch_fails);
-  append(text, " %s=%.3f", "unusable", faults.resume_is_unusable);
-  append(text, " %s=%.2fs", "saved-each", to_seconds(saves_each));
+  if (cluster.has_snapshots) {
+    append(text, "\nsnapshots: %s=%.3f", "fetch-fails", faults.fetch_fails);
+    append(text, " %s=%.3f", "unusable", faults.resume_is_unusable);
+    append(text, " %s=%.2fs", "saved-each", to_seconds(saves_each));
+  }
+  if (cluster.has_etcd) text += elected.text();
   return text;
 }
 

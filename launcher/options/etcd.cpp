@@ -1,0 +1,130 @@
+#include "launcher/options/etcd.hpp"
+
+#include <algorithm>
+
+#include "common/limits/etcd.hpp"
+#include "common/limits/rendezvous.hpp"
+#include "common/text.hpp"
+#include "launcher/network/ports.hpp"
+#include "launcher/options/rdzv_conf.hpp"
+#include "launcher/options/resolve.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr const char* kPassword = "CPPRUN_ETCD_PASSWORD";
+
+Result<std::vector<Endpoint>> read_members(const ParsedOptions& options) {
+  const std::string what = options.shown("rdzv-endpoint", options.rdzv_endpoint);
+  if (text::strip(options.rdzv_endpoint).empty()) {
+    return bad_value(
+        "--rdzv-backend=etcd needs --rdzv-endpoint=HOST[:PORT][,HOST[:PORT]...], the members of "
+        "etcd; it is no part of cpprun");
+  }
+  std::vector<Endpoint> members;
+  for (const std::string& word : text::split(options.rdzv_endpoint, ',')) {
+    if (text::strip(word).empty()) return bad_value(what + ": a member of etcd has no name");
+    Result<Endpoint> member = parse_endpoint(text::strip(word), kEtcdPort);
+    if (!member) {
+      return bad_value(what + ": " + member.error().text +
+                       (word.find("://") == std::string::npos
+                            ? ""
+                            : "; for TLS add --rdzv-conf=protocol=https"));
+    }
+    if (member->port == 0) return bad_value(what + ": port 0 is no port of etcd");
+    members.push_back(std::move(*member));
+  }
+  if (members.size() > limits::kEtcdEndpoints) {
+    return bad_value(what + ": at most " + std::to_string(limits::kEtcdEndpoints) +
+                     " members of etcd can be named");
+  }
+  return members;
+}
+
+class Conf {
+ public:
+  explicit Conf(KeyValues values) : values_(std::move(values)) {}
+
+  // torchrun's two backends have a name each for the same thing; "": not given. The last counts.
+  std::string text(std::string_view key, std::string_view other = "") const {
+    auto found = std::find_if(values_.rbegin(), values_.rend(),
+                              [&](const auto& kv) { return kv.first == key || kv.first == other; });
+    return found == values_.rend() ? "" : found->second;
+  }
+
+ private:
+  KeyValues values_;
+};
+
+Error bad(const std::string& key, const std::string& value, const std::string& why) {
+  return bad_value("--rdzv-conf " + key + "=" + value + ": " + why);
+}
+
+Status read_prefix(const Conf& conf, EtcdConfig& etcd) {
+  const std::string given = conf.text("etcd_prefix");
+  if (given.empty()) return {};
+  std::string prefix = given;
+  while (prefix.ends_with('/')) prefix.pop_back();
+  if (prefix.empty() || prefix.front() != '/' || prefix.size() > limits::kNameBytes) {
+    return bad("etcd_prefix", given, "write a path such as /team");
+  }
+  etcd.prefix = prefix + "/";
+  return {};
+}
+
+Status read_tls(const Conf& conf, const Environment& environment, EtcdConfig& etcd) {
+  const std::string protocol = conf.text("protocol");
+  if (!protocol.empty() && protocol != "http" && protocol != "https") {
+    return bad("protocol", protocol, "write http or https");
+  }
+  etcd.is_https = protocol == "https";
+  etcd.ca_file = conf.text("cacert", "ca_cert");
+  etcd.cert_file = conf.text("cert", "ssl_cert");
+  etcd.key_file = conf.text("key", "ssl_cert_key");
+  const std::pair<const char*, const std::string*> files[] = {
+      {"cacert", &etcd.ca_file}, {"cert", &etcd.cert_file}, {"key", &etcd.key_file}};
+  for (const auto& [key, path] : files) {
+    if (path->empty()) continue;
+    if (!etcd.is_https) return bad(key, *path, "is for TLS; add protocol=https");
+    const FileKind kind = environment.look_at(*path).kind;
+    if (kind == FileKind::Missing || kind == FileKind::Directory) {
+      return bad(key, *path, "there is no such file");
+    }
+  }
+  if (etcd.cert_file.empty() != etcd.key_file.empty()) {
+    return bad_value("--rdzv-conf: cert and key belong together; give both, or none");
+  }
+  return {};
+}
+
+Status read_user(const Conf& conf, const Environment& environment, EtcdConfig& etcd) {
+  if (!conf.text("password").empty()) {
+    return bad_value(std::string("--rdzv-conf password=...: what is on a command line everybody on "
+                                 "this machine can read; put it into ") +
+                     kPassword);
+  }
+  etcd.user = conf.text("user");
+  etcd.password = environment.text(kPassword);
+  if (!etcd.user.empty() && etcd.password.empty()) {
+    return bad("user", etcd.user, std::string("its password must be in ") + kPassword);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<EtcdConfig> read_etcd(const ParsedOptions& options, const Environment& environment) {
+  EtcdConfig etcd;
+  Result<std::vector<Endpoint>> members = read_members(options);
+  if (!members) return members.error();
+  etcd.endpoints = std::move(*members);
+  Result<KeyValues> values = split_rdzv_conf(options.rdzv_conf);
+  if (!values) return values.error();
+  const Conf conf(std::move(*values));
+  if (Status ok = read_prefix(conf, etcd); !ok) return ok.error();
+  if (Status ok = read_tls(conf, environment, etcd); !ok) return ok.error();
+  if (Status ok = read_user(conf, environment, etcd); !ok) return ok.error();
+  return etcd;
+}
+
+}  // namespace cpprun

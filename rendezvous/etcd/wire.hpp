@@ -1,0 +1,39 @@
+// Wire: bytes to and from one member of etcd, over a connection that stands.
+//
+// Thread: the loop's. Callbacks come from the loop, never from inside a call; none after close().
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/system/error_code.hpp>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace cpprun::etcd {
+
+class Wire {
+ public:
+  using Sent = std::function<void(const boost::system::error_code&)>;
+  using Got = std::function<void(const boost::system::error_code&, size_t)>;
+
+  virtual ~Wire() = default;
+  // All of `bytes`, which stay until it is told.
+  virtual void write(std::span<const char> bytes, Sent sent) = 0;
+  // What comes next, up to the size of `room`, which stays until it is told.
+  virtual void read(std::span<char> room, Got got) = 0;
+  virtual void close() = 0;
+  // The other side has hung up, or has said something that nobody has asked for.
+  virtual bool is_stale() = 0;
+  // By which it leaves this machine; numeric.
+  virtual std::string own_address() = 0;
+  // What an error means; for people.
+  virtual std::string why(const boost::system::error_code& error) const { return error.message(); }
+};
+
+// Something to read, or its end, is there.
+bool is_readable(boost::asio::ip::tcp::socket& socket);
+
+std::shared_ptr<Wire> plain_wire(std::unique_ptr<boost::asio::ip::tcp::socket> socket);
+
+}  // namespace cpprun::etcd

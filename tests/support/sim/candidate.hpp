@@ -1,0 +1,64 @@
+// Candidate: the real Election in an agent's process, and the shell around it: what it asks goes to
+// the model of etcd, what it decides to the agent and to the coordinator beside it.
+#pragma once
+
+#include <functional>
+
+#include "rendezvous/core/election.hpp"
+#include "tests/support/sim/etcd.hpp"
+#include "tests/support/sim/host_clock.hpp"
+#include "tests/support/sim/surroundings.hpp"
+
+namespace cpprun::sim {
+
+class Candidate {
+ public:
+  struct Doors {
+    std::function<void(const election::Lead&)> lead;
+    std::function<void(Instant)> prolong;
+    std::function<void()> written;
+    std::function<void(const std::string& why)> lost;
+    std::function<void(const control::Leader&)> follow;
+    // Now, or when the process runs again.
+    std::function<void(std::function<void()>)> when_awake;
+  };
+
+  Candidate(Surroundings& around, HostId host, HostClock clock, Election::Options options,
+            Doors doors);
+
+  void start();
+  // What the agent says of itself; when anything has happened there.
+  void look_at(bool is_led, bool is_willing);
+  void write(const control::JobFacts& facts);
+  void leave(bool is_idle);
+  // The process has ended, and said nothing.
+  void end() { is_alive_ = false; }
+  void set_frozen(bool is_frozen) { is_frozen_ = is_frozen; }
+  // What is due; after a freeze.
+  void on_timer();
+  bool is_leading() const { return is_alive_ && core_.is_leading(); }
+
+ private:
+  Instant local_now() const { return clock_.local(around_.agenda.now()); }
+  void tell_core(const std::function<void(Instant, election::Effects&)>& call);
+  void carry_out(const election::Ask& ask);
+  void carry_out(const election::Lead& lead) { doors_.lead(lead); }
+  void carry_out(const election::Prolong& prolong) { doors_.prolong(prolong.until); }
+  void carry_out(const election::Written&) { doors_.written(); }
+  void carry_out(const election::Lost& lost) { doors_.lost(lost.why); }
+  void carry_out(const election::Follow& follow) { doors_.follow(follow.leader); }
+  void carry_out(const election::Left&) { is_alive_ = false; }
+  void carry_out(const election::Trouble&) {}
+  void arm_timer();
+
+  Surroundings& around_;
+  const HostId host_;
+  const HostClock clock_;
+  Doors doors_;
+  Election core_;
+  bool is_alive_ = true;
+  bool is_frozen_ = false;
+  Instant armed_for_ = Instant::never();  // true time
+};
+
+}  // namespace cpprun::sim

@@ -1,0 +1,153 @@
+#include "tests/support/sim/etcd.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace cpprun::sim {
+
+using namespace std::chrono_literals;
+using election::Answer;
+
+// ---------------------------------------------------------------- the way there and back
+
+void Etcd::ask(HostId from, const election::Ask& ask, Reply reply) {
+  const uint64_t number = ++asked_;
+  pending_.emplace(number, std::move(reply));
+  Duration way = network_.latency(from, kEtcdHost);
+  if (dice_.chance(options_.lingers)) way += dice_.up_to(options_.lingers_max);
+  agenda_.in(way, [this, from, number, what = ask.what] { arrive(from, number, what); });
+  agenda_.in(ask.most, [this, number] { answer(number, election::Failed{"no answer in time"}); });
+}
+
+void Etcd::arrive(HostId from, uint64_t number, const election::Question& question) {
+  if (!is_up_ || !network_.passes(from, kEtcdHost)) return;
+  const Answer made = apply(question);
+  if (dice_.chance(options_.loses_answers)) return;
+  agenda_.in(network_.latency(kEtcdHost, from), [this, from, number, made] {
+    if (network_.passes(kEtcdHost, from)) answer(number, made);
+  });
+}
+
+void Etcd::answer(uint64_t number, const Answer& answer) {
+  auto it = pending_.find(number);
+  if (it == pending_.end()) return;
+  Reply reply = std::move(it->second);
+  pending_.erase(it);
+  reply(answer);
+}
+
+// ---------------------------------------------------------------- the store
+
+Answer Etcd::apply(const election::Question& question) {
+  trace_.fold(static_cast<uint64_t>(revision_) * 8 + question.index());
+  return std::visit([this](const auto& what) { return carry_out(what); }, question);
+}
+
+std::optional<election::KeyValue> Etcd::get(const std::string& key) const {
+  auto it = keys_.find(key);
+  if (it == keys_.end()) return std::nullopt;
+  return it->second;
+}
+
+election::Seen Etcd::look(bool is_done, const std::string& leader, const std::string& facts) const {
+  return election::Seen{is_done, revision_, get(leader), get(facts)};
+}
+
+void Etcd::put(const std::string& key, const std::string& value, int64_t lease) {
+  auto [it, is_new] = keys_.try_emplace(key);
+  ++revision_;
+  it->second.value = value;
+  it->second.mod_revision = revision_;
+  if (is_new) it->second.create_revision = revision_;
+  it->second.lease = lease;
+  if (lease != 0) leases_.at(lease).keys.insert(key);
+}
+
+Answer Etcd::carry_out(const election::Campaign& campaign) {
+  if (keys_.contains(campaign.leader_key)) {
+    return look(false, campaign.leader_key, campaign.facts_key);
+  }
+  if (!leases_.contains(campaign.lease)) return election::Refused{"requested lease not found"};
+  put(campaign.leader_key, campaign.value, campaign.lease);
+  Result<control::Leader> leader = control::decode_leader(campaign.value);
+  trace((leader ? leader->node.name : "nobody") + " leads in epoch " + std::to_string(revision_));
+  return look(true, campaign.leader_key, campaign.facts_key);
+}
+
+Answer Etcd::carry_out(const election::Write& write) {
+  const auto leader = get(write.leader_key);
+  const auto facts = get(write.facts_key);
+  const bool is_allowed = leader && leader->create_revision == write.create_revision &&
+                          (facts ? facts->mod_revision : 0) == write.mod_revision;
+  if (is_allowed) put(write.facts_key, write.value, 0);
+  Result<control::JobFacts> told = control::decode_facts(write.value);
+  const std::string what =
+      !told ? "nonsense"
+            : "round " + std::to_string(told->round.value) + (told->decided ? ", decided" : "");
+  trace(is_allowed ? "keeps: " + what : "refuses to keep: " + what);
+  return look(is_allowed, write.leader_key, write.facts_key);
+}
+
+Answer Etcd::carry_out(const election::Read& read) {
+  return look(true, read.leader_key, read.facts_key);
+}
+
+// ---------------------------------------------------------------- leases
+
+Answer Etcd::carry_out(const election::Grant& grant) {
+  const int64_t id = ++leases_made_;
+  Lease& lease = leases_[id];
+  lease.ttl_s = std::max(grant.ttl_s, options_.ttl_least_s);
+  lease.ends = local_now() + std::chrono::seconds(lease.ttl_s);
+  watch(id);
+  return election::Granted{id, lease.ttl_s};
+}
+
+Answer Etcd::carry_out(const election::KeepAlive& keep) {
+  auto it = leases_.find(keep.lease);
+  if (it == leases_.end() || it->second.ends <= local_now()) return election::Kept{0};
+  it->second.ends = local_now() + std::chrono::seconds(it->second.ttl_s);
+  return election::Kept{it->second.ttl_s};
+}
+
+Answer Etcd::carry_out(const election::Revoke& revoke) {
+  if (!leases_.contains(revoke.lease)) return election::Refused{"requested lease not found"};
+  end(revoke.lease, "was given back");
+  return election::Revoked{};
+}
+
+// It looks for leases that have ended now and then.
+void Etcd::watch(int64_t id) {
+  const Instant ends = std::max(clock_.truth(leases_.at(id).ends), agenda_.now());
+  const Instant when = ends + 1ms + dice_.up_to(kLooksEach);
+  agenda_.at(when, [this, id] {
+    auto it = leases_.find(id);
+    if (it == leases_.end()) return;
+    if (!is_up_ || it->second.ends > local_now()) return watch(id);
+    end(id, "has ended");
+  });
+}
+
+void Etcd::end(int64_t id, const std::string& why) {
+  const Lease lease = leases_.extract(id).mapped();
+  for (const std::string& key : lease.keys) {
+    if (keys_.erase(key) == 0) continue;
+    ++revision_;
+    trace("the leader's lease " + why);
+  }
+}
+
+void Etcd::stop() {
+  if (!std::exchange(is_up_, false)) return;
+  trace("is down");
+}
+
+void Etcd::start() {
+  if (std::exchange(is_up_, true)) return;
+  trace("is up again");
+  for (auto& [id, lease] : leases_) {
+    lease.ends = local_now() + std::chrono::seconds(lease.ttl_s);
+  }
+}
+
+}  // namespace cpprun::sim

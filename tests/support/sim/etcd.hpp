@@ -1,0 +1,96 @@
+// Etcd: a model of etcd v3 with the guarantees that R18 relies on: one linearizable store, leases
+// that end no sooner than their time to live by its own clock, which drifts. Between it and a host
+// anything may happen: no way there or back, requests that linger and are done long after whoever
+// asked has given up, answers that get lost.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "rendezvous/core/election.hpp"
+#include "tests/support/sim/agenda.hpp"
+#include "tests/support/sim/dice.hpp"
+#include "tests/support/sim/host_clock.hpp"
+#include "tests/support/sim/network.hpp"
+#include "tests/support/sim/trace.hpp"
+
+namespace cpprun::sim {
+
+inline constexpr HostId kEtcdHost = 900'000;
+
+struct EtcdOptions {
+  int64_t ttl_least_s = 1;   // it grants no shorter lease
+  double loses_answers = 0;  // chance of each
+  double lingers = 0;        // chance of each request to be done late
+  Duration lingers_max = std::chrono::seconds(6);
+};
+
+class Etcd {
+ public:
+  Etcd(Agenda& agenda, Network& network, Trace& trace, Dice dice, HostClock clock,
+       EtcdOptions options)
+      : agenda_(agenda),
+        network_(network),
+        trace_(trace),
+        dice_(dice),
+        clock_(clock),
+        options_(options) {}
+
+  using Reply = std::function<void(const election::Answer&)>;
+  // `reply` is called once: with an answer, or after `most` of true time with Failed.
+  void ask(HostId from, const election::Ask& ask, Reply reply);
+
+  // ---- faults
+  void set_troubles(double loses_answers, double lingers) {
+    options_.loses_answers = loses_answers;
+    options_.lingers = lingers;
+  }
+  // All its members are down; when they are back, every lease has its full time again.
+  void stop();
+  void start();
+
+ private:
+  struct Lease {
+    int64_t ttl_s = 0;
+    Instant ends;  // by its clock
+    std::set<std::string> keys;
+  };
+
+  static constexpr Duration kLooksEach = std::chrono::milliseconds(500);  // for leases that ended
+
+  Instant local_now() const { return clock_.local(agenda_.now()); }
+  void trace(const std::string& what) const { trace_.line(agenda_.now(), "etcd", what); }
+  void arrive(HostId from, uint64_t number, const election::Question& question);
+  void answer(uint64_t number, const election::Answer& answer);
+  election::Answer apply(const election::Question& question);
+  election::Answer carry_out(const election::Grant& grant);
+  election::Answer carry_out(const election::Campaign& campaign);
+  election::Answer carry_out(const election::KeepAlive& keep);
+  election::Answer carry_out(const election::Write& write);
+  election::Answer carry_out(const election::Read& read);
+  election::Answer carry_out(const election::Revoke& revoke);
+  election::Seen look(bool is_done, const std::string& leader, const std::string& facts) const;
+  std::optional<election::KeyValue> get(const std::string& key) const;
+  void put(const std::string& key, const std::string& value, int64_t lease);
+  void watch(int64_t lease);
+  void end(int64_t lease, const std::string& why);
+
+  Agenda& agenda_;
+  Network& network_;
+  Trace& trace_;
+  Dice dice_;
+  const HostClock clock_;
+  EtcdOptions options_;
+  bool is_up_ = true;
+  int64_t revision_ = 1;
+  int64_t leases_made_ = 0;
+  std::map<std::string, election::KeyValue> keys_;
+  std::map<int64_t, Lease> leases_;
+  uint64_t asked_ = 0;
+  std::map<uint64_t, Reply> pending_;
+};
+
+}  // namespace cpprun::sim
