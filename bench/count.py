@@ -21,7 +21,16 @@ RECORD = ROOT / 'bench' / 'instructions.json'
 ALLOWED = 1.10
 # Iterations of the shorter run; the longer one has twice as many. 0: only timed, too long to count
 # or the kernel's work.
-ITERATIONS = {'round_10_nodes': 100, 'round_1000_nodes': 2, 'round_100000_nodes': 0, 'spawn': 0}
+ITERATIONS = {
+    'round_10_nodes': 100,
+    'round_100_nodes': 0,
+    'round_1000_nodes': 2,
+    'round_10000_nodes': 0,
+    'round_100000_nodes': 0,
+    'spawn': 0,
+    'tensor_file_open': 50,
+    'tensor_file_write': 50,
+}
 DEFAULT_ITERATIONS = 500
 
 

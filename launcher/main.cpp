@@ -14,6 +14,7 @@
 #include "agent/daemon/daemon.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
+#include "launcher/doctor/quick.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/rendezvous_host.hpp"
 
@@ -57,6 +58,14 @@ Status check_descriptors(int workers) {
                                       enough};
 }
 
+// What makes jobs fail is said before the job does; what may, at INFO: a good run is silent.
+void look_at_machine(int workers) {
+  for (const doctor::Finding& finding : doctor::quick_findings(doctor::quick_facts(workers))) {
+    const std::string text = finding.text + " (" + finding.cure + ")";
+    finding.level == doctor::Level::Problem ? log::warning(text) : log::info(text);
+  }
+}
+
 // The clock of events.jsonl.
 Instant boot_clock(clockid_t clock = CLOCK_BOOTTIME) {
   timespec t{};
@@ -67,6 +76,7 @@ Instant boot_clock(clockid_t clock = CLOCK_BOOTTIME) {
 int launch(const Launch& asked, StartTimes times) {
   if (Status ok = check_descriptors(asked.config.workers.nproc); !ok) return fail(ok.error());
   for (const std::string& warning : asked.warnings) log::warning(warning);
+  look_at_machine(asked.config.workers.nproc);
   Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(asked.config);
   if (!agent) return fail(agent.error());
   times.prepared = boot_clock();

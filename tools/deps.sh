@@ -2,8 +2,9 @@
 # Installs what is missing on Debian 12: the compiler and libraries, with --test what the tests need
 # as well, with --python (part of --test) a virtual environment .venv with torch and pytest, with
 # --browser what the dashboard is looked at with, with --newest an environment in build/venv-newest
-# with the newest torch, with --wheel one in build/venv-wheel with the linker for wheels. Quick when
-# all is there.
+# with the newest torch, with --wheel one in build/venv-wheel with the linker for wheels, with
+# --coverage one in build/venv-coverage with gcovr, with --container what builds the container file.
+# Quick when all is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,15 +14,19 @@ for_build=(ca-certificates g++ cmake ninja-build ccache libboost1.81-dev libcli1
 for_python=(python3 python3-venv procps)
 for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang-rt-14-dev
           iproute2 mount libbenchmark-dev valgrind libpng-dev zlib1g-dev libturbojpeg0-dev
-           util-linux systemd tmux zsh tcsh fish)
+           util-linux systemd tmux zsh tcsh fish python3-fusepy)
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
-usage() { echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel]"; }
+usage() {
+  echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel] [--coverage]" \
+    "[--container]"
+}
 
 want=("${for_build[@]}")
 venv=no
 newest=no
 wheel=no
+coverage=no
 prometheus=no
 for option in "$@"; do
   case $option in
@@ -30,6 +35,8 @@ for option in "$@"; do
     --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
     --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
+    --coverage) want+=(python3 python3-venv); coverage=yes ;;
+    --container) want+=(mmdebstrap buildah) ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -129,8 +136,14 @@ make_wheel_tools() {
   build/venv-wheel/bin/python -m pip install -q --disable-pip-version-check ziglang==0.15.2
 }
 
+make_coverage_tools() {
+  [ -x build/venv-coverage/bin/python ] || /usr/bin/python3 -m venv build/venv-coverage
+  build/venv-coverage/bin/python -m pip install -q --disable-pip-version-check gcovr==8.4
+}
+
 install_packages
 if [ "$prometheus" = yes ]; then unpack_prometheus; fi
 if [ "$venv" = yes ]; then make_venv; fi
 if [ "$newest" = yes ]; then make_newest; fi
 if [ "$wheel" = yes ]; then make_wheel_tools; fi
+if [ "$coverage" = yes ]; then make_coverage_tools; fi

@@ -52,6 +52,7 @@ ARROWS = {
         'rendezvous/server',
         'agent/core',  # its configuration
         'agent/daemon',
+        'launcher/doctor',  # looks before each start
         'launcher/network',
         'launcher/options',
     },

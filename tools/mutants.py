@@ -1,30 +1,55 @@
 #!/usr/bin/env python3
 """Mutation check of the simulator: each bug in tests/sim/mutants must be found.
 
-    tools/mutants.py                 # all of them
-    tools/mutants.py NAME...         # these: file names without .patch
+    tools/mutants.py                 # all of them; goes on where it was stopped
+    tools/mutants.py NAME...         # these, once more: file names without .patch
+    tools/mutants.py --minutes 10    # begins with no further one after so long
 
 Each patch is applied to a copy of the project under build/mutants, the simulator alone is built
-there, and run over at most SEEDS seeds until one fails. Prints which seed found it, and by what.
-Exit code 1 if a mutant is not found, or does not apply, or does not build.
+there, and run over at most SEEDS seeds until one fails. What came of it is kept in
+build/mutants/record.json, for this tree and this patch. Prints a table at the end: which seed found
+each, and by which checks; and the checks that none has set off.
+
+Exit code 1 if a mutant is not found, does not apply or does not build; 3 if some were not looked at
+for want of time.
 """
 
 import argparse
+import concurrent.futures
+import hashlib
+import json
 import pathlib
+import queue
 import re
-import shutil
+import resource
 import subprocess
 import sys
+import threading
+import time
+
+from tree_digest import digest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TREE = ROOT / 'build/mutants/tree'
-BUILD = TREE / 'build/check'  # the same relative paths as here: the compiler cache knows them
+PLACE = ROOT / 'build/mutants'
+PATCHES = ROOT / 'tests/sim/mutants'
 SEEDS = 2000
-SECONDS = 120  # a mutant that hangs a run is found too
+CHUNK = 100  # seeds of one call, which takes seconds
+CHUNK_SECONDS = 300  # one that hangs a run is found too
+MEMORY = 4 << 30
+ELECTED = ('--etcd',)
+CHECKS = (  # as docs/simulation.md has them
+    'S1 S2 S3 S4 S5 R1 R2 R4 R7 R8 R9 R13 R14 R15 R16 ranks L1 L2 '
+    'store snapshots faults limits same-run'
+).split()
+WORDS = {  # of sentences that do not begin with the name of their check
+    'the same seed gave': 'same-run',
+    'rank': 'ranks',
+    "the world's size": 'ranks',
+}
 
 
-def copy_project():
-    shutil.rmtree(TREE, ignore_errors=True)
+def sync(tree):
+    """A copy of the project; what is built in it stays, as far as it is still right."""
     names = subprocess.run(
         ['git', 'ls-files', '-co', '--exclude-standard'],
         cwd=ROOT,
@@ -32,87 +57,208 @@ def copy_project():
         capture_output=True,
         text=True,
     ).stdout.splitlines()
-    for name in names:
-        source = ROOT / name
-        if source.is_file():
-            (TREE / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, TREE / name)
+    wanted = {name for name in names if (ROOT / name).is_file()}
+    listing = tree / 'build/files'
+    had = set(listing.read_text().splitlines()) if listing.exists() else set()
+    for name in had - wanted:
+        (tree / name).unlink(missing_ok=True)
+    for name in wanted:
+        new = (ROOT / name).read_bytes()
+        copy = tree / name
+        if copy.is_file() and copy.read_bytes() == new:
+            continue
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(new)
+    listing.parent.mkdir(parents=True, exist_ok=True)
+    listing.write_text('\n'.join(sorted(wanted)))
 
 
-def configure():
-    options = ['-DCMAKE_BUILD_TYPE=Release', '-DCPPRUN_TESTS=ON', '-DCPPRUN_TORCH=OFF']
-    command = ['cmake', '-S', TREE, '-B', BUILD, '-G', 'Ninja', *options]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+def kind_of(path):
+    """Rule R18 is that of jobs whose arbiter is etcd."""
+    return ELECTED if path.stem.startswith('r18_') else ()
 
 
-def build():
-    command = ['cmake', '--build', BUILD, '--target', 'sim_run', '-j', '2']
-    return subprocess.run(command, capture_output=True, text=True)
+class Workshop:
+    """One copy of the project, in which one mutant at a time is built and hunted."""
+
+    def __init__(self, number):
+        self.tree = PLACE / f'tree{number}'
+        self.build_dir = self.tree / 'build/check'  # as in any clone: the compiler cache knows it
+        sync(self.tree)
+        options = ['-DCMAKE_BUILD_TYPE=Release', '-DCPPRUN_TESTS=ON', '-DCPPRUN_TORCH=OFF']
+        command = ['cmake', '-S', self.tree, '-B', self.build_dir, '-G', 'Ninja', *options]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    def build(self):
+        command = ['cmake', '--build', self.build_dir, '--target', 'sim_run', '-j', '1']
+        return subprocess.run(command, capture_output=True, text=True)
+
+    def patch(self, path, *words):
+        with path.open('rb') as source:
+            command = ['patch', '-p1', '--no-backup-if-mismatch', *words]
+            return subprocess.run(
+                command, cwd=self.tree, stdin=source, capture_output=True, text=True
+            )
+
+    def hunt_chunk(self, kind, first):
+        """What was found in these seeds, or None."""
+        seeds = f'{first}:{first + CHUNK - 1}'
+        command = [self.build_dir / 'tests/sim/sim_run', *kind, '--first', '--seeds', seeds]
+        try:
+            run = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=CHUNK_SECONDS,
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
+            )
+        except subprocess.TimeoutExpired:
+            return {'seed': first, 'what': [f'seeds {seeds} take more than {CHUNK_SECONDS} s']}
+        if run.returncode == 0:
+            return None
+        if run.returncode != 1:
+            words = run.stderr.strip().splitlines()[-1:] or ['']
+            return {'seed': first, 'what': [f'it ends with {run.returncode}: {words[0]}']}
+        seed = re.search(r'--seed (\d+)', run.stdout)
+        return {'seed': int(seed[1]), 'what': re.findall(r'^  (.*)', run.stdout, re.MULTILINE)}
+
+    def hunt(self, kind=()):
+        for first in range(1, SEEDS + 1, CHUNK):
+            if found := self.hunt_chunk(kind, first):
+                return found
+        return {'missed': f'not found within {SEEDS} seeds'}
+
+    def judge(self, path):
+        applied = self.patch(path)
+        if applied.returncode != 0:
+            sync(self.tree)
+            return {'missed': 'does not apply: ' + applied.stdout.strip()}
+        built = self.build()
+        if built.returncode == 0:
+            found = self.hunt(kind_of(path))
+        else:
+            found = {'missed': 'does not build:\n' + built.stdout[-2000:]}
+        sync(self.tree)
+        return found
 
 
-def patch(path, *words):
-    with path.open('rb') as source:
-        command = ['patch', '-p1', '--no-backup-if-mismatch', *words]
-        return subprocess.run(command, cwd=TREE, stdin=source, capture_output=True, text=True)
+class Record:
+    """What is known of this tree's mutants."""
+
+    def __init__(self):
+        self.path = PLACE / 'record.json'
+        self.lock = threading.Lock()
+        self.tree = digest()
+        known = json.loads(self.path.read_text()) if self.path.exists() else {}
+        is_same = known.get('tree') == self.tree
+        self.found = known['found'] if is_same else {}
+        self.is_sound = is_same and known.get('is_sound', False)  # without a mutant all is well
+
+    @staticmethod
+    def of(path):
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+    def get(self, path):
+        known = self.found.get(path.stem)
+        return known if known and known['patch'] == self.of(path) else None
+
+    def put(self, path, found):
+        with self.lock:
+            self.found[path.stem] = {**found, 'patch': self.of(path)}
+            self.save()
+
+    def put_sound(self):
+        with self.lock:
+            self.is_sound = True
+            self.save()
+
+    def save(self):
+        state = {'tree': self.tree, 'is_sound': self.is_sound, 'found': self.found}
+        self.path.write_text(json.dumps(state, indent=1))
 
 
-def hunt(kind=()):
-    """(was it found, by what)."""
-    command = [BUILD / 'tests/sim/sim_run', *kind, '--first', '--seeds', f'1:{SEEDS}']
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        return True, f'a run that does not end within {SECONDS} s'
-    if run.returncode == 0:
-        return False, f'not found within {SEEDS} seeds'
-    if run.returncode != 1:
-        return True, f'the program ends with {run.returncode}: ' + run.stderr.strip()[-100:]
-    seed = re.search(r'--seed (\d+)', run.stdout)
-    what = re.search(r'^  (.*)', run.stdout, re.MULTILINE)
-    return True, f'seed {seed[1]}: {what[1]}'
+def check_of(sentence):
+    if named := re.match(r'([SRL]\d+|store|snapshots|faults|limits)\b', sentence):
+        return named[1]
+    return next((check for words, check in WORDS.items() if words in sentence), 'other')
 
 
-def judge(path):
-    applied = patch(path)
-    if applied.returncode != 0:
-        return False, 'does not apply: ' + applied.stdout.strip()
-    built = build()
-    kind = ['--etcd'] if path.stem.startswith('r18_') else []
-    if built.returncode == 0:
-        found = hunt(kind)
-    else:
-        found = (False, 'does not build:\n' + built.stdout[-2000:])
-    undone = patch(path, '-R')
-    if undone.returncode != 0:
-        raise RuntimeError(f'{path.name} could not be undone: {undone.stdout}')
-    return found
+def checks_of(found):
+    return sorted({check_of(sentence) for sentence in found['what']})
+
+
+def line_of(name, found):
+    if found is None:
+        return f'-      {name:46} not looked at'
+    if 'missed' in found:
+        return f'MISSED {name:46} {found["missed"]}'
+    what = found['what'][0] if found['what'] else ''
+    return f'found  {name:46} seed {found["seed"]:4}, by {" ".join(checks_of(found))}: {what}'
+
+
+def print_table(paths, record):
+    found = {path.stem: record.get(path) for path in paths}
+    print('\n' + '\n'.join(line_of(name, each) for name, each in found.items()))
+    set_off = {c for each in found.values() if each and 'what' in each for c in checks_of(each)}
+    left = [check for check in CHECKS if check not in set_off]
+    missed = sum(1 for each in found.values() if each and 'missed' in each)
+    waiting = sum(1 for each in found.values() if each is None)
+    print(
+        f'{len(paths)} mutants, {len(paths) - missed - waiting} found, {missed} not found, '
+        f'{waiting} not looked at; tree {record.tree}'
+    )
+    if left:
+        print('checks that no mutant has set off: ' + ' '.join(left))
+    return 1 if missed else 3 if waiting else 0
+
+
+def work(todo, record, number, end):
+    shop = Workshop(number)
+    built = shop.build()
+    if built.returncode != 0:
+        return 'the simulator does not build:\n' + built.stdout[-2000:]
+    if number == 0 and not record.is_sound:
+        for kind in ((), ELECTED):
+            unasked = shop.hunt(kind)
+            if 'what' in unasked:
+                return f'without any mutant something is found: {unasked}'
+        record.put_sound()
+    while time.monotonic() < end:
+        try:
+            path = todo.get_nowait()
+        except queue.Empty:
+            break
+        begin = time.monotonic()
+        found = shop.judge(path)
+        record.put(path, found)
+        print(f'{line_of(path.stem, found)} ({time.monotonic() - begin:.0f} s)', flush=True)
+    return None
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('names', nargs='*')
-    wanted = parser.parse_args().names
-    paths = sorted((ROOT / 'tests/sim/mutants').glob('*.patch'))
-    if wanted:
-        paths = [path for path in paths if path.stem in wanted]
+    parser.add_argument('--minutes', type=float, default=float('inf'))
+    parser.add_argument('--jobs', type=int, default=2)
+    wanted = parser.parse_args()
+    every = sorted(PATCHES.glob('*.patch'))
+    paths = [path for path in every if not wanted.names or path.stem in wanted.names]
     if not paths:
         sys.exit('no such mutant')
-    copy_project()
-    configure()
-    built = build()
-    if built.returncode != 0:
-        sys.exit('the simulator does not build:\n' + built.stdout[-2000:])
-    for kind in ([], ['--etcd']):
-        is_found, how = hunt(kind)
-        if is_found:
-            sys.exit('the simulator finds something without any mutant: ' + how)
-    missed = 0
+    PLACE.mkdir(parents=True, exist_ok=True)
+    record = Record()
+    todo = queue.Queue()
     for path in paths:
-        is_found, how = judge(path)
-        missed += not is_found
-        print(f'{"found " if is_found else "MISSED"} {path.stem:45} {how}', flush=True)
-    print(f'{len(paths)} mutants, {missed} not found')
-    sys.exit(1 if missed else 0)
+        if wanted.names or record.get(path) is None:
+            todo.put(path)
+    jobs = min(wanted.jobs, todo.qsize())
+    end = time.monotonic() + wanted.minutes * 60
+    with concurrent.futures.ThreadPoolExecutor(max(jobs, 1)) as pool:
+        workers = [pool.submit(work, todo, record, number, end) for number in range(jobs)]
+        for worker in workers:
+            if trouble := worker.result():
+                sys.exit(trouble)
+    sys.exit(print_table(paths if wanted.names else every, record))
 
 
 if __name__ == '__main__':

@@ -2,80 +2,155 @@
 """Runs new seeds of the simulator for a while, and goes on where the last run ended.
 
     tools/run_seeds.py --minutes 30
-    tools/run_seeds.py --seeds 100000        # until so many have been run in all
+    tools/run_seeds.py --seeds 100000        # until so many have been run on this very tree
+    tools/run_seeds.py --etcd --minutes 30   # of jobs whose arbiter is etcd
 
-Progress is kept in build/seeds.json. A seed that fails is printed, and added to
-tests/sim/seeds.txt, which every gate runs; give it a word of what it was once it is fixed. Exit
-code 1 if one failed.
+Builds the simulator first (preset check, which must have been configured). Progress is kept in
+build/seeds.json (with --etcd: build/seeds-etcd.json): which seeds come next, and how many were run
+on each tree, how long that took and what failed; a tree is named by the sources of the simulator
+and the cores. A seed that fails is printed, and added to tests/sim/seeds.txt, which every gate
+runs; give it a word of what it was once it is fixed. Exit code 1 if one failed, in this run or in
+an earlier one on this tree.
 """
 
 import argparse
+import concurrent.futures
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
 
+from tree_digest import commit, digest
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PROGRAM = ROOT / 'build/check/tests/sim/sim_run'
-STATE = ROOT / 'build/seeds.json'
+BUILD = ROOT / 'build/check'
 KEPT = ROOT / 'tests/sim/seeds.txt'
 FIRST = 10_001  # those below belong to the gate
-CHUNK = 2_000
+CHUNK = 500
+CHUNK_SECONDS = 900  # of one that hangs
 
 
-def load():
-    return json.loads(STATE.read_text()) if STATE.exists() else {'next': FIRST, 'failed': []}
+def file_of(kind):
+    return ROOT / ('build/seeds.json' if kind == 'small' else f'build/seeds-{kind}.json')
 
 
-def keep(seed, what):
+def load(kind, tree):
+    """The whole state, and what it says of this tree."""
+    path = file_of(kind)
+    state = json.loads(path.read_text()) if path.exists() else {}
+    state['kind'] = kind
+    state.setdefault('next', FIRST)
+    state.setdefault('trees', {})
+    fresh = {'commit': commit(), 'seeds': 0, 'seconds': 0.0, 'failed': []}
+    return state, state['trees'].setdefault(tree, fresh)
+
+
+def save(state):
+    path = file_of(state['kind'])
+    fresh = path.with_suffix('.new')
+    fresh.write_text(json.dumps(state, indent=1))
+    fresh.replace(path)
+
+
+def keep(kind, seed, what):
     known = KEPT.read_text().splitlines()
-    if not any(line.split()[:2] == ['small', str(seed)] for line in known):
-        KEPT.write_text('\n'.join([*known, f'small {seed}   {what}']) + '\n')
+    if not any(line.split()[:2] == [kind, str(seed)] for line in known):
+        KEPT.write_text('\n'.join([*known, f'{kind} {seed}   {what}']) + '\n')
 
 
-def run_chunk(state):
-    first = state['next']
-    command = [PROGRAM, '--seeds', f'{first}:{first + CHUNK - 1}']
-    run = subprocess.run(command, capture_output=True, text=True)
-    failures = re.findall(r'^FAILED sim_run --seed (\d+)\n(?:.*\n){4}  (.*)', run.stdout, re.M)
+def build(tree):
+    """A program of its own: what is built meanwhile does not change the run."""
+    command = ['cmake', '--build', BUILD, '--target', 'sim_run', '-j', '2']
+    built = subprocess.run(command, capture_output=True, text=True)
+    if built.returncode != 0:
+        sys.exit('the simulator does not build:\n' + (built.stdout + built.stderr)[-2000:])
+    program = ROOT / f'build/seeds/sim_run-{tree}'
+    program.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(BUILD / 'tests/sim/sim_run', program)
+    return program
+
+
+def run_chunk(command, first):
+    """What failed: pairs of a seed and what was broken."""
+    seeds = f'{first}:{first + CHUNK - 1}'
+    try:
+        run = subprocess.run(
+            [*command, '--seeds', seeds], capture_output=True, text=True, timeout=CHUNK_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        sys.exit(f'seeds {seeds} take more than {CHUNK_SECONDS} s')
     if run.returncode != 0:
         print(run.stdout, run.stderr, flush=True)
     if run.returncode not in (0, 1):
-        sys.exit(f'sim_run ended with {run.returncode} in seeds {command[2]}')
+        sys.exit(f'sim_run ended with {run.returncode} in seeds {seeds}')
+    failures = []
+    for story in run.stdout.split('FAILED sim_run')[1:]:
+        what = re.search(r'^  (.*)', story, re.MULTILINE)
+        seed = re.match(r'(?: --etcd)? --seed (\d+)', story)
+        failures.append((int(seed[1]), what[1] if what else ''))
+    return failures
+
+
+def chunks(state, here, wanted, end):
+    """First seeds of the chunks that are still to run."""
+    first, planned = state['next'], here['seeds']
+    while time.monotonic() < end and (wanted is None or planned < wanted):
+        yield first
+        first, planned = first + CHUNK, planned + CHUNK
+
+
+def take(state, here, failures, seconds):
     for seed, what in failures:
-        keep(int(seed), what)
-        state['failed'].append(int(seed))
-    state['next'] = first + CHUNK
-    STATE.write_text(json.dumps(state))
-    return run.returncode == 0
+        keep(state['kind'], seed, what)
+        here['failed'].append(seed)
+    here['seeds'] += CHUNK
+    here['seconds'] += seconds
+    state['next'] += CHUNK
+    save(state)
+
+
+def run(command, state, here, wanted, jobs, end):
+    """In order, so that a run that is stopped loses no more than `jobs` chunks."""
+    before = time.monotonic()
+    running = []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for first in chunks(state, here, wanted, end):
+            running.append(pool.submit(run_chunk, command, first))
+            if len(running) < jobs:
+                continue
+            failures, now = running.pop(0).result(), time.monotonic()
+            take(state, here, failures, now - before)
+            before = now
+        for rest in running:
+            failures, now = rest.result(), time.monotonic()
+            take(state, here, failures, now - before)
+            before = now
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('--minutes', type=float)
+    parser.add_argument('--minutes', type=float, default=float('inf'))
     parser.add_argument('--seeds', type=int)
+    parser.add_argument('--jobs', type=int, default=2)
+    parser.add_argument('--etcd', action='store_true')
     wanted = parser.parse_args()
-    if not PROGRAM.exists():
-        sys.exit(f'{PROGRAM} is not built: cmake --build --preset check --target sim_run')
-    state = load()
-    start, first, is_good = time.monotonic(), state['next'], True
-    while True:
-        minutes = (time.monotonic() - start) / 60
-        if wanted.minutes is not None and minutes >= wanted.minutes:
-            break
-        if wanted.seeds is not None and state['next'] - FIRST >= wanted.seeds:
-            break
-        if wanted.minutes is None and wanted.seeds is None:
-            sys.exit('say how long: --minutes N, or --seeds N')
-        is_good = run_chunk(state) and is_good
-    done = state['next'] - first
+    if wanted.minutes == float('inf') and wanted.seeds is None:
+        sys.exit('say how long: --minutes N, or --seeds N')
+    tree = digest()
+    command = [build(tree), *(['--etcd'] if wanted.etcd else [])]
+    state, here = load('etcd' if wanted.etcd else 'small', tree)
+    had, begin = here['seeds'], time.monotonic()
+    run(command, state, here, wanted.seeds, wanted.jobs, begin + wanted.minutes * 60)
+    minutes = max((time.monotonic() - begin) / 60, 1e-9)
     print(
-        f'{done} seeds in {minutes:.1f} minutes ({done / max(minutes, 1e-9):.0f} a minute); '
-        f'{state["next"] - FIRST} in all, {len(state["failed"])} failed'
+        f'{here["seeds"] - had} seeds in {minutes:.1f} minutes '
+        f'({(here["seeds"] - had) / minutes:.0f} a minute); on this tree ({tree}, commit '
+        f'{here["commit"]}) {here["seeds"]} in all, {len(here["failed"])} failed'
     )
-    sys.exit(0 if is_good else 1)
+    sys.exit(1 if here['failed'] else 0)
 
 
 if __name__ == '__main__':

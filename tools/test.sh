@@ -12,7 +12,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 stages=(deps style check count asan conformance integration e2e sdk contract fuzz tidy)
-long_stages=(browser packages sim sdk_asan tsan newest)  # only with --all, or by name
+long_stages=(browser packages sim campaign coverage sdk_asan tsan newest)  # only with --all, or by name
 results=$PWD/build/results
 python=$PWD/.venv/bin/python
 slots=2
@@ -149,7 +149,7 @@ sdk_all() {  # sdk_all PRESET: the SDK's tests alone, with a build of their own
   run_all "$(declare -f run_ctest); slots=$slots results=$results
       run_ctest sdk-ctest-$preset $preset -L sdk" \
     "$(declare -f run_pytest sdk_pytest); slots=$slots python=$python results=$results
-      sdk_pytest $preset --ignore tests/sdk/package"
+      sdk_pytest $preset --ignore tests/sdk/package --ignore tests/sdk/campaign"
 }
 
 # New seeds of the simulator, and whether it finds each bug of tests/sim/mutants. What every gate
@@ -157,6 +157,19 @@ sdk_all() {  # sdk_all PRESET: the SDK's tests alone, with a build of their own
 stage_sim() {
   cmake --build --preset check -j "$slots" --target sim_run
   run_all "tools/run_seeds.py --minutes 5" "tools/mutants.py"
+}
+
+# Lines and branches of the cores that unit tests, scenarios and the simulator reach.
+stage_coverage() {
+  tools/deps.sh --coverage
+  tools/coverage.py
+}
+
+# One job on hosts made of network namespaces, and 200 random faults. Stage sdk has eight.
+stage_campaign() {
+  cmake --build --preset check -j "$slots" --target cpprun cpprunctl sdk_proof_training
+  CPPRUN_BIN=$PWD/build/check/bin CAMPAIGN_FAULTS=200 \
+    run_pytest campaign tests/sdk/campaign -s --timeout 3600
 }
 
 # LibTorch itself is not instrumented: a vector that it grew looks wrong to our side. What it leaves

@@ -122,6 +122,7 @@ class Agent {
   void on(Instant, const control::Answer&, Effects&) {}
   void on(Instant, const control::Challenge&, Effects&) {}
   void on(Instant, const control::Watch&, Effects&) {}  // nothing to decide: the daemon tells
+  void on(Instant, const control::Tail&, Effects&) {}   // likewise
   void on(Instant now, const control::Moved& message, Effects& effects);
 
   bool is_stopping_under_fence() const;

@@ -67,6 +67,8 @@ ordered_json json_of(const WorkerView& worker) {
     json["collectives"] = progress->collectives;
     json["phase"] = progress->phase;
   }
+  json["memory_bytes"] =
+      worker.memory_bytes ? ordered_json(*worker.memory_bytes) : ordered_json(nullptr);
   json["stdout"] = worker.stdout_file;
   json["stderr"] = worker.stderr_file;
   return json;

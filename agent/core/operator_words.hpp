@@ -60,8 +60,9 @@ struct WorkerView {
   int64_t rank = 0;
   int64_t local_rank = 0;
   int64_t pid = 0;
-  std::optional<Progress> progress{};  // nothing: it says nothing (no SDK, no helper)
-  std::string stdout_file{};           // where its output is kept; empty: nowhere
+  std::optional<Progress> progress{};     // nothing: it says nothing (no SDK, no helper)
+  std::optional<int64_t> memory_bytes{};  // resident, of the worker itself; nothing: it has ended
+  std::string stdout_file{};              // where its output is kept; empty: nowhere
   std::string stderr_file{};
 };
 // What an agent tells of itself: the answer to `status`.

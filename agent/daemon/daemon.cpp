@@ -263,20 +263,18 @@ void AgentDaemon::Impl::serve_snapshots(const std::vector<std::string>& addresse
 }
 
 void AgentDaemon::Impl::connect() {
-  ProgressRoom::Doors doors;
-  doors.live = [this] { return host_->live(); };
-  doors.round = [this] { return core_->world().round; };
-  doors.tell = [this](const control::Progress& progress) { connection_->send(progress); };
-  progress_ = std::make_unique<ProgressRoom>(loop_, std::move(doors));
+  open_dashboard();
   ControlClient::Events events;
   events.on_connected = [this](std::vector<std::string> addresses, const Endpoint& peer) {
     serve_snapshots(addresses);
+    led_from_ = peer;
     tell_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, peer, e); });
     if (faults_) faults_->on_connected();
   };
   events.on_message = [this](const control::CoordinatorMessage& message) { on_message(message); };
   events.on_disconnected = [this] {
     progress_->on_disconnected();
+    tails_->on_disconnected();
     if (faults_) faults_->on_disconnected();
     orders_.on_disconnected();
     tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
@@ -304,6 +302,7 @@ void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   const auto* struck = std::get_if<control::Struck>(&message);
   if (faults_ && struck != nullptr) faults_->on_struck(*struck);
   if (const auto* watch = std::get_if<control::Watch>(&message)) progress_->on_watch(*watch);
+  if (const auto* tail = std::get_if<control::Tail>(&message)) tails_->on_tail(*tail);
 }
 
 void AgentDaemon::Impl::catch_signals() {

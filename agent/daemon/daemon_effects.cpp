@@ -27,7 +27,14 @@ void AgentDaemon::Impl::close(bool is_reset) {
 void AgentDaemon::Impl::carry_out(const agent::TakeOver& effect) {
   Result<Endpoint> own = take_over_(effect.epoch, effect.place);
   if (!own) return log::error("this node can't lead the job: " + own.error().text);
+  is_own_ = true;
   connection_->set_routes({*own}, true, true);
+}
+
+// `is_sure`: it is led from there, whoever listens in our own process.
+void AgentDaemon::Impl::carry_out(const agent::Routes& effect) {
+  if (effect.is_sure) is_own_ = false;
+  connection_->set_routes(effect.places, effect.is_sure, false);
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {

@@ -25,6 +25,7 @@
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/snapshot_room.hpp"
 #include "agent/daemon/stack_room.hpp"
+#include "agent/daemon/tail_room.hpp"
 #include "agent/process/clock.hpp"
 #include "agent/process/guardian.hpp"
 #include "agent/process/log_folder.hpp"
@@ -68,7 +69,7 @@ class AgentDaemon::Impl {
   }
   void carry_out(const agent::Disconnect& effect);
   void carry_out(const agent::Reconnect& e) { connection_->reconnect(e.is_elsewhere); }
-  void carry_out(const agent::Routes& e) { connection_->set_routes(e.places, e.is_sure, false); }
+  void carry_out(const agent::Routes& effect);
   void carry_out(const agent::TakeOver& effect);
   void carry_out(const agent::StartWorkers& effect);
   void carry_out(const agent::StopWorkers& effect);
@@ -114,6 +115,7 @@ class AgentDaemon::Impl {
   bool is_connected() const { return connection_ && !connection_->peer_address().empty(); }
   void on_message(const control::CoordinatorMessage& message);
   operators::NodeView node_view() const;
+  void open_dashboard();
   std::string on_signal_question(const operators::Question& question);
   std::string on_leave_question(const operators::Question& question);
   void close(bool is_reset);
@@ -145,11 +147,13 @@ class AgentDaemon::Impl {
   std::unique_ptr<FileTimerRoom> timers_;      // with TORCHELASTIC_ENABLE_FILE_TIMER only
   HealthServer health_{loop_};                 // opened by TORCHELASTIC_HEALTH_CHECK_PORT only
   bool is_own_ = false;                        // the coordinator is in this process
+  Endpoint led_from_;                          // where this agent reaches it, or did last
   std::unique_ptr<ControlClient> connection_;  // none before the snapshots here are known
   std::unique_ptr<SnapshotRoom> snapshots_;    // with --snapshot-dir only
   std::unique_ptr<CopiesRoom> copies_;         // with --snapshot-replicas=1 only
   std::unique_ptr<FaultRoom> faults_;          // with a fault plan only
   std::unique_ptr<ProgressRoom> progress_;     // with the connection
+  std::unique_ptr<TailRoom> tails_;            // likewise
   std::optional<agent::Agent> core_;
   OperatorSocket operators_{loop_};  // who can answer a verb of cpprunctl says operators_.on()
   OrderRoom orders_{[this](const control::Order& order) {

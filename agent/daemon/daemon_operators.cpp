@@ -1,4 +1,5 @@
-// AgentDaemon: what operators' tools on this machine ask, and may do to the workers here.
+// AgentDaemon: what operators' tools on this machine ask, and may do to the workers here; and what
+// the dashboard is told.
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
@@ -7,6 +8,7 @@
 
 #include "agent/daemon/daemon_impl.hpp"
 #include "agent/daemon/stream_plans.hpp"
+#include "agent/process/proc_files.hpp"
 #include "common/endpoint.hpp"
 #include "common/log/log.hpp"
 #include "common/signals.hpp"
@@ -50,6 +52,7 @@ operators::WorkerView view_of(const LiveWorker& worker) {
   view.rank = worker.rank.value;
   view.local_rank = worker.local_rank.value;
   view.pid = worker.pid;
+  view.memory_bytes = resident_bytes(worker.pid);
   if (const auto& beat = worker.heartbeat) {
     view.progress = operators::Progress{beat->step, beat->collectives, beat->phase, beat->age,
                                         beat->step_takes};
@@ -88,9 +91,7 @@ operators::NodeView AgentDaemon::Impl::node_view() const {
   view.pid = ::getpid();
   view.state = name_of(core_->state());
   view.is_host = is_own_;
-  if (is_connected()) {
-    view.coordinator = to_string(Endpoint{connection_->peer_address(), coordinator_.port});
-  }
+  if (is_connected()) view.coordinator = to_string(led_from_);
   const control::World& world = core_->world();
   view.round = world.round.value;
   view.group_rank = world.group_rank;
@@ -110,6 +111,23 @@ operators::NodeView AgentDaemon::Impl::node_view() const {
     view.workers.push_back(std::move(one));
   }
   return view;
+}
+
+void AgentDaemon::Impl::open_dashboard() {
+  ProgressRoom::Doors progress;
+  progress.live = [this] { return host_->live(); };
+  progress.round = [this] { return core_->world().round; };
+  progress.tell = [this](const control::Progress& told) { connection_->send(told); };
+  progress_ = std::make_unique<ProgressRoom>(loop_, std::move(progress));
+  TailRoom::Doors tails;
+  tails.files = [this](int local_rank) {
+    StreamPlans streams = plan_streams(config_.logs, folder_, local_rank, "");
+    return TailRoom::Files{std::move(streams.out.file), std::move(streams.err.file)};
+  };
+  tails.round = [this] { return core_->world().round; };
+  tails.tell = [this](const control::Lines& lines) { connection_->send(lines); };
+  tails.workers = config_.workers.nproc;
+  tails_ = std::make_unique<TailRoom>(loop_, std::move(tails));
 }
 
 // To the group of one worker, or of all that are here.

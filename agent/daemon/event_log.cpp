@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <string_view>
+
 #include "common/limits/agent.hpp"
 #include "common/log/log.hpp"
 #include "common/result.hpp"
@@ -31,16 +33,17 @@ void EventLog::append(const std::string& lines) {
     return;
   }
   const std::string text = is_torn_ ? "\n" + lines : lines;
-  ssize_t done = 0;
-  do {
-    done = ::write(file_, text.data(), text.size());
-  } while (done < 0 && errno == EINTR);
-  if (done > 0) {
-    written_ += static_cast<uint64_t>(done);
-    is_torn_ = text[static_cast<size_t>(done) - 1] != '\n';
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t done = ::write(file_, rest.data(), rest.size());
+    if (done > 0) {
+      const auto size = static_cast<size_t>(done);
+      written_ += size;
+      is_torn_ = rest[size - 1] != '\n';
+      rest.remove_prefix(size);
+    } else if (done == 0 || errno != EINTR) {
+      return give_up(system_error("it cannot be written", done == 0 ? ENOSPC : errno).text);
+    }
   }
-  if (done == static_cast<ssize_t>(text.size())) return;
-  give_up(system_error("it cannot be written", done < 0 ? errno : ENOSPC).text);
 }
 
 void EventLog::give_up(const std::string& why) {

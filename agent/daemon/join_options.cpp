@@ -34,6 +34,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   options.facts.role = config.workers.role;
   options.facts.clock_id = own_clock_id();
   options.facts.tells_progress = true;
+  options.facts.tells_lines = true;
   options.facts.has_snapshot_dir = !config.snapshot_dir.empty();
   options.facts.keeps_copies = config.keeps_copies;
   if (rendezvous.node_rank) options.facts.node_rank = *rendezvous.node_rank;

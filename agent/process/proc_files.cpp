@@ -98,6 +98,18 @@ std::optional<ProcessStat> read_stat(int pid) {
   return parse_stat(read_small_file(proc_path(pid, "stat")));
 }
 
+std::optional<int64_t> resident_bytes(int pid) {
+  const std::string pages = read_small_file("/proc/" + std::to_string(pid) + "/statm");
+  const size_t blank = pages.find(' ');  // behind the size of its address space
+  if (blank == std::string::npos) return std::nullopt;
+  int64_t resident = 0;
+  const char* first = pages.data() + blank + 1;
+  if (std::from_chars(first, pages.data() + pages.size(), resident).ec != std::errc()) {
+    return std::nullopt;
+  }
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
 std::vector<int> own_children() {
   // Orphans are handed to the first living thread, which is the leader; spawned ones belong to
   // their thread.

@@ -34,6 +34,9 @@ struct ProcessStat {
 std::optional<ProcessStat> read_stat(int pid);
 std::optional<ProcessStat> parse_stat(std::string_view text);
 
+// The memory of a process that is in RAM, shared pages included; nothing if it has ended.
+std::optional<int64_t> resident_bytes(int pid);
+
 // Children of this process: those that the calling thread made, and adopted ones.
 std::vector<int> own_children();
 

@@ -6,6 +6,7 @@ import pathlib
 import sys
 
 import machine
+from curves import Growth
 from rows import FLOOR, Rows
 
 
@@ -20,7 +21,8 @@ class Size:
     node: int = 8  # workers of one node in respawn, footprint, orphans
     crashes: int = 4
     idle: float = 5
-    agents: tuple = (8, 32, 1000)
+    agents: tuple = (10, 32, 100, 316, 1000)
+    core_nodes: tuple = (100, 1000, 10_000, 100_000)
     their_agents: int = 32
     lines: int = 1_000_000
     load: float = 1
@@ -37,6 +39,7 @@ QUICK = Size(
     crashes=2,
     idle=0.3,
     agents=(3,),
+    core_nodes=(100,),
     their_agents=3,
     lines=2000,
     load=0.05,
@@ -52,10 +55,12 @@ class Bench:
         self.worker, self.pong, self.load = (
             (helpers / f'compare_{name}').resolve() for name in ('worker', 'pong', 'load')
         )
+        self.parts = (helpers / 'bench_parts').resolve()
         self.ctl = ctl
         self.torch_python = torch_python
         self.folder = pathlib.Path(folder)
         self.rows = Rows()
+        self.growth = Growth()
         self.turns = itertools.count()
 
     def subjects(self, *more):

@@ -47,11 +47,11 @@ def is_alive(pid):
     return bool(fields) and fields[0] not in 'ZX'
 
 
-def kill_program(pid, program):
-    """Kills a process, if it still is this program: numbers are given away again."""
+def kill_program(pid, program, number=signal.SIGKILL):
+    """Signals a process, if it still is this program: numbers are given away again."""
     try:
         if os.readlink(f'/proc/{pid}/exe') == str(program):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
     except OSError:
         pass
 
@@ -73,6 +73,12 @@ def with_descendants(roots):
 def rss_mib(pid):
     found = re.search(r'^VmRSS:\s+(\d+) kB', read(f'/proc/{pid}/status'), re.MULTILINE)
     return int(found[1]) / 1024 if found else 0
+
+
+def cpu_us(pid):
+    """CPU time of a running process' threads so far."""
+    files = pathlib.Path(f'/proc/{pid}/task').glob('*/schedstat')
+    return sum(int(words[0]) for file in files if (words := read(file).split())) / 1000
 
 
 def wake_ups(pids):

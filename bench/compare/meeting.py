@@ -1,4 +1,4 @@
-"""Suites of several nodes, all on this machine: elastic and scale."""
+"""Suite elastic: two nodes, both on this machine; one comes, or goes."""
 
 import contextlib
 import os
@@ -144,38 +144,3 @@ def hosts(count):
     finally:
         for name in names:
             subprocess.run(['ip', 'netns', 'del', name], check=False, capture_output=True)
-
-
-def scale(bench):
-    for _ in bench.rounds('scale', is_slow=True):
-        for count in bench.size.agents:
-            for subject in bench.subjects():
-                if subject != THEIRS or count <= bench.size.their_agents:
-                    crowd(bench, subject, count)
-
-
-def crowd(bench, subject, count):
-    """So many agents of one worker each meet at one of them."""
-    case = f'{count} agents meet'
-    is_many = count >= 1000
-    whole = bench.rows.row(
-        'scale', f'{case}: first exec to last worker', 's', None if is_many else Goal(1)
-    )
-    tail = bench.rows.row(
-        'scale', f'{case}: last exec to last worker', 's', Goal(5) if is_many else None
-    )
-    size = bench.rows.row('scale', f'{case}: RSS per agent', 'MiB', Goal(10))
-    command = bench.meeting(subject, count, 1, local_endpoint(), ['wait'])
-    with Job(bench) as job:
-        for number in range(count):
-            job.launch(command, f'n{number}')
-        workers = job.workers(count)
-        if not workers:
-            bench.add(subject, whole, None)
-            return
-        starts = [stamp.ns for stamp in job.stamps('X')]
-        bench.add(subject, whole, seconds(min(starts), workers))
-        bench.add(subject, tail, seconds(max(starts), workers))
-        roots = [process.pid for process in job.launched.values()]
-        own = set(machine.with_descendants(roots)) - {w.pid for w in workers}
-        bench.add(subject, size, sum(map(machine.rss_mib, own)) / count)

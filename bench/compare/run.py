@@ -4,12 +4,13 @@
     bench/compare/run.py                          # all suites; tables to stdout
     bench/compare/run.py --only start,store --runs 3
     bench/compare/run.py --quick                  # whether it works
-    bench/compare/run.py --json run.json --plot run.svg
+    bench/compare/run.py --json run.json --plot run.svg --growth growth.svg
 
 Cases take turns, so that what else the machine does hits all alike; figures are medians. README.md
 of bench/ says what each row is. Build first:
 
-    cmake --build build/check --target cpprun cpprunctl compare_worker compare_load compare_pong
+    cmake --build build/check --target cpprun cpprunctl bench_parts
+    cmake --build build/check --target compare_worker compare_load compare_pong
 
 Exit 1: a suite could not be measured, and says why; the others were.
 """
@@ -27,6 +28,8 @@ import sys
 import tempfile
 import time
 
+import crowd
+import curves
 import launching
 import meeting
 import plot
@@ -43,7 +46,7 @@ SUITES = {
     'footprint': launching.footprint,
     'orphans': launching.orphans,
     'elastic': meeting.elastic,
-    'scale': meeting.scale,
+    'scale': crowd.scale,
     'output': printing.output,
     'store': stores.store,
 }
@@ -62,6 +65,7 @@ def parse():
     parser.add_argument('--slow-runs', type=int, help='rounds of these two')
     parser.add_argument('--patience', type=float, help='longest wait for anything, seconds')
     parser.add_argument('--agents', type=numbers, help='suite scale: how many, with commas')
+    parser.add_argument('--core-nodes', type=numbers, help='the same in the core alone')
     parser.add_argument('--their-agents', type=int, help='the most of torchrun there')
     parser.add_argument('--lines', type=int, help='suite output: how many each rank prints')
     parser.add_argument('--bin', type=pathlib.Path, default=os.environ.get('CPPRUN_BIN', built))
@@ -69,6 +73,7 @@ def parse():
     parser.add_argument('--torchrun', help='default: the one on PATH, or in .venv; "" for none')
     parser.add_argument('--json', type=pathlib.Path, help='also write samples and medians there')
     parser.add_argument('--plot', type=pathlib.Path, help='also draw an SVG picture there')
+    parser.add_argument('--growth', type=pathlib.Path, help='suite scale: its SVG picture')
     options = parser.parse_args()
     if unknown := set(options.only.split(',')) - set(SUITES):
         parser.error(f'no suite {", ".join(sorted(unknown))}; there are {", ".join(SUITES)}')
@@ -89,8 +94,8 @@ def find_torchrun(options):
 def size_of(options):
     given = {
         name: getattr(options, name)
-        for name in ('runs', 'slow_runs', 'patience', 'agents', 'their_agents', 'lines')
-        if getattr(options, name) is not None
+        for name in (field.name for field in dataclasses.fields(Size))
+        if getattr(options, name, None) is not None
     }
     return dataclasses.replace(QUICK if options.quick else Size(), **given)
 
@@ -105,7 +110,7 @@ def make_bench(options, folder):
     ctl = options.bin.resolve() / 'cpprunctl'
     helpers = options.helpers or options.bin
     bench = Bench(size_of(options), launchers, helpers, ctl, python, folder)
-    for program in (launchers[OURS][0], ctl, bench.worker, bench.load, bench.pong):
+    for program in (launchers[OURS][0], ctl, bench.worker, bench.load, bench.pong, bench.parts):
         if not pathlib.Path(program).exists():
             sys.exit(f'{program} is not built; the head of {__file__} says how')
     return bench
@@ -163,6 +168,8 @@ def main():
         options.json.write_text(text + '\n', encoding='utf-8')
     if options.plot:
         options.plot.write_text(plot.picture(bench.rows), encoding='utf-8')
+    if options.growth:
+        options.growth.write_text(curves.picture(bench.growth), encoding='utf-8')
     if failed:
         sys.exit(f'not measured to the end: {", ".join(failed)}')
 

@@ -3,7 +3,8 @@
 //
 //   compare_worker exec CMD...               stamps X, becomes CMD: the begin of a launch
 //   compare_worker exit                      stamps S, ends
-//   compare_worker wait                      stamps S, waits; SIGTERM is stamped T and kills it
+//   compare_worker wait                      stamps S, waits; SIGTERM is stamped T and kills it,
+//                                            SIGUSR1 is stamped E and ends it well
 //   compare_worker lines COUNT LENGTH BATCH  stamps S, prints, stamps E; BATCH 0: a write per line
 //   compare_worker spawn N ATTEMPTS CMD...   no launcher, the floor: N times vfork and exec; when
 //                                            one fails, the others are stopped and all start again
@@ -68,8 +69,14 @@ void on_term(int) {
   raise(SIGTERM);
 }
 
+void on_done(int) {
+  stamp('E');
+  _exit(0);
+}
+
 int wait_for_signals() {
   signal(SIGTERM, on_term);
+  signal(SIGUSR1, on_done);
   stamp('S');
   alarm(kSecondsToLive);
   for (;;) pause();

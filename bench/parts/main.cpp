@@ -1,10 +1,13 @@
 // bench_parts [Google Benchmark's options]: times all parts.
-// bench_parts --count PART ITERATIONS: runs one, for instruction counts (bench/count.py).
-// bench_parts --list: their names.
+// bench_parts --count PART ITERATIONS: runs one, for instruction counts (bench/count.py), and
+// prints the kernel's line on its memory at its fullest (bench/compare). bench_parts --list: their
+// names.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <string_view>
 
 #include "bench/parts/parts.hpp"
@@ -25,6 +28,10 @@ int count(const char* name, size_t iterations) {
     return 2;
   }
   found->second()(iterations);
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM")) std::puts(line.c_str());
+  }
   return 0;
 }
 

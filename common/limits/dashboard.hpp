@@ -31,6 +31,13 @@ inline constexpr int kStreamSilence = 15;   // ticks without news; proxies hang 
 inline constexpr Duration kProgressEvery = std::chrono::seconds(1);  // at most
 inline constexpr Duration kWatchLasts = std::chrono::seconds(10);
 inline constexpr Duration kWatchRenewed = std::chrono::seconds(5);
+inline constexpr size_t kStepPoints = 900;         // of a job: fifteen minutes at one a second
 inline constexpr size_t kProgressWorkers = 1'024;  // of a node; a frame holds three times as many
+
+// The last lines of a worker, told by its agent while somebody who may reads them: of each stream,
+// with kLineBytesTold of each line two thirds of a frame at most.
+inline constexpr size_t kTailLines = 50;
+inline constexpr Duration kTailEvery = std::chrono::seconds(1);
+inline constexpr Duration kLogNonceLasts = std::chrono::seconds(30);  // a person types nothing then
 
 }  // namespace cpprun::limits

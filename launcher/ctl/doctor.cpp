@@ -25,11 +25,7 @@ Result<bool> run_doctor(const DoctorOptions& options) {
   }
   if (!options.snapshot_dir.empty()) question.snapshot_dir = options.snapshot_dir;
   const std::vector<doctor::Finding> findings = doctor::judge(doctor::probe(question));
-  if (options.is_json) {
-    ctl::print(ctl::json_of(findings));
-  } else {
-    for (const doctor::Finding& finding : findings) ctl::print(ctl::text_of(finding));
-  }
+  ctl::print(options.is_json ? ctl::json_of(findings) : ctl::text_of(findings));
   return std::none_of(findings.begin(), findings.end(), [](const doctor::Finding& finding) {
     return finding.level == doctor::Level::Problem;
   });

@@ -132,7 +132,7 @@ bool is_well(const std::vector<doctor::Finding>& findings) {
 
 void show(const std::vector<doctor::Finding>& findings, bool is_json) {
   if (is_json) return print(json_of(findings));
-  for (const doctor::Finding& finding : findings) print(text_of(finding));
+  print(text_of(findings));
 }
 
 // The first one tells how it ended, and stays until all have heard it: it may serve the store.

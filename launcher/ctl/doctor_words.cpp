@@ -5,6 +5,7 @@
 
 #include "common/limits/doctor.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/text.hpp"
 
 namespace cpprun::ctl {
 namespace {
@@ -116,6 +117,21 @@ std::string text_of(const doctor::Finding& finding) {
     lines += std::string(start.size(), ' ') + "cure: " + finding.cure + "\n";
   }
   return lines;
+}
+
+std::string text_of(const std::vector<doctor::Finding>& findings) {
+  std::string text;
+  for (const doctor::Finding& finding : findings) text += text_of(finding);
+  const auto count = [&](doctor::Level level, std::string_view noun) {
+    const auto found = std::ranges::count(findings, level, &doctor::Finding::level);
+    return found == 0 ? "no " + std::string(noun) : text::count(static_cast<size_t>(found), noun);
+  };
+  const bool is_well =
+      std::ranges::count(findings, doctor::Level::Problem, &doctor::Finding::level) == 0;
+  return text + "\n" + (is_well ? "nothing that makes jobs fail" : "jobs will fail here") + ": " +
+         count(doctor::Level::Problem, "problem") + ", " +
+         count(doctor::Level::Warning, "warning") + ", " + count(doctor::Level::Note, "note") +
+         "\n";
 }
 
 std::string json_of(const std::vector<doctor::Finding>& findings) {

@@ -20,6 +20,8 @@ Result<std::vector<doctor::PairFacts>> decode_pairs(const std::string& json, int
 
 // "problem  reach      n1 to n2: ...\n" and the cure below it.
 std::string text_of(const doctor::Finding& finding);
+// All of them, and a last line that says whether jobs would fail.
+std::string text_of(const std::vector<doctor::Finding>& findings);
 // An array of {"check", "level", "text", "cure"}.
 std::string json_of(const std::vector<doctor::Finding>& findings);
 

@@ -19,6 +19,11 @@ std::string text_of(const ordered_json& event, const char* name) {
   return field->dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
+int64_t number_of(const ordered_json& event, const char* name) {
+  const auto field = event.find(name);
+  return field != event.end() && field->is_number_integer() ? field->get<int64_t>() : -1;
+}
+
 bool is_set(const ordered_json& event, const char* name) {
   const auto field = event.find(name);
   return field != event.end() && field->is_boolean() && field->get<bool>();
@@ -147,6 +152,15 @@ std::optional<std::string> event_text(std::string_view line) {
   if (!event.is_object() || text_of(event, "event").empty()) return std::nullopt;
   const std::string what = words(event).value_or(fields_of(event));
   return clock_of(event) + "  " + printable(text_of(event, "node") + "  " + what) + "\n";
+}
+
+std::optional<LogEvent> log_event(std::string_view line) {
+  if (line.find("\"round\"") == std::string_view::npos) return std::nullopt;
+  const ordered_json event = ordered_json::parse(line, nullptr, false);
+  if (!event.is_object() || text_of(event, "event").empty()) return std::nullopt;
+  return LogEvent{text_of(event, "event"),   number_of(event, "time_us"),
+                  number_of(event, "round"), number_of(event, "restart_count"),
+                  number_of(event, "rank"),  number_of(event, "local_rank")};
 }
 
 }  // namespace cpprun::ctl

@@ -42,7 +42,8 @@ std::vector<std::string> row_of(const WorkerView& worker, const std::string& nod
     age = duration_text(to_seconds(progress->age));
     if (progress->step_takes > Duration{}) takes = duration_text(to_seconds(progress->step_takes));
   }
-  return {std::to_string(worker.rank), node, std::to_string(worker.pid), step, takes, age};
+  const std::string memory = worker.memory_bytes ? memory_text(*worker.memory_bytes) : "-";
+  return {std::to_string(worker.rank), node, std::to_string(worker.pid), step, takes, age, memory};
 }
 
 std::string head_of(const JobStatus& job) {
@@ -59,13 +60,39 @@ std::string head_of(const JobStatus& job) {
   return text;
 }
 
+// Neighbours of one state, as one row: those from `first` to `last` of a job's nodes.
+struct Neighbours {
+  size_t first = 0, last = 0;
+  int64_t workers = 0;
+};
+
+std::vector<Neighbours> neighbours_of(const std::vector<JobNode>& nodes, bool are_folded) {
+  std::vector<Neighbours> all;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const bool is_like_last =
+        are_folded && i > 0 && nodes[i].state == nodes[i - 1].state &&
+        nodes[i].group_rank.has_value() == nodes[i - 1].group_rank.has_value();
+    if (!is_like_last) all.push_back({i, i, 0});
+    all.back().last = i;
+    all.back().workers += nodes[i].nproc;
+  }
+  return all;
+}
+
+// Of many nodes, those that are next to each other and in the same state share a row: what is not
+// as it should be stands out, and all of it is one screen.
 std::string nodes_text(const JobStatus& job) {
+  constexpr size_t kRows = 32;
   TextTable table({"NODE", "STATE", "RANKS", "ADDRESS"});
   int64_t rank = 0;
-  for (const JobNode& node : job.nodes) {
-    const bool is_member = node.group_rank.has_value();
-    table.add({node.name, node.state, is_member ? range_of(rank, node.nproc) : "-", node.address});
-    if (is_member) rank += node.nproc;
+  for (const Neighbours& row : neighbours_of(job.nodes, job.nodes.size() > kRows)) {
+    const JobNode& first = job.nodes[row.first];
+    const size_t count = row.last - row.first + 1;
+    const bool is_member = first.group_rank.has_value();
+    table.add({count == 1 ? first.name : first.name + " to " + job.nodes[row.last].name,
+               first.state, is_member ? range_of(rank, row.workers) : "-",
+               count == 1 ? first.address : std::to_string(count) + " nodes"});
+    if (is_member) rank += row.workers;
   }
   return table.is_empty() ? "" : "\n" + table.text();
 }
@@ -89,7 +116,7 @@ std::string status_text(const std::string& run_id, const JobStatus* job,
                         const std::vector<LocalJob>& agents) {
   std::string text = "job " + clean(run_id) + "\n";
   if (job != nullptr) text += head_of(*job) + nodes_text(*job);
-  TextTable workers({"RANK", "NODE", "PID", "STEP", "STEP TIME", "HEARTBEAT"});
+  TextTable workers({"RANK", "NODE", "PID", "STEP", "STEP TIME", "HEARTBEAT", "MEMORY"});
   for (const LocalJob& agent : agents) {
     for (const WorkerView& worker : agent.view.workers) {
       workers.add(row_of(worker, agent.view.node));

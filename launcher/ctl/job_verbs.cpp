@@ -5,6 +5,7 @@
 #include "common/limits/operators.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
+#include "launcher/ctl/gpus.hpp"
 #include "launcher/ctl/job_tables.hpp"
 #include "launcher/ctl/local_jobs.hpp"
 #include "launcher/ctl/output.hpp"
@@ -18,6 +19,7 @@ using namespace ctl;
 using namespace std::chrono_literals;
 
 constexpr Duration kCoordinatorTakes = 5s;
+constexpr Duration kGpusTake = 3s;  // nvidia-smi loads the driver where nothing keeps it loaded
 
 Result<std::vector<LocalJob>> chosen(const JobOptions& options) {
   return agents_of(local_jobs(), options.job);
@@ -76,7 +78,7 @@ Status ps(const JobOptions& options) {
   return {};
 }
 
-Result<std::string> status_words(const JobOptions& options) {
+Result<std::string> status_words(const JobOptions& options, bool is_top) {
   if (!options.endpoint.empty()) return words_from_elsewhere(options);
   Result<std::vector<LocalJob>> agents = chosen(options);
   if (!agents) return agents.error();
@@ -93,6 +95,7 @@ Result<std::string> status_words(const JobOptions& options) {
   Result<JobStatus> job = body ? job_in(*body, run_id) : Result<JobStatus>(body.error());
   std::string text = status_text(run_id, job ? &*job : nullptr, *agents) + slowest_text(*agents);
   if (!job) text += "the coordinator: " + job.error().text + "\n";
+  if (is_top) text += gpus_text(gpus_here(kGpusTake));
   return text;
 }
 

@@ -16,6 +16,7 @@ struct JobOptions {
   std::string signal;
   std::optional<int64_t> rank{};
   int64_t lines = 10;
+  std::string since;   // of logs: a time in words; empty: only the last lines
   double every_s = 1;  // between two frames of top
   int64_t frames = 0;  // of top; 0: until the job ends
   bool is_json = false;
@@ -31,11 +32,13 @@ Status ps(const JobOptions& options);
 Status status(const JobOptions& options);
 // The same, again and again, until the job ends: a screen on a terminal, else table after table.
 Status top(const JobOptions& options);
-// What status prints; with the slowest rank at its end. Nothing is printed.
-Result<std::string> status_words(const JobOptions& options);
+// What status prints; with the slowest rank at its end, and what top shows besides: the GPUs of
+// this machine. Nothing is printed.
+Result<std::string> status_words(const JobOptions& options, bool is_top = false);
 // The pid of a rank here.
 Status pid(const JobOptions& options);
-// The last lines of workers' log files here; with `follows` also what comes, until the job ends.
+// The last lines of workers' log files here, or what was written since a time; with `follows` also
+// what comes, until the job ends.
 Status logs(const JobOptions& options);
 // What workers here are doing: the stack of one rank, or of all. Nothing is stopped.
 Status stacks(const JobOptions& options);

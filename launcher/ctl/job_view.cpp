@@ -43,6 +43,7 @@ operators::WorkerView worker_of(const Json& json) {
   worker.rank = whole(json, "rank");
   worker.local_rank = whole(json, "local_rank");
   worker.pid = whole(json, "pid");
+  worker.memory_bytes = number(json, "memory_bytes");
   worker.stdout_file = text(json, "stdout");
   worker.stderr_file = text(json, "stderr");
   if (const auto step = number(json, "step")) {

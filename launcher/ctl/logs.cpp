@@ -1,12 +1,18 @@
 // The verb logs: workers' log files on this machine.
 #include <poll.h>
 
-#include <map>
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <list>
 
+#include "common/log/log.hpp"
 #include "common/text.hpp"
 #include "launcher/ctl/job_verbs.hpp"
 #include "launcher/ctl/local_jobs.hpp"
+#include "launcher/ctl/log_files.hpp"
 #include "launcher/ctl/output.hpp"
+#include "launcher/ctl/since.hpp"
 #include "launcher/ctl/tail.hpp"
 
 namespace cpprun {
@@ -17,24 +23,6 @@ using namespace ctl;
 constexpr int kLook = 100;  // milliseconds between two looks at the files
 constexpr int kLooksOfJob =
     10;  // at the files, for one question to the agent: other rounds have others
-
-// What of a job is shown, by path: the words before each line.
-using Files = std::map<std::string, std::string>;
-
-Files files_of(const std::vector<LocalJob>& agents, const JobOptions& options) {
-  Files files;
-  for (const LocalJob& job : agents) {
-    if (!options.node.empty() && job.view.node != options.node) continue;
-    for (const operators::WorkerView& worker : job.view.workers) {
-      if (options.rank && worker.rank != *options.rank) continue;
-      const std::string who = options.rank ? "" : "[" + std::to_string(worker.rank) + "]: ";
-      for (const std::string& path : {worker.stdout_file, worker.stderr_file}) {
-        if (!path.empty()) files[path] = who;
-      }
-    }
-  }
-  return files;
-}
 
 void show(const std::string& text, const std::string& before) {
   if (text.empty()) return;
@@ -49,50 +37,103 @@ void show(const std::string& text, const std::string& before) {
   print(out);
 }
 
+std::string clock_text(int64_t microseconds) {
+  const time_t whole = microseconds / 1'000'000;
+  tm local{};
+  ::localtime_r(&whole, &local);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local)};
+}
+
 class Logs {
  public:
-  explicit Logs(int64_t lines) : lines_(lines) {}
+  explicit Logs(const JobOptions& options) : options_(options) {}
 
   // Files that are new to us are shown from their last lines on, or in a later round whole.
-  void take(const Files& files) {
+  void take(const std::vector<LogFile>& files) {
     constexpr int64_t kAll = INT64_MAX;
-    for (const auto& [path, before] : files) {
-      tails_.try_emplace(path, Tail(path, is_first_ ? lines_ : kAll), before);
+    for (const LogFile& file : files) {
+      if (!has(file)) add(file, Tail(file.path, is_first_ ? options_.lines : kAll));
     }
     is_first_ = false;
   }
-  void show_new(bool takes_rest) {
-    for (auto& [path, shown] : tails_) {
-      for (std::string text; !(text = shown.first.next(takes_rest)).empty();) {
-        show(text, shown.second);
+  // What was written since then, as far as that can be known. What can't is said.
+  void take_since(const std::vector<LogFile>& files, int64_t since) {
+    bool is_any = false;
+    for (const LogFile& file : files) {
+      const LogBegin begin = begin_of(file, since);
+      if (begin.how == LogBegin::How::Nothing) {
+        add(file, Tail(file.path, 0));
+        continue;
       }
+      is_any = true;
+      if (begin.how == LogBegin::How::Here) {
+        add(file, Tail::from(file.path, begin.at));
+        continue;
+      }
+      log::warning(file.path + ": its lines carry no times; here are its last " +
+                   std::to_string(options_.lines) + ", the last of them written at " +
+                   clock_text(begin.written));
+      add(file, Tail(file.path, options_.lines));
+    }
+    if (!is_any) log::warning("no log file was written since " + clock_text(since));
+    is_first_ = false;
+  }
+  void show_new(bool takes_rest) {
+    for (auto& [tail, before] : tails_) {
+      for (std::string text; !(text = tail.next(takes_rest)).empty();) show(text, before);
     }
     std::fflush(stdout);
   }
 
  private:
-  int64_t lines_;
+  bool has(const LogFile& file) const {
+    return std::ranges::any_of(tails_, [&](auto& t) { return t.first.path() == file.path; });
+  }
+  void add(const LogFile& file, Tail tail) {
+    const std::string who = options_.rank ? "" : "[" + std::to_string(file.rank) + "]: ";
+    tails_.emplace_back(std::move(tail), who);
+  }
+
+  const JobOptions& options_;
   bool is_first_ = true;
-  std::map<std::string, std::pair<Tail, std::string>> tails_;
+  std::list<std::pair<Tail, std::string>> tails_;  // with the words before each line
 };
+
+int64_t now_us() {
+  using namespace std::chrono;
+  return duration_cast<microseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+// What is there now. Error: nothing could be.
+Status take_first(const std::vector<LocalJob>& agents, const JobOptions& options, Logs& logs) {
+  std::optional<int64_t> since;
+  if (!options.since.empty()) {
+    Result<int64_t> when = since_when(options.since, now_us());
+    if (!when) return when.error();
+    since = *when;
+  } else if (options.rank) {  // with a time it may be one of an earlier round
+    if (Result<LocalWorker> found = worker_of(agents, *options.rank); !found) return found.error();
+  }
+  const std::vector<LogFile> files =
+      since ? all_files(agents, options) : living_files(agents, options);
+  if (files.empty()) {
+    return Error{ErrorKind::BadValue,
+                 "there are no log files: no worker that is meant runs here, or the job keeps none "
+                 "(--log-dir DIR --tee 3 does)"};
+  }
+  since ? logs.take_since(files, *since) : logs.take(files);
+  return {};
+}
 
 }  // namespace
 
 Status logs(const JobOptions& options) {
   Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
   if (!agents) return agents.error();
-  if (options.rank) {
-    if (Result<LocalWorker> found = worker_of(*agents, *options.rank); !found) return found.error();
-  }
-  const Files files = files_of(*agents, options);
-  if (files.empty()) {
-    return Error{ErrorKind::BadValue,
-                 "there are no log files: no worker that is meant runs here, or the job keeps none "
-                 "(--log-dir DIR --tee 3 does)"};
-  }
+  Logs logs(options);
+  if (Status ok = take_first(*agents, options, logs); !ok) return ok;
   const std::string run_id = agents->front().view.run_id;
-  Logs logs(options.lines);
-  logs.take(files);
   logs.show_new(!options.follows);
   for (int n = 1; options.follows; ++n) {
     ::poll(nullptr, 0, kLook);
@@ -100,7 +141,7 @@ Status logs(const JobOptions& options) {
     if (n % kLooksOfJob != 0) continue;
     agents = agents_of(local_jobs(), run_id);
     if (!agents) break;
-    logs.take(files_of(*agents, options));
+    logs.take(living_files(*agents, options));
   }
   logs.show_new(true);
   return {};

@@ -2,8 +2,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/exit_code.hpp"
@@ -147,6 +149,9 @@ class JobVerbs {
     logs->add_option("-n,--lines", options_.lines, "how many lines of each file")
         ->check(CLI::NonNegativeNumber)
         ->capture_default_str();
+    logs->add_option("--since", options_.since,
+                     "from this time on, earlier rounds included: 30s, 5m, 2h, 1d ago, 06:14, or "
+                     "2026-11-22T06:14:13");
     logs->add_flag("-f,--follow", options_.follows, "go on until the job ends");
     add_job(logs);
   }
@@ -244,13 +249,39 @@ int run_chaos(const cpprun::ChaosOptions& options) {
   return result->is_held ? 0 : cpprun::kExpectationsFailed;
 }
 
+// What a value is, in people's words: "N" where CLI11 has "INT:NONNEGATIVE=10".
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    const std::string type = option->get_type_name();
+    const bool is_number = type.starts_with("INT") || type.starts_with("UINT");
+    std::string text = is_number ? " N" : type.starts_with("FLOAT") ? " NUMBER" : " TEXT";
+    const std::string without = option->get_default_str();
+    if (!without.empty()) text += " (" + without + ")";
+    return text;
+  }
+};
+
+// As the help shows them.
+void group_verbs(CLI::App& app) {
+  const std::pair<const char*, std::vector<const char*>> groups[] = {
+      {"Look at running jobs", {"ps", "status", "top", "pid", "logs", "stacks", "events"}},
+      {"Change a running job", {"signal", "restart", "drain", "scale", "stop"}},
+      {"Before a job and after it", {"doctor", "explain", "snapshot", "chaos"}},
+      {"Servers and shells", {"serve", "completion"}}};
+  for (const auto& [group, verbs] : groups) {
+    for (const char* verb : verbs) app.get_subcommand(verb)->group(group);
+  }
+  app.footer("cpprunctl VERB --help says more of one. Every verb finds the jobs of this machine.");
+}
+
 // CLI11 only says that a verb is missing, even where one is misspelt.
 cpprun::Status check_verb(CLI::App& app, const char* word) {
-  if (word != nullptr && *word == '-') return {};
+  if (*word == '-') return {};
   std::vector<std::string> names;
   for (const CLI::App* verb : app.get_subcommands({})) names.push_back(verb->get_name());
   const std::string all = "; there is: " + cpprun::text::join(names, ", ");
-  if (word == nullptr) return cpprun::Error{cpprun::ErrorKind::Usage, "say what to do" + all};
   if (std::ranges::find(names, word) != names.end()) return {};
   const std::string near = cpprun::text::nearest(word, names);
   return cpprun::Error{cpprun::ErrorKind::Usage,
@@ -260,6 +291,10 @@ cpprun::Status check_verb(CLI::App& app, const char* word) {
 
 // An exit code if there is nothing more to do: help was asked for, or the words are wrong.
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stderr);
+    return kUsage;
+  }
   if (cpprun::Status verb = check_verb(app, argv[1]); !verb) return fail(verb.error());
   try {
     app.parse(argc, argv);
@@ -275,6 +310,25 @@ int main(int argc, char** argv) {
   CLI::App app("Operate cpprun jobs and servers.", "cpprunctl");
   app.require_subcommand(1);
   app.set_version_flag("--version", "cpprunctl " CPPRUN_VERSION);
+  app.formatter(std::make_shared<HelpFormatter>());
+  cpprun::JobOptions job;
+  JobVerb job_verb = nullptr;
+  JobVerbs job_verbs(app, job, job_verb);
+  job_verbs.add_lookers();
+  job_verbs.add_stacks();
+  job_verbs.add_changers();
+  cpprun::EventsOptions events;
+  const CLI::App* events_verb = add_events_verb(app, events);
+  cpprun::DoctorOptions doctor;
+  const CLI::App* doctor_verb = add_doctor(app, doctor);
+  CLI::App* explain = app.add_subcommand(
+      "explain", "What a command line of cpprun would do, and where that differs from torchrun");
+  explain->prefix_command();
+  cpprun::SnapshotOptions snapshot;
+  SnapshotVerb snapshot_verb = nullptr;
+  add_snapshot_verbs(app, snapshot, snapshot_verb);
+  cpprun::ChaosOptions chaos;
+  const CLI::App* chaos_verb = add_chaos(app, chaos);
   cpprun::ServeOptions serve{"", cpprun::limits::kStoreValueBytes >> 20};
   CLI::App* serve_verb = app.add_subcommand(
       "serve", "Serve torch's TCPStore, cpprun's control protocol and HTTP on one port");
@@ -285,29 +339,12 @@ int main(int argc, char** argv) {
                    "largest value of the store, in MiB")
       ->check(CLI::Range(size_t{1}, size_t{1} << 20))
       ->capture_default_str();
-  cpprun::SnapshotOptions snapshot;
-  SnapshotVerb snapshot_verb = nullptr;
-  add_snapshot_verbs(app, snapshot, snapshot_verb);
-  cpprun::EventsOptions events;
-  const CLI::App* events_verb = add_events_verb(app, events);
-  cpprun::DoctorOptions doctor;
-  const CLI::App* doctor_verb = add_doctor(app, doctor);
-  cpprun::JobOptions job;
-  JobVerb job_verb = nullptr;
-  JobVerbs job_verbs(app, job, job_verb);
-  job_verbs.add_lookers();
-  job_verbs.add_stacks();
-  job_verbs.add_changers();
   std::string shell;
   CLI::App* completion = app.add_subcommand("completion", "Print a script that completes words");
   completion->add_option("shell", shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  CLI::App* explain = app.add_subcommand(
-      "explain", "What a command line of cpprun would do, and where that differs from torchrun");
-  explain->prefix_command();
-  cpprun::ChaosOptions chaos;
-  const CLI::App* chaos_verb = add_chaos(app, chaos);
+  group_verbs(app);
   if (const std::optional<int> code = parse(app, argc, argv)) return *code;
   if (const char* level = std::getenv("LOGLEVEL")) {
     cpprun::log::set_level(cpprun::log::parse_level(level));

@@ -36,6 +36,12 @@ size_t last_lines_at(const std::string& text, int64_t lines) {
 
 Tail::Tail(std::string path, int64_t lines) : path_(std::move(path)), lines_(lines) {}
 
+Tail Tail::from(std::string path, int64_t at) {
+  Tail tail(std::move(path), 0);
+  tail.at_ = at;
+  return tail;
+}
+
 std::string Tail::next(bool takes_rest) {
   std::ifstream file(path_, std::ios::binary);
   if (!file) return "";

@@ -11,6 +11,8 @@ class Tail {
  public:
   // `path` may not be there yet. `lines`: how many of those that are there now are wanted.
   Tail(std::string path, int64_t lines);
+  // From this byte on.
+  static Tail from(std::string path, int64_t at);
 
   const std::string& path() const { return path_; }
   // Whole lines that have come since; with `takes_rest` also a last one without its end. At most

@@ -50,4 +50,21 @@ std::string duration_text(double seconds) {
   return text;
 }
 
+std::string memory_text(int64_t bytes) {
+  if (bytes < 0) return "?";
+  constexpr int64_t kKiB = 1024;
+  constexpr double kMiB = 1 << 20;
+  constexpr double kGiB = 1 << 30;
+  char text[48];
+  const auto size = static_cast<double>(bytes);
+  if (size < kMiB) {
+    std::snprintf(text, sizeof text, "%lld KiB", static_cast<long long>(bytes / kKiB));
+  } else if (size < kGiB) {
+    std::snprintf(text, sizeof text, "%.1f MiB", size / kMiB);
+  } else {
+    std::snprintf(text, sizeof text, "%.1f GiB", size / kGiB);
+  }
+  return text;
+}
+
 }  // namespace cpprun::ctl

@@ -1,6 +1,7 @@
 // TextTable: rows of words in columns as wide as their widest, for people's eyes. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,5 +21,7 @@ class TextTable {
 
 // "340 us", "12.4 ms", "3.2 s", "12:04", "3:12:04": at most a handful of characters.
 std::string duration_text(double seconds);
+// "340 KiB", "12.4 MiB", "3.2 GiB".
+std::string memory_text(int64_t bytes);
 
 }  // namespace cpprun::ctl

@@ -102,8 +102,7 @@ MachineFacts probe_machine() {
 
 DeviceFacts probe_devices(const std::string& root) {
   DeviceFacts found;
-  for (const std::string& name : list_folder(root + "/dev")) {
-    if (!is_gpu_file(name)) continue;
+  for (const std::string& name : list_folder(root + "/dev", is_gpu_file)) {
     found.files.push_back("/dev/" + name);
     if (::access((root + "/dev/" + name).c_str(), R_OK | W_OK) != 0) {
       found.unreadable.push_back("/dev/" + name);

@@ -1,29 +1,46 @@
 #include "launcher/doctor/small_files.hpp"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
+#include <memory>
 
 #include "common/text.hpp"
 
 namespace cpprun::doctor {
+namespace {
 
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+
+}  // namespace
+
+// Each start of a job reads some of them, so this goes to the kernel without streams between.
 std::optional<std::string> read_small_file(const std::string& path) {
-  constexpr std::streamsize kMost = 64 << 10;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::string bytes(static_cast<size_t>(kMost), '\0');
-  file.read(bytes.data(), kMost);
-  bytes.resize(static_cast<size_t>(file.gcount()));
+  constexpr size_t kMost = 64 << 10;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  std::string bytes;
+  char piece[4096];
+  while (bytes.size() < kMost) {
+    const ssize_t got = ::read(file, piece, std::min(sizeof piece, kMost - bytes.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    bytes.append(piece, static_cast<size_t>(got));
+  }
+  ::close(file);
   return std::string(text::strip(bytes));
 }
 
-std::vector<std::string> list_folder(const std::string& path) {
+std::vector<std::string> list_folder(const std::string& path, IsMeant is_meant) {
   std::vector<std::string> names;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(path, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
+  const std::unique_ptr<DIR, CloseFolder> folder(::opendir(path.c_str()));
+  while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {
+    if (is_meant(entry->d_name)) names.emplace_back(entry->d_name);
   }
   std::sort(names.begin(), names.end());
   return names;

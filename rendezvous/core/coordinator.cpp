@@ -6,6 +6,7 @@
 #include "common/limits/faults.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
+#include "rendezvous/core/rank_progress.hpp"
 
 namespace cpprun {
 
@@ -330,6 +331,14 @@ void Coordinator::watch(Duration lasts, Effects& effects) const {
       effects.push_back(Send{*node.session, control::Watch{lasts}});
     }
   }
+}
+
+void Coordinator::tail(const RankOfJob& wanted, Duration lasts, Effects& effects) const {
+  const auto job = jobs_.find(wanted.run_id);
+  if (job == jobs_.end()) return;
+  const std::optional<RankPlace> place = place_of(*job->second, wanted.rank);
+  if (!place || !place->node->is_connected() || !place->node->facts.tells_lines) return;
+  effects.push_back(Send{*place->node->session, control::Tail{place->local_rank, lasts}});
 }
 
 }  // namespace cpprun

@@ -4,6 +4,8 @@
 // A core: no I/O, no clock. The server carries out the effects.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,6 +33,13 @@ struct CoordinatorOptions {
   std::optional<Mandate> mandate{};
 };
 
+// A worker that somebody wants to know more of: its global rank in the newest round.
+struct RankOfJob {
+  std::string run_id;
+  int64_t rank = 0;
+  auto operator<=>(const RankOfJob&) const = default;
+};
+
 class Coordinator {
  public:
   explicit Coordinator(CoordinatorOptions options)
@@ -53,6 +62,9 @@ class Coordinator {
   // Asks agents to tell how far their workers are, for so long; zero: no more. Who does not
   // understand that is not asked.
   void watch(Duration lasts, Effects& effects) const;
+
+  // Asks the node of a rank to tell what that worker writes, for so long, if it can.
+  void tail(const RankOfJob& wanted, Duration lasts, Effects& effects) const;
 
   const std::string& host() const { return options_.host; }
   size_t session_count() const { return sessions_.size(); }

@@ -5,6 +5,7 @@
 
 #include "common/failure_class.hpp"
 #include "common/limits/dashboard.hpp"
+#include "rendezvous/core/rank_progress.hpp"
 #include "rendezvous/core/status.hpp"
 #include "rendezvous/protocol/stop_cause.hpp"
 
@@ -98,30 +99,26 @@ json to_json(const Membership& job, const JobStory* story) {
           {"rounds", rounds}};
 }
 
-// By global rank; -1: not known. Nothing while nobody has told anything.
-json progress_of(const Membership& job) {
-  if (job.worlds().empty()) return nullptr;
-  const auto size = static_cast<size_t>(
-      std::clamp<int64_t>(job.world_size(), 0, static_cast<int64_t>(limits::kRanksShown)));
-  std::vector<int64_t> steps(size, -1);
-  std::vector<int64_t> step_us(size, -1);
-  bool is_any = false;
-  for (const auto& [incarnation, world] : job.worlds()) {
-    const auto it = job.nodes().find(incarnation);
-    if (it == job.nodes().end() || !it->second.progress) continue;
-    const control::Progress& told = *it->second.progress;
-    if (told.round != job.round()) continue;
-    const auto base = static_cast<size_t>(world.base_rank);
-    const auto room = size - std::min(size, base);
-    const auto workers = static_cast<size_t>(it->second.facts.nproc);
-    for (size_t i = 0; i < std::min({room, told.steps.size(), workers}); ++i) {
-      steps[base + i] = told.steps[i];
-      if (i < told.step_us.size()) step_us[base + i] = told.step_us[i];
-      is_any = true;
-    }
-  }
-  if (!is_any) return nullptr;
-  return {{"round", job.round().value}, {"steps", steps}, {"step_us", step_us}};
+json number(const std::optional<int64_t>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+// As an array, because there are many; docs/dashboard.md has their order.
+json to_json(const StepPoint& point) {
+  return {ms(point.at),      point.round.value,       point.step,
+          point.last,        number(point.median_us), number(point.slowest_us),
+          point.slowest_rank};
+}
+
+// Why there are no lines to show; empty: there are.
+std::string why_no_lines(const Membership& job, const std::optional<RankPlace>& place,
+                         const control::Lines* told) {
+  if (!place) return "no node has this rank now";
+  if (!place->node->is_connected()) return "its node is out of touch";
+  if (!place->node->facts.tells_lines) return "the agent of its node is older and tells no lines";
+  if (told == nullptr || told->round != job.round()) return "waiting for its node";
+  if (!told->has_files) return "this job keeps no log files; start it with --log-dir DIR --tee 3";
+  return "";
 }
 
 }  // namespace
@@ -137,10 +134,40 @@ std::string dashboard_state(const Coordinator& coordinator, const Chronicle& chr
 std::string dashboard_progress(const Coordinator& coordinator) {
   json jobs = json::object();
   for (const auto& [run_id, job] : coordinator.jobs()) {
-    json progress = progress_of(*job);
-    if (!progress.is_null()) jobs[run_id] = std::move(progress);
+    const std::optional<RankProgress> told = rank_progress(*job);
+    if (!told) continue;
+    jobs[run_id] = {
+        {"round", told->round.value}, {"steps", told->steps}, {"step_us", told->step_us}};
   }
   return line({{"jobs", jobs}});
+}
+
+std::string dashboard_steps(const StepHistory& history) {
+  json jobs = json::object();
+  for (const auto& [run_id, points] : history.jobs()) {
+    json& all = jobs[run_id] = json::array();
+    for (const StepPoint& point : points) all.push_back(to_json(point));
+  }
+  return line({{"jobs", jobs}});
+}
+
+std::string dashboard_lines(const Coordinator& coordinator, const RankOfJob& wanted) {
+  json object = {{"run_id", wanted.run_id}, {"rank", wanted.rank}};
+  const auto found = coordinator.jobs().find(wanted.run_id);
+  if (found == coordinator.jobs().end()) {
+    object["why"] = "there is no such job here";
+    return line(object);
+  }
+  const Membership& job = *found->second;
+  const std::optional<RankPlace> place = place_of(job, wanted.rank);
+  const control::Lines* told = place ? place->node->lines_of(place->local_rank) : nullptr;
+  object["round"] = job.round().value;
+  if (place) object["node"] = place->node->id.name;
+  object["why"] = why_no_lines(job, place, told);
+  const bool is_told = told != nullptr && object["why"] == "";
+  object["out"] = is_told ? json(told->out) : json::array();
+  object["err"] = is_told ? json(told->err) : json::array();
+  return line(object);
 }
 
 }  // namespace cpprun

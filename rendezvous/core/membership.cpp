@@ -248,6 +248,7 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
     return;
   }
   if (const auto* told = std::get_if<control::Progress>(&message)) return node->take(*told);
+  if (const auto* told = std::get_if<control::Lines>(&message)) return node->take(*told);
   if (const auto* strike = std::get_if<control::Strike>(&message)) {
     on_strike(*node, *strike, effects);
     return;
@@ -284,7 +285,8 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
   settle(now, effects);
 }
 
-// The asker is answered in any case; the others hear of what strikes.
+// The asker is answered in any case; the others hear of what strikes, and before it does: it may be
+// the death of the very process that we live in, and who leads then must know of it.
 void Membership::on_strike(const Node& asker, const control::Strike& message, Effects& effects) {
   const std::optional<int64_t> count = strikes_.claim(message.fault, message.times);
   control::Struck struck{message.fault, count.value_or(0), count.has_value()};
@@ -292,9 +294,10 @@ void Membership::on_strike(const Node& asker, const control::Strike& message, Ef
   struck.step = message.step;
   struck.training_epoch = message.training_epoch;
   for (const auto& [incarnation, node] : nodes_) {
-    struck.is_answer = incarnation == asker.id.incarnation;
-    if (struck.is_answer || struck.is_given) send(node, struck, effects);
+    if (struck.is_given && incarnation != asker.id.incarnation) send(node, struck, effects);
   }
+  struck.is_answer = true;
+  send(asker, struck, effects);
 }
 
 namespace {

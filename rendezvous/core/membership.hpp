@@ -101,6 +101,8 @@ class Membership {
   // What an operator asked for last; nothing: as many as --nnodes allows.
   std::optional<int64_t> wanted_nodes() const { return wanted_nodes_; }
   const std::map<Incarnation, Node>& nodes() const { return nodes_; }
+  // Whether this node leads the job when the process that hosts us has died (R14).
+  bool is_heir(const Node& node) const { return &node == heir_node(); }
   std::string why_no_round() const;  // "" while one runs
   const std::optional<control::SnapshotName>& resume() const { return resume_; }
   // The newest complete snapshot of any node.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -38,7 +39,9 @@ struct Node {
   Instant heard_at;                   // receipt of its last message
   std::optional<int64_t> unanswered;  // the newest ping that has had to wait for its pong
   Instant dead_at;                    // Life::Dead only
-  std::optional<control::Progress> progress{};  // the newest it told; for the dashboard alone
+  // The newest that it told for the dashboard; by local rank what somebody wanted to read.
+  std::optional<control::Progress> progress{};
+  std::map<int64_t, control::Lines> lines{};
 
   bool is_connected() const { return life == Life::Present && session.has_value(); }
   bool has_workers() const { return work == Work::Starting || work == Work::Running; }
@@ -48,6 +51,23 @@ struct Node {
   void take(const control::Progress& told) {
     const size_t longest = std::max(told.steps.size(), told.step_us.size());
     if (longest <= limits::kProgressWorkers) progress = told;
+  }
+  void take(const control::Lines& told) {
+    const auto is_long = [](const std::string& line) {
+      return line.size() > limits::kLineBytesTold;
+    };
+    const bool is_sound = told.local_rank >= 0 && told.local_rank < facts.nproc &&
+                          std::max(told.out.size(), told.err.size()) <= limits::kTailLines &&
+                          std::ranges::none_of(told.out, is_long) &&
+                          std::ranges::none_of(told.err, is_long);
+    if (!is_sound) return;
+    // No more are ever asked for at once: the others are of ranks that nobody reads any more.
+    if (lines.size() >= limits::kStreams && !lines.contains(told.local_rank)) lines.clear();
+    lines[told.local_rank] = told;
+  }
+  const control::Lines* lines_of(int64_t local_rank) const {
+    const auto found = lines.find(local_rank);
+    return found == lines.end() ? nullptr : &found->second;
   }
   // May take part in the next round.
   bool is_ready() const {

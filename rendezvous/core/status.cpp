@@ -51,12 +51,14 @@ namespace {
 
 using nlohmann::json;
 
-json to_json(const Node& node) {
+json to_json(const Node& node, bool is_heir) {
   json object = {{"name", node.id.name},
                  {"state", name_of(node)},
                  {"nproc", node.facts.nproc},
                  {"role", node.facts.role},
-                 {"address", node.session_facts.peer_address}};
+                 {"address", node.session_facts.peer_address},
+                 {"is_host", node.is_embedded},
+                 {"is_heir", is_heir}};
   object["group_rank"] = node.group_rank ? json(*node.group_rank) : json(nullptr);
   return object;
 }
@@ -68,7 +70,9 @@ json to_json(const std::optional<control::SnapshotName>& snapshot) {
 
 json to_json(const Membership& job) {
   json nodes = json::array();
-  for (const auto& [incarnation, node] : job.nodes()) nodes.push_back(to_json(node));
+  for (const auto& [incarnation, node] : job.nodes()) {
+    nodes.push_back(to_json(node, job.is_heir(node)));
+  }
   return {{"phase", name_of(job.phase())},
           {"round", job.round().value},
           {"min_nodes", job.terms().min_nodes},

@@ -118,7 +118,7 @@ void Store::session_closed(SessionId session, ReplySink& sink) {
 
 // --- plain keys
 
-void Store::put(Call& call, std::string_view key, std::string_view bytes) {
+const Value& Store::put(Call& call, std::string_view key, std::string_view bytes) {
   auto found = values_.find(key);
   bool is_new = found == values_.end();
   if (is_new) found = values_.emplace(std::string(key), Value()).first;
@@ -128,6 +128,7 @@ void Store::put(Call& call, std::string_view key, std::string_view bytes) {
   }
   keep(call, value, bytes);
   wake(call.sink, key);
+  return value;
 }
 
 void Store::keep(const Call& call, Value& value, std::string_view bytes) {
@@ -168,15 +169,13 @@ void Store::compare_set(Call& call) {
   if (found == values_.end()) {
     // The reference echoes the caller's expectation here, and callers rely on it.
     if (!command.expected.empty()) return call.sink.reply_bytes(call.session, command.expected);
-    put(call, command.key, command.value);
-    return call.sink.reply_bytes(call.session, command.value);
+    return call.sink.reply_value(call.session, put(call, command.key, command.value));
   }
   if (found->second.view() != command.expected) {
     wake(call.sink, command.key);
     return call.sink.reply_value(call.session, found->second);
   }
-  put(call, command.key, command.value);
-  call.sink.reply_bytes(call.session, command.value);
+  call.sink.reply_value(call.session, put(call, command.key, command.value));
 }
 
 void Store::get(Call& call, std::string_view key) {

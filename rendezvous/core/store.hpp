@@ -88,7 +88,7 @@ class Store {
 
   bool is_present(std::string_view key) const;
   size_t queue_length(std::string_view key) const;
-  void put(Call& call, std::string_view key, std::string_view bytes);
+  const Value& put(Call& call, std::string_view key, std::string_view bytes);
   void keep(const Call& call, Value& value, std::string_view bytes);
   std::optional<int64_t> count_up(Call& call, std::string_view key, int64_t delta);
   void wake(ReplySink& sink, std::string_view key);

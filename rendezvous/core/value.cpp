@@ -7,7 +7,7 @@ namespace cpprun {
 void Value::assign(std::string_view bytes) {
   if (bytes.size() >= kSharedFrom) {
     growing_ = std::make_shared<std::string>(bytes);
-    own_ = std::string();
+    std::string().swap(own_);  // an assignment would keep the memory
     shared_ = {growing_, *growing_};
     return;
   }
@@ -18,7 +18,7 @@ void Value::assign(std::string_view bytes) {
 
 void Value::adopt(SharedBytes bytes) {
   growing_.reset();
-  own_ = std::string();
+  std::string().swap(own_);
   shared_ = std::move(bytes);
 }
 

@@ -14,6 +14,7 @@
 #include "common/ids.hpp"
 #include "common/time.hpp"
 #include "common/worker_end.hpp"
+#include "rendezvous/protocol/lines.hpp"
 #include "rendezvous/protocol/orders.hpp"
 #include "rendezvous/protocol/progress.hpp"
 
@@ -153,6 +154,7 @@ struct Register {
   Charge charged = Charge::None;     // for `round`, as far as this node was told
   std::optional<Decided> decided{};  // the outcome, if this node knows it
   bool tells_progress = false;       // understands Watch (progress.hpp)
+  bool tells_lines = false;          // understands Tail (lines.hpp)
 };
 
 struct Ping {
@@ -222,7 +224,7 @@ struct Acting {
 
 using AgentMessage =
     std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack, Draining,
-                 Snapshots, Strike, Order, Operate, Command, Progress, Acting>;
+                 Snapshots, Strike, Order, Operate, Command, Progress, Lines, Acting>;
 
 // ---------------------------------------------------------------- coordinator -> agent
 
@@ -276,6 +278,6 @@ struct Moved {
 };
 
 using CoordinatorMessage = std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye,
-                                        Struck, Answer, Depart, Challenge, Watch, Moved>;
+                                        Struck, Answer, Depart, Challenge, Watch, Tail, Moved>;
 
 }  // namespace cpprun::control

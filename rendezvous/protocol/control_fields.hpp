@@ -124,6 +124,7 @@ void fields(V&& v, Register& m) {
   v("charged", m.charged);
   v("decided", m.decided);
   v("tells_progress", m.tells_progress);
+  v("tells_lines", m.tells_lines);
 }
 template <class V>
 void fields(V&& v, Ping& m) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kBurst = 16 * 1024;         // room for a peer that sends faster than we read
 constexpr size_t kWholeAtOnce = 256 * 1024;  // announced sizes up to this are believed
-constexpr size_t kKeepTail = 2 * 1024;       // an empty output keeps at most this much
+constexpr size_t kSparesMax = 256 * 1024;    // memory of strings that nobody uses
 constexpr size_t kCompactFrom = 64 * 1024;
 
 }  // namespace
@@ -78,12 +78,28 @@ void InputBuffer::consume(size_t size) {
   held_ = rest;
 }
 
+std::unique_ptr<std::string> SpareStrings::take() {
+  if (kept_.empty()) return std::make_unique<std::string>();
+  std::unique_ptr<std::string> taken = std::move(kept_.back());
+  kept_.pop_back();
+  bytes_ -= sizeof *taken + taken->capacity();
+  return taken;
+}
+
+void SpareStrings::give(std::unique_ptr<std::string> used) {
+  size_t size = sizeof *used + used->capacity();
+  if (bytes_ + size > kSparesMax) return;
+  used->clear();
+  bytes_ += size;
+  kept_.push_back(std::move(used));
+}
+
 void Outbox::add(const SharedBytes& bytes) {
   if (bytes.bytes.empty()) return;
-  if (!tail_.empty()) {
-    earlier_ += tail_.size();
-    pieces_.push_back({std::move(tail_), {}});
-    tail_.clear();
+  if (!tail_view().empty()) {
+    earlier_ += tail_->size();
+    pieces_.push_back({std::move(*tail_), {}});
+    tail_->clear();
   }
   earlier_ += bytes.bytes.size();
   pieces_.push_back({{}, bytes});
@@ -98,7 +114,7 @@ size_t Outbox::gather(std::span<iovec> parts) const {
     parts[count++] = {const_cast<char*>(bytes.data()), bytes.size()};
   };
   for (size_t i = first_; i < pieces_.size() && count < parts.size(); ++i) put(pieces_[i].view());
-  if (count < parts.size() && tail_.size() > skip) put(tail_);
+  if (count < parts.size() && tail_view().size() > skip) put(*tail_);
   return count;
 }
 
@@ -109,23 +125,19 @@ void Outbox::sent(size_t size) {
     size_t piece = pieces_[first_].view().size();
     done_ -= piece;
     earlier_ -= piece;
-    pieces_[first_++] = Piece();
+    const Piece gone = std::move(pieces_[first_++]);
   }
   if (empty()) return clear();
-  if (first_ == pieces_.size() && done_ >= kCompactFrom && done_ >= tail_.size() / 2) {
-    tail_.erase(0, done_);
+  if (first_ == pieces_.size() && done_ >= kCompactFrom && done_ >= tail_->size() / 2) {
+    tail_->erase(0, done_);
     done_ = 0;
   }
 }
 
 void Outbox::clear() {
   first_ = earlier_ = done_ = 0;
-  if (!pieces_.empty()) pieces_ = {};
-  if (tail_.capacity() > kKeepTail) {
-    tail_ = std::string();
-  } else {
-    tail_.clear();
-  }
+  if (!pieces_.empty()) pieces_ = std::vector<Piece>();
+  if (tail_) spares_.give(std::move(tail_));
 }
 
 }  // namespace cpprun

@@ -1,7 +1,8 @@
 // The two byte queues of a connection: what came in and is not understood yet, what goes out and is
 // not sent yet.
 //
-// Both hold next to nothing while a connection is idle. Neither knows sockets.
+// Both hold next to nothing while a connection is idle: input lies inside of the object unless it
+// is long, and output is put together in memory that is lent. Neither knows sockets.
 #pragma once
 
 #include <sys/uio.h>
@@ -59,15 +60,36 @@ class InputBuffer {
   std::array<uint8_t, kInside> inside_;
 };
 
+// Strings that outboxes of one thread lend each other: whoever begins to put a reply together takes
+// one, and brings it back when all is sent. So idle connections hold none, and a reply in the
+// steady state needs no new memory.
+class SpareStrings {
+ public:
+  // An empty one.
+  std::unique_ptr<std::string> take();
+  // Keeps its memory for later, unless that is much.
+  void give(std::unique_ptr<std::string> used);
+
+ private:
+  std::vector<std::unique_ptr<std::string>> kept_;
+  size_t bytes_ = 0;  // of kept_
+};
+
 // Bytes to send: pieces in order, the last of them open at its end.
 class Outbox {
  public:
+  // `spares` outlives all calls, not this object.
+  explicit Outbox(SpareStrings& spares) : spares_(spares) {}
+
   // Where to append. Whatever is appended counts at once.
-  std::string& tail() { return tail_; }
+  std::string& tail() {
+    if (!tail_) tail_ = spares_.take();
+    return *tail_;
+  }
   void add(const SharedBytes& bytes);
 
   bool empty() const { return size() == 0; }
-  size_t size() const { return earlier_ + tail_.size() - done_; }
+  size_t size() const { return earlier_ + tail_view().size() - done_; }
   // The first unsent bytes as at most `parts.size()` pieces; returns how many pieces.
   size_t gather(std::span<iovec> parts) const;
   // The first `size` unsent bytes are gone.
@@ -81,11 +103,14 @@ class Outbox {
     std::string_view view() const { return shared.owner ? shared.bytes : std::string_view(own); }
   };
 
-  std::vector<Piece> pieces_;  // before the tail
-  size_t first_ = 0;           // of the pieces that are not sent whole
-  size_t earlier_ = 0;         // bytes in pieces_ from first_ on
-  size_t done_ = 0;            // bytes of the first piece (or the tail) that are sent
-  std::string tail_;
+  std::string_view tail_view() const { return tail_ ? *tail_ : std::string_view(); }
+
+  SpareStrings& spares_;
+  std::vector<Piece> pieces_;          // before the tail
+  size_t first_ = 0;                   // of the pieces that are not sent whole
+  size_t earlier_ = 0;                 // bytes in pieces_ from first_ on
+  size_t done_ = 0;                    // bytes of the first piece (or the tail) that are sent
+  std::unique_ptr<std::string> tail_;  // null: nothing there
 };
 
 }  // namespace cpprun

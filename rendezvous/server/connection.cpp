@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
@@ -49,7 +50,12 @@ std::shared_ptr<TcpConnection> TcpConnection::adopt(ConnectionHost& host, asio::
 
 TcpConnection::TcpConnection(ConnectionHost& host, SessionId id, int listener,
                              std::unique_ptr<Io> io, std::string peer)
-    : host_(host), id_(id), listener_(listener), io_(std::move(io)), peer_(std::move(peer)) {}
+    : host_(host),
+      id_(id),
+      listener_(listener),
+      io_(std::move(io)),
+      peer_(std::move(peer)),
+      out_(host.spares()) {}
 
 TcpConnection::~TcpConnection() = default;
 
@@ -103,10 +109,12 @@ void TcpConnection::read() {
   if (is_reading_) return;
   is_reading_ = true;
   std::span<uint8_t> space = in_.space(session_ ? session_->wants() : 1);
-  io_->socket.async_read_some(asio::buffer(space.data(), space.size()),
-                              [self = shared_from_this()](error_code error, size_t size) {
-                                self->on_read(error == asio::error::eof, bool(error), size);
-                              });
+  auto then = [self = shared_from_this()](error_code error, size_t size) {
+    self->on_read(error == asio::error::eof, bool(error), size);
+  };
+  io_->socket.async_read_some(
+      asio::buffer(space.data(), space.size()),
+      asio::bind_allocator(HandlerAllocator<void>(read_memory_), std::move(then)));
 }
 
 void TcpConnection::on_read(bool is_end, bool is_error, size_t size) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "rendezvous/server/buffers.hpp"
+#include "rendezvous/server/handler_memory.hpp"
 #include "rendezvous/server/session.hpp"
 
 namespace boost::asio {
@@ -42,6 +43,7 @@ class ConnectionHost {
   virtual void on_lingering(TcpConnection& connection) = 0;
   virtual void on_dead(TcpConnection& connection) = 0;
   virtual size_t outbox_limit() const = 0;
+  virtual SpareStrings& spares() = 0;
 };
 
 class TcpConnection final : public Connection, public std::enable_shared_from_this<TcpConnection> {
@@ -118,6 +120,7 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   bool is_waiting_writable_ = false;
   bool has_spoken_ = false;
   bool has_received_ = false;
+  HandlerMemory read_memory_;
   InputBuffer in_;
   Outbox out_;
   size_t backlog_ = 0;  // of out_, when it was last settled

@@ -9,16 +9,15 @@
 #include <utility>
 
 #include "common/check.hpp"
-#include "common/limits/dashboard.hpp"
 #include "common/log/log.hpp"
 #include "rendezvous/core/chronicle.hpp"
-#include "rendezvous/core/feed.hpp"
 #include "rendezvous/core/job_metrics.hpp"
 #include "rendezvous/core/patience.hpp"
 #include "rendezvous/core/status.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/server/clock.hpp"
+#include "rendezvous/server/onlookers.hpp"
 #include "rendezvous/server/operator_gate.hpp"
 
 namespace cpprun {
@@ -28,14 +27,15 @@ namespace asio = boost::asio;
 class ControlService::Impl {
  public:
   Impl(asio::io_context& loop, CoordinatorOptions options)
-      : core_(std::move(options)), timer_(loop) {}
+      : core_(std::move(options)),
+        onlookers_(core_, chronicle_, [this](const auto& call) { tell_core(call); }),
+        timer_(loop) {}
 
   void fill(ServerHooks& hooks) {
     hooks.make_control_session = [this](Connection& c) { return make_session(c); };
     hooks.store_for_main_port = [this] { return main_store_; };
     hooks.status_json = [this] { return status_json(core_); };
-    hooks.topics = [this] { return topics(); };
-    hooks.unwatched = [this] { watch(Duration{}); };
+    onlookers_.fill(hooks);
     hooks.metrics = [this] { return job_metrics(core_, chronicle_); };
   }
 
@@ -67,6 +67,7 @@ class ControlService::Impl {
   bool is_idle() const { return core_.is_idle(); }
 
   void take_orders(std::string token, std::function<std::string()> make_nonce) {
+    onlookers_.open_logs(token, make_nonce);
     gate_.open(std::move(token), std::move(make_nonce));
   }
 
@@ -132,21 +133,6 @@ class ControlService::Impl {
   void refuse(SessionId session, const std::string& why) {
     carry_out(Send{session, control::Refused{why}});
     carry_out(Close{session, false});
-  }
-
-  // Somebody looks: agents are asked to tell how far their workers are, again and again before they
-  // would stop.
-  std::vector<Topic> topics() {
-    const Instant now = server_time();
-    if (now >= watched_until_ - (limits::kWatchLasts - limits::kWatchRenewed)) {
-      watch(limits::kWatchLasts);
-    }
-    return {{"state", dashboard_state(core_, chronicle_)}, {"progress", dashboard_progress(core_)}};
-  }
-
-  void watch(Duration lasts) {
-    watched_until_ = server_time() + lasts;
-    tell_core([&](Effects& e) { core_.watch(lasts, e); });
   }
 
   template <class Call>
@@ -273,7 +259,7 @@ class ControlService::Impl {
   Coordinator core_;
   Chronicle chronicle_;
   OperatorGate gate_;
-  Instant watched_until_;  // agents tell how far their workers are
+  Onlookers onlookers_;
   Patience patience_;
   asio::steady_timer timer_;
   Instant armed_for_ = Instant::never();

@@ -18,15 +18,24 @@ SharedBytes as_event(const Topic& topic, int64_t now_ms) {
 
 }  // namespace
 
-bool EventStreams::add(Connection& connection) {
+bool EventStreams::add(Connection& connection, const std::string& private_to) {
   if (readers_.size() >= limits::kStreams) return false;
-  readers_.emplace(connection.id(), Reader{&connection});
+  readers_.emplace(connection.id(), Reader{&connection, private_to});
   return true;
 }
 
 void EventStreams::remove(SessionId id) {
   readers_.erase(id);
-  if (readers_.empty()) pictures_.clear();
+  std::set<std::string> read;
+  for (const auto& [other, reader] : readers_) read.insert(reader.private_to);
+  std::erase_if(pictures_, [&](const auto& entry) { return !read.contains(entry.first); });
+}
+
+std::set<std::string> EventStreams::private_ones() const {
+  std::set<std::string> all;
+  for (const auto& [id, reader] : readers_) all.insert(reader.private_to);
+  all.erase("");
+  return all;
 }
 
 void EventStreams::tick(int64_t now_ms, std::vector<Topic> topics) {
@@ -36,7 +45,7 @@ void EventStreams::tick(int64_t now_ms, std::vector<Topic> topics) {
 
 void EventStreams::take(int64_t now_ms, std::vector<Topic> topics) {
   for (Topic& topic : topics) {
-    Picture& picture = pictures_[topic.name];
+    Picture& picture = pictures_[topic.private_to][topic.name];
     if (picture.version > 0 && picture.text == topic.text) continue;
     ++picture.version;
     picture.event = as_event(topic, now_ms);
@@ -52,7 +61,9 @@ void EventStreams::serve(Reader& reader) const {
   }
   reader.unread_ticks = 0;
   ++reader.silent_ticks;
-  for (const auto& [name, picture] : pictures_) {
+  const auto mine = pictures_.find(reader.private_to);
+  if (mine == pictures_.end()) return;
+  for (const auto& [name, picture] : mine->second) {
     if (std::exchange(reader.seen[name], picture.version) == picture.version) continue;
     reader.connection->send_shared(picture.event);
     reader.silent_ticks = 0;

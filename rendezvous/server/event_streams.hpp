@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,17 +17,21 @@ namespace cpprun {
 
 // The newest text of a topic, one line.
 struct Topic {
-  std::string name;
+  std::string name;  // of the event
   std::string text;
+  std::string private_to{};  // readers that were added for this only; empty: for all others
 };
 
 class EventStreams {
  public:
-  // The connection's answer has begun; it lives until remove(). False: there is no room.
-  bool add(Connection& connection);
+  // The connection's answer has begun; it lives until remove(). With `private_to` it is told that
+  // topic only, else the public ones. False: there is no room.
+  bool add(Connection& connection, const std::string& private_to = "");
   void remove(SessionId id);
   bool empty() const { return readers_.empty(); }
   size_t size() const { return readers_.size(); }
+  // The private topics that somebody reads.
+  std::set<std::string> private_ones() const;
 
   // Sends each reader what it has not seen: nothing if it still has something to read. One that
   // reads nothing for limits::kStreamPatience ticks is reset. `now_ms` is told as the events' id.
@@ -35,7 +40,8 @@ class EventStreams {
  private:
   struct Reader {
     Connection* connection = nullptr;
-    std::map<std::string, uint64_t> seen{};  // version by topic
+    std::string private_to;
+    std::map<std::string, uint64_t> seen{};  // version by name of the event
     int unread_ticks = 0;                    // in a row
     int silent_ticks = 0;                    // since it was last sent something
   };
@@ -49,7 +55,8 @@ class EventStreams {
   void serve(Reader& reader) const;
 
   std::map<SessionId, Reader> readers_;
-  std::map<std::string, Picture> pictures_;
+  // By who is told it, then by the name of the event.
+  std::map<std::string, std::map<std::string, Picture>> pictures_;
 };
 
 }  // namespace cpprun

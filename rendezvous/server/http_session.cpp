@@ -56,7 +56,7 @@ size_t HttpSession::on_bytes(std::span<const uint8_t> bytes) {
 }
 
 void HttpSession::begin_stream(const HttpAnswer& said) {
-  is_stream_ = pages_.stream_began(connection_);
+  is_stream_ = pages_.stream_began(connection_, said.topic);
   if (is_stream_) {
     wants_ = 1;
     connection_.send(render(said, true));
@@ -83,7 +83,9 @@ HttpAnswer HttpSession::answer(std::string_view request, bool& has_body) {
   }
   auto target = parser.get().target();
   std::string_view path(target.data(), target.size());
-  return pages_.answer(path.substr(0, path.find('?')));
+  const size_t mark = std::min(path.find('?'), path.size());
+  const std::string_view query = path.substr(std::min(mark + 1, path.size()));
+  return pages_.answer(path.substr(0, mark), query, connection_.peer_address());
 }
 
 }  // namespace cpprun

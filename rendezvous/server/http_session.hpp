@@ -18,13 +18,16 @@ struct HttpAnswer {
   std::string body = "not found\n";
   std::string headers{};  // further lines, each with its end
   bool goes_on = false;   // a GET is not ended: EventStreams has the connection from here on
+  std::string topic{};    // then the private topic that it is about, if it is
 };
 
 struct HttpPages {
-  // Path (without the query) to answer. Called once for each good GET or HEAD.
-  std::function<HttpAnswer(std::string_view path)> answer;
+  // Path and query (without the question mark) to answer, and the address of who asks. Called once
+  // for each good GET or HEAD.
+  std::function<HttpAnswer(std::string_view path, std::string_view query, const std::string& peer)>
+      answer;
   // An answer that goes on has begun; false: there is no room. And it is over.
-  std::function<bool(Connection&)> stream_began;
+  std::function<bool(Connection&, const std::string& topic)> stream_began;
   std::function<void(SessionId)> stream_ended;
 };
 

@@ -32,10 +32,11 @@ void say_out_of_descriptors() {
   is_said = true;
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
+  const std::string enough = std::to_string(limits::kConnections);
   log::error("out of file descriptors (limit " + std::to_string(limit.rlim_cur) +
-             "): new connections are turned away; one is needed per worker and agent, so raise it: "
-             "ulimit -n " +
-             std::to_string(limits::kConnections));
+             "): new connections are turned away; one is needed per worker and agent, so raise the "
+             "hard limit before the start: ulimit -Hn " +
+             enough + " as root, or LimitNOFILE=" + enough + " in a systemd unit");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "rendezvous/core/store.hpp"
 #include "rendezvous/protocol/tcpstore.hpp"
 #include "rendezvous/server/event_streams.hpp"
+#include "rendezvous/server/http_session.hpp"
 #include "rendezvous/server/session.hpp"
 
 namespace boost::asio {
@@ -48,11 +50,16 @@ struct ServerHooks {
   std::function<std::string()> status_json;
   // What /metrics says besides what the server knows itself: whole families of Prometheus text.
   std::function<std::string()> metrics;
-  // What readers of /events are to know now; asked each limits::kStreamTick while there is one.
-  // Without it there is no /events.
-  std::function<std::vector<Topic>()> topics;
-  // The last reader of /events is gone.
+  // What readers of /events are to know now, and of these private topics; asked each
+  // limits::kStreamTick while there is a reader. Without it there is no /events.
+  std::function<std::vector<Topic>(const std::set<std::string>& private_ones)> topics;
+  // The last reader is gone.
   std::function<void()> unwatched;
+  // The body of /steps.
+  std::function<std::string()> steps;
+  // /log and what is below it.
+  std::function<HttpAnswer(std::string_view path, std::string_view query, const std::string& peer)>
+      log_page;
 };
 
 class Server {

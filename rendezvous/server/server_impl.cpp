@@ -30,8 +30,12 @@ Server::Impl::Impl(asio::io_context& loop, const ServerOptions& options, ServerH
     : loop_(loop),
       options_(options),
       hooks_(std::move(hooks)),
-      pages_{[this](std::string_view path) { return page(path); },
-             [this](Connection& connection) { return stream_began(connection); },
+      pages_{[this](std::string_view path, std::string_view query, const std::string& peer) {
+               return page(path, query, peer);
+             },
+             [this](Connection& connection, const std::string& topic) {
+               return stream_began(connection, topic);
+             },
              [this](SessionId id) { stream_ended(id); }},
       alarm_(std::make_unique<Alarm>(loop)),
       stream_alarm_(std::make_unique<Alarm>(loop)) {

@@ -49,6 +49,7 @@ class Server::Impl final : public ConnectionHost,
   void on_lingering(TcpConnection& connection) override { watch(connection.id()); }
   void on_dead(TcpConnection& connection) override;
   size_t outbox_limit() const override { return options_.outbox_bytes; }
+  SpareStrings& spares() override { return spares_; }
 
   // ReplySink
   void reply_byte(SessionId to, uint8_t value) override;
@@ -80,8 +81,8 @@ class Server::Impl final : public ConnectionHost,
   void arm();
   void on_time();
   bool is_legacy_companion(const TcpConnection& silent);
-  HttpAnswer page(std::string_view path) const;
-  bool stream_began(Connection& connection);
+  HttpAnswer page(std::string_view path, std::string_view query, const std::string& peer) const;
+  bool stream_began(Connection& connection, const std::string& topic);
   void stream_ended(SessionId id);
   void tick_streams();
   std::string metrics() const;
@@ -93,6 +94,7 @@ class Server::Impl final : public ConnectionHost,
   HttpPages pages_;
   std::unordered_map<int, Door> doors_;
   int next_door_ = 0;
+  SpareStrings spares_;
   std::unordered_map<uint64_t, std::shared_ptr<TcpConnection>> table_;
   std::vector<std::shared_ptr<TcpConnection>> graveyard_;
   std::vector<TcpConnection*> dirty_;

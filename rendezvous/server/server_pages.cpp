@@ -19,11 +19,16 @@ constexpr const char* kPagePolicy =
 
 }  // namespace
 
-HttpAnswer Server::Impl::page(std::string_view path) const {
+HttpAnswer Server::Impl::page(std::string_view path, std::string_view query,
+                              const std::string& peer) const {
   if (path == "/") {
     return {200, "text/html; charset=utf-8", std::string(dashboard_page()), kPagePolicy};
   }
   if (path == "/events" && hooks_.topics) return {200, "text/event-stream", "", "", true};
+  if (path == "/steps" && hooks_.steps) return {200, "application/json", hooks_.steps()};
+  if ((path == "/log" || path == "/log/nonce") && hooks_.log_page) {
+    return hooks_.log_page(path, query, peer);
+  }
   if (path == "/healthz") return {200, "text/plain; charset=utf-8", "ok\n"};
   if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", metrics()};
   if (path == "/status") {
@@ -35,8 +40,8 @@ HttpAnswer Server::Impl::page(std::string_view path) const {
 
 // ---------------------------------------------------------------- events
 
-bool Server::Impl::stream_began(Connection& connection) {
-  if (!streams_.add(connection)) return false;
+bool Server::Impl::stream_began(Connection& connection, const std::string& topic) {
+  if (!streams_.add(connection, topic)) return false;
   if (stream_alarm_->is_set()) stream_alarm_->clear();
   stream_alarm_->set(Duration{}, [this] { tick_streams(); });  // a newcomer need not wait
   return true;
@@ -52,7 +57,7 @@ void Server::Impl::stream_ended(SessionId id) {
 void Server::Impl::tick_streams() {
   if (is_stopped_ || streams_.empty()) return;
   wake_up_begins();
-  streams_.tick(server_time().nanoseconds() / 1'000'000, hooks_.topics());
+  streams_.tick(server_time().nanoseconds() / 1'000'000, hooks_.topics(streams_.private_ones()));
   wake_up_ends();
   if (is_stopped_ || streams_.empty() || stream_alarm_->is_set()) return;
   stream_alarm_->set(limits::kStreamTick, [this] { tick_streams(); });

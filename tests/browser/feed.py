@@ -44,6 +44,7 @@ class Feed:
 
     def __init__(self, page):
         self.page, self.said, self.readers = page, {}, []
+        self.steps = {'jobs': {}}  # what it remembers
         self.lock = threading.Lock()
         feed = self
 
@@ -62,11 +63,11 @@ class Feed:
 
     def answer(self, handler):
         if handler.path != '/events':
-            is_page = handler.path == '/'
-            handler.send_response(200 if is_page else 404)
+            pages = {'/': self.page, '/steps': json.dumps(self.steps).encode()}
+            handler.send_response(200 if handler.path in pages else 404)
             handler.send_header('Content-Type', 'text/html; charset=utf-8')
             handler.end_headers()
-            return handler.wfile.write(self.page if is_page else b'')
+            return handler.wfile.write(pages.get(handler.path, b''))
         handler.send_response(200)
         handler.send_header('Content-Type', 'text/event-stream')
         handler.end_headers()

@@ -51,6 +51,66 @@ def test_a_real_job_of_two_nodes_through_a_failure(browser, cluster, pictures):
         agent.ends(0)
 
 
+TOKEN = 'a token that nobody guesses'
+TALKER = ('--no-python', 'sh', '-c',
+          'echo "rank $RANK: <b>epoch 1</b>"; for n in $(seq 60); do echo "step $n"; done; '
+          'while [ ! -e "$NODES_DIR/say-all" ]; do sleep 0.1; done')
+
+
+def show_log(browser, rank, token):
+    browser.run(f'byId("log-rank").value = {rank}; byId("log-token").value = "{token}"; '
+                'byId("log-form").requestSubmit()')
+
+
+def test_log_lines_of_a_rank_for_who_has_the_token(browser, cluster, pictures):
+    real = Job(cluster, 2, run_id='a job & its log')
+    for number in (0, 1):
+        real.agent(number, '--tee=3', f'--log-dir={cluster.tmp}/logs{number}', nproc=2,
+                   program=TALKER, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    wait_for(real.is_open, 'the rendezvous')
+    browser.opens(f'http://127.0.0.1:{real.port}/')
+    browser.wait('document.querySelectorAll(".ranks i").length === 4')
+    show_log(browser, 0, 'some other token of this length')
+    browser.wait('byId("log-why").textContent.startsWith("Refused")')
+    browser.complaints()  # that it was refused: 403
+    assert browser.run('return byId("log-lines").hidden')
+    browser.wait('fetch("log/nonce").then(answer => answer.ok)')  # a wrong one waits a second
+    browser.complaints()
+    browser.run(f'byId("log-token").value = "{TOKEN}"')
+    browser.run('document.querySelectorAll(".ranks i")[3].click()')
+    browser.wait('byId("log-out").textContent.endsWith("step 60")')
+    shown = browser.text('#log-out')
+    assert shown.startswith('step 11\n') and shown.count('\n') == 49
+    assert browser.text('#log-why').startswith('rank 3 on ')
+    assert not browser.run('return byId("log-stop").hidden')
+    browser.picture(pictures / 'log.png')
+    browser.run('byId("log-stop").click()')
+    assert browser.run('return byId("log-lines").hidden && log.source === null')
+    cluster.say(0)
+    for agent in cluster.agents:
+        agent.ends(0)
+
+
+def test_without_a_safe_way_the_page_names_one(browser, feed):
+    now, whole = two_nodes()
+    open_with(browser, feed, now, two=whole)
+    browser.run('Object.defineProperty(window, "isSecureContext", {value: false})')
+    show_log(browser, 0, TOKEN)
+    browser.wait('byId("log-why").textContent.includes("ssh -L ")')
+
+
+def test_steps_from_before_the_page_was_opened(browser, feed):
+    now, whole = two_nodes()
+    feed.steps = {'jobs': {'two': [[now - 60_000 + i * 1000, whole['round'], 4000 + i, 3999 + i,
+                                    51_200, 60_000, 5] for i in range(50)]}}
+    open_with(browser, feed, now, two=whole)
+    browser.wait('!byId("plot").hidden')
+    assert 'slowest 60.0 ms, rank 5' in browser.text('#plot-key')
+    assert '4,049' in browser.text('#figures')
+    feed.progress(now, two={'round': whole['round'], 'steps': [5000] * 8, 'step_us': [50_000] * 8})
+    browser.wait('model.history.get("two").length === 51')
+
+
 def test_the_outcome_of_a_job_that_failed(browser, feed, pictures):
     whole = job([], [finished(1, T0, 300, 9000, 50, ('failure', 'crash', 'rank 0 crashed'), 2, 8)],
                 phase='ended', outcome='failure', verdict='rank 0 crashed; restarts used: 0 of 0')

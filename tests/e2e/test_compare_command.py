@@ -28,8 +28,11 @@ def quick(tmp_path_factory):
     skip_unless_built()
     folder = tmp_path_factory.mktemp('compare')
     written = folder / 'run.json', folder / 'run.svg'
-    done = compare('--quick', '--torchrun=', '--json', written[0], '--plot', written[1])
+    growth = ['--growth', folder / 'growth.svg']
+    done = compare('--quick', '--torchrun=', '--json', written[0], '--plot', written[1], *growth)
     assert done.returncode == 0, done.stderr
+    drawn = xml.etree.ElementTree.parse(folder / 'growth.svg').getroot()
+    assert [shape for shape in drawn if shape.tag.endswith('circle')]
     return done, json.loads(written[0].read_text()), written[1].read_text()
 
 

@@ -335,20 +335,6 @@ TEST_F(ServerTest, EndsAreToldApart) {
   EXPECT_EQ(server.call([&](Server&) { return ends; }), want);
 }
 
-TEST_F(ServerTest, AnIdleConnectionCostsLittleMemory) {
-  constexpr int kClients = 2000;
-  RunningServer server;
-  std::vector<Client> clients;
-  clients.reserve(kClients);
-  long before = resident_kib();
-  for (int i = 0; i < kClients; ++i) {
-    clients.emplace_back(server.port());
-    clients.back().send(std::string(kHello) + ping(1));
-    clients.back().read(4);
-  }
-  EXPECT_LE((resident_kib() - before) * 1024 / kClients, 4096);
-}
-
 TEST_F(ServerTest, DescriptorsAreCloseOnExecAndWithoutDelay) {
   Client client(server_.port());
   client.send(std::string(kHello) + ping(1));

@@ -34,7 +34,16 @@ def refused(*words):
 def test_a_misspelt_verb_is_named():
     assert refused('statsu') == "cpprun: there is no verb 'statsu'; did you mean 'status'?\n"
     assert "no verb 'nonsense'; there is: " in refused('nonsense')
-    assert refused().startswith('cpprun: say what to do; there is: ')
+
+
+def test_without_a_verb_it_says_which_there_are():
+    said = refused()
+    assert said == out('--help')
+    groups = ['Look at running jobs:', 'Change a running job:', 'Before a job', 'Servers']
+    places = [said.index(group) for group in groups]
+    assert places == sorted(places) and said.index('  ps ') < said.index('  serve ')
+    assert 'Subcommands:' not in said, 'each verb has its group'
+    assert 'INT' not in out('logs', '--help') and '-n,--lines N (10)' in out('logs', '--help')
 
 
 def completed(line):

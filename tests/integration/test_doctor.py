@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import socket
 import subprocess
@@ -37,6 +38,9 @@ def test_says_a_line_per_check_and_the_cure():
     assert done.returncode == 1
     assert '\nproblem  snapshots  /nowhere/at/all: a file can\'t be made' in done.stdout
     assert '\n                    cure: give a folder that exists' in done.stdout
+    last = done.stdout.rstrip().splitlines()[-1]
+    counts = r'1 problem, (no|\d+) warnings?, (no|\d+) notes?'
+    assert re.fullmatch('jobs will fail here: ' + counts, last)
 
 
 def test_few_open_files():
@@ -94,6 +98,29 @@ def test_small_and_read_only_disks(tmp_path, mount, check, level, text):
     found, _ = doctor(f'--snapshot-dir={tmp_path}', wrap=wrap)
     assert found[check]['level'] == level
     assert text in found[check]['text']
+
+
+def started(wrap=()):
+    """What a start says besides what the worker does."""
+    command = [*wrap, BIN / 'cpprun', '--no-python', '/bin/true']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_a_start_where_nothing_is_wrong_is_silent():
+    assert started() == ''
+
+
+@NEEDS_ROOT
+def test_a_start_looks_first(tmp_path):
+    """At a /dev without shm."""
+    folder = tmp_path / 'dev'
+    folder.mkdir()
+    make = (f'mount -t tmpfs none {folder} && cd /dev && cp -a null zero urandom fd {folder}'
+            f' && mount --bind {folder} /dev')
+    said = started(in_own('--mount', make))
+    assert 'there is no /dev/shm (mount a tmpfs there: loaders' in said
 
 
 @NEEDS_ROOT

@@ -3,10 +3,12 @@
 docs/protocol.md says why two worlds never run at once; workers record whether they saw any other.
 """
 
+import json
 import signal
+import subprocess
 import time
 
-from nodes import Job, cluster  # noqa: F401
+from nodes import BIN, Job, cluster  # noqa: F401
 
 AT_ONCE = 3  # targets 1 s; a busy machine takes its time
 
@@ -60,5 +62,21 @@ def test_a_host_that_is_started_anew_finds_the_job_where_it_is_now(cluster):
     second = cluster.world(1, 2, after=first)
     job.agent(0)
     cluster.world(0, 1, 2, after=second)
+    cluster.say(0)
+    [agent.ends(0) for agent in cluster.agents[1:]]
+
+
+def test_cpprunctl_finds_the_coordinator_where_it_is_now(cluster):
+    job, first = three(cluster, '1:3')
+    cluster.agents[0].send(signal.SIGKILL)
+    second = cluster.world(1, 2, after=first)
+    shown = subprocess.run([BIN / 'cpprunctl', 'status', '--json', job.run_id], text=True,
+                           capture_output=True, check=True, timeout=20)
+    seen = json.loads(shown.stdout)
+    heir = next(w.node for w in second if w.rank == 0)
+    assert {a['pid']: a['is_host'] for a in seen['agents']} == {
+        cluster.agents[heir].pid: True, cluster.agents[3 - heir].pid: False}
+    nodes = seen['status']['jobs'][job.run_id]['nodes']
+    assert sorted((n['is_host'], n['is_heir']) for n in nodes) == [(False, True), (True, False)]
     cluster.say(0)
     [agent.ends(0) for agent in cluster.agents[1:]]

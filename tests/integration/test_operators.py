@@ -165,6 +165,24 @@ def test_top_without_a_terminal_prints_tables(jobs):
     assert text.count(f'job {run_id}\n') == 2 and '\x1b' not in text
 
 
+def test_top_shows_memory_and_gpus(jobs):
+    """By an nvidia-smi that tells of one GPU; then by one that never answers, and without."""
+    job, _, _ = sleepers(jobs, 1)
+    run_id = own_run_id(job)
+    tool = jobs.folder / 'bin/nvidia-smi'
+    tool.parent.mkdir()
+    tool.write_text('#!/bin/sh\necho "0, NVIDIA H100 80GB HBM3, 98, 70012, 81559"\n')
+    tool.chmod(0o755)
+    env = {**os.environ, 'PATH': f'{tool.parent}:/usr/bin:/bin'}
+    text = ctl('top', '-n', 1, run_id, env=env).stdout
+    assert ' MEMORY\n' in text and ' MiB\n' in text.split('GPUs here')[0]
+    assert '0    98 %  70012 of 81559 MiB  NVIDIA H100 80GB HBM3\n' in text
+    tool.write_text('#!/bin/sh\nexec sleep 60\n')
+    assert 'GPUs' not in ctl('top', '-n', 1, run_id, env=env).stdout
+    assert 'GPUs' not in ctl('top', '-n', 1, run_id, env={**env, 'PATH': '/nowhere'}).stdout
+    assert 'GPUs' not in good('status', run_id)
+
+
 def test_stop_asks_as_a_signal_would(jobs):
     for words, code in (['--resumable'], 143), ([], 130):
         job, _, pids = sleepers(jobs, 1)

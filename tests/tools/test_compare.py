@@ -7,6 +7,7 @@ import xml.etree.ElementTree
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / 'bench' / 'compare'))
+import curves
 import plot
 import report
 import rows
@@ -84,3 +85,29 @@ def test_the_picture_shows_each_row_that_has_a_goal():
     texts = [text.text for text in xml.etree.ElementTree.fromstring(made).iter() if text.text]
     assert sum('a < b' in text for text in texts) == 1
     assert made.count('cy="75"') == 2
+
+
+def growth_of(values):
+    growth = curves.Growth()
+    for count, value in values.items():
+        growth.add('CPU', 'a < b', count, row_with(cpprun=[value]))
+    return growth
+
+
+def test_what_grows_is_drawn_by_number_of_nodes():
+    growth = growth_of({1000: 20.0, 10: 2.0, 100: 0, 316: None})
+    assert growth.points('CPU') == {'a < b': [(10, 2.0), (1000, 20.0)]}
+    root = xml.etree.ElementTree.fromstring(curves.picture(growth))
+    lines = [shape for shape in root if shape.tag.endswith('polyline')]
+    first, last = (tuple(map(float, p.split(','))) for p in lines[0].get('points').split())
+    assert first[0] < last[0] and first[1] > last[1], 'to the right and up'
+
+
+def test_linear_growth_is_a_flat_line():
+    line = curves.picture(growth_of({10: 3.0, 100_000: 3.0})).split('points="')[1].split('"')[0]
+    assert len({point.split(',')[1] for point in line.split()}) == 1
+
+
+def test_nothing_measured_is_a_picture_all_the_same():
+    xml.etree.ElementTree.fromstring(curves.picture(curves.Growth()))
+    xml.etree.ElementTree.fromstring(curves.picture(growth_of({10: None})))

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "launcher/ctl/ctl_completion.hpp"
+#include "launcher/ctl/gpus.hpp"
 #include "launcher/ctl/job_tables.hpp"
 #include "launcher/ctl/local_jobs.hpp"
 #include "launcher/ctl/screen.hpp"
@@ -26,6 +27,7 @@ operators::NodeView view_of(const std::string& run_id, int64_t pid, bool is_host
   view.snapshot_step = 120;
   operators::WorkerView worker{pid, 0, pid + 1};
   worker.progress = operators::Progress{42, 7, 2, 250ms, 12ms};
+  worker.memory_bytes = 3LL << 29;
   worker.stderr_file = "/logs/stderr.log";
   view.workers.push_back(worker);
   return view;
@@ -103,9 +105,23 @@ TEST(CtlJobs, StatusShowsRanksOfNodesInTheirOrder) {
   EXPECT_THAT(text, HasSubstr("a?[2J  running  0-1    10.0.0.1\n"));
   EXPECT_THAT(text, HasSubstr("b      running  2-5    10.0.0.2\n"));
   EXPECT_THAT(text, HasSubstr("late   idle     -      10.0.0.3\n"));
-  EXPECT_THAT(text, HasSubstr("1     n1    2    42    12.0 ms    250.0 ms\n"));
+  EXPECT_THAT(text, HasSubstr("1     n1    2    42    12.0 ms    250.0 ms   1.5 GiB\n"));
   EXPECT_THAT(ps_text({job_of("toy", 1)}), HasSubstr("toy"));
   EXPECT_THAT(ps_text({}), HasSubstr("no job of yours"));
+}
+
+TEST(CtlJobs, ManyNodesAreFoldedToWhatDiffers) {
+  JobStatus job;
+  for (int64_t i = 0; i < 1000; ++i) {
+    job.nodes.push_back(
+        {"n" + std::to_string(i), i == 417 ? "silent" : "running", "10.0.0.1", 8, i});
+  }
+  job.nodes.push_back({"spare", "idle", "10.0.9.9", 8, std::nullopt});
+  const std::string text = status_text("toy", &job, {});
+  EXPECT_THAT(text, HasSubstr("n0 to n416    running  0-3335     417 nodes\n"));
+  EXPECT_THAT(text, HasSubstr("n417          silent   3336-3343  10.0.0.1\n"));
+  EXPECT_THAT(text, HasSubstr("n418 to n999  running  3344-7999  582 nodes\n"));
+  EXPECT_THAT(text, HasSubstr("spare         idle     -          10.0.9.9\n"));
 }
 
 TEST(CtlJobs, TheSlowestIsWhoIsFurthestBehindOrElseTakesLongest) {
@@ -139,6 +155,23 @@ TEST(CtlJobs, DurationsAreShort) {
   EXPECT_EQ(duration_text(724), "12:04");
   EXPECT_EQ(duration_text(11524), "3:12:04");
   EXPECT_EQ(duration_text(-1), "?");
+}
+
+TEST(CtlJobs, MemoryIsShort) {
+  EXPECT_EQ(memory_text(0), "0 KiB");
+  EXPECT_EQ(memory_text(348'160), "340 KiB");
+  EXPECT_EQ(memory_text(13'002'342), "12.4 MiB");
+  EXPECT_EQ(memory_text(3LL << 30), "3.0 GiB");
+  EXPECT_EQ(memory_text(-1), "?");
+}
+
+TEST(CtlJobs, GpusAreThoseOfNvidiaSmi) {
+  const auto gpus = parse_gpus(
+      "0, NVIDIA H100 80GB HBM3, 98, 70012, 81559\n1, NVIDIA H100 80GB HBM3, 0, 4, 81559\n"
+      "No devices were found\nnonsense, 1, 2, 3, 4\n");
+  ASSERT_EQ(gpus.size(), 2U);
+  EXPECT_THAT(gpus_text(gpus), HasSubstr("0    98 %  70012 of 81559 MiB  NVIDIA H100 80GB HBM3\n"));
+  EXPECT_EQ(gpus_text(parse_gpus("NVIDIA-SMI has failed\n")), "");
 }
 
 TEST(CtlJobs, LastLines) {

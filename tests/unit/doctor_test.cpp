@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 
 #include "launcher/doctor/probe.hpp"
+#include "launcher/doctor/quick.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace cpprun::doctor {
@@ -135,6 +137,41 @@ TEST(Doctor, AnEndpointThatAnswersElsewhereIsGood) {
   facts.endpoint->own_address = "";
   facts.endpoint->attempts = {{"fe80::1", "No route to host", {}}, {"10.0.0.2", "", {}}};
   EXPECT_THAT(complaints(facts), testing::IsEmpty());
+}
+
+TEST(Doctor, TheQuickLookTellsWhatIsWrongAndNoMore) {
+  EXPECT_THAT(quick_findings(healthy()), testing::IsEmpty());
+  Facts facts = healthy();
+  facts.limits.is_delegated = false;                 // a note
+  facts.name.addresses.clear();                      // not looked at
+  facts.snapshots->error = "/snap: it isn't there";  // nor this
+  facts.machine.shared_memory.reset();
+  facts.limits.open_files = 100;
+  const std::vector<Finding> found = quick_findings(facts);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(std::pair(found[0].check, found[0].level),
+            std::pair(std::string_view("files"), Level::Warning));
+  EXPECT_EQ(std::pair(found[1].check, found[1].level),
+            std::pair(std::string_view("shm"), Level::Problem));
+}
+
+// Each start waits for it. The best of some tries, as others use this machine too.
+TEST(Doctor, TheQuickLookTakesNoTime) {
+  using Clock = std::chrono::steady_clock;
+  Clock::duration best = std::chrono::hours(1);
+  for (int i = 0; i < 10; ++i) {
+    const Clock::time_point begin = Clock::now();
+    quick_findings(quick_facts(8));
+    best = std::min(best, Clock::now() - begin);
+  }
+  EXPECT_LT(best, std::chrono::milliseconds(5));
+}
+
+TEST(Doctor, CpuJobsMayNameGpusThatAreNotThere) {
+  Facts facts = healthy();
+  facts.devices = {{}, {}, "", "0,1"};
+  EXPECT_THAT(quick_findings(facts), testing::IsEmpty());
+  EXPECT_THAT(complaints(facts), testing::SizeIs(1)) << "who asks the doctor is told";
 }
 
 void write(const std::string& path, const std::string& text) {

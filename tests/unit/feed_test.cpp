@@ -14,6 +14,15 @@ class Feed : public JobTest {
  public:
   json state() { return json::parse(dashboard_state(core, chronicle)).at("jobs").at(run_id); }
   json progress() { return json::parse(dashboard_progress(core)).at("jobs"); }
+  json steps() {
+    history.look(now, core);
+    return json::parse(dashboard_steps(history)).at("jobs");
+  }
+  json lines(int64_t rank) { return json::parse(dashboard_lines(core, {run_id, rank})); }
+  void tail(int64_t rank) {
+    call([&](Effects& e) { core.tail({run_id, rank}, 10s, e); });
+  }
+  StepHistory history;
   void watch(Duration lasts) {
     call([&](Effects& e) { core.watch(lasts, e); });
   }
@@ -86,6 +95,71 @@ TEST_F(Feed, SenselessProgressCountsAsNothing) {
   says_failed("a");
   all({"a", "b"}, &JobTest::says_stopped);
   EXPECT_EQ(progress(), json::object()) << "of an older round";
+}
+
+TEST_F(Feed, StepsAreRememberedForWhoComesLater) {
+  a_and_b_run();
+  EXPECT_EQ(steps(), json::object());
+  says("a", control::Progress{round_of("a"), {70, 71}, {1000, 3000}});
+  says("b", control::Progress{round_of("b"), {69, -1}, {2000, -1}});
+  const json one = steps().at("job").at(0);
+  EXPECT_EQ(one.at(1), round_of("a").value);
+  EXPECT_EQ(json(one.begin() + 2, one.end()), json::array({71, 69, 2000, 3000, 1})) << one;
+  EXPECT_EQ(steps().at("job").size(), 1U) << "nothing is new";
+  for (int64_t step = 0; step < 2000; ++step) {
+    says("b", control::Progress{round_of("b"), {100 + step}, {}});
+    history.look(now, core);
+  }
+  EXPECT_EQ(steps().at("job").size(), limits::kStepPoints);
+  EXPECT_EQ(steps().at("job").back().at(2), 2099);
+}
+
+TEST_F(Feed, ThePointOfRanksThatDoNotTell) {
+  const StepPoint nothing = point_of(Instant{}, {RoundNumber(1), {-1, -1}, {-1, -1}});
+  EXPECT_EQ(std::pair(nothing.step, nothing.last), std::pair(int64_t{-1}, int64_t{-1}));
+  EXPECT_FALSE(nothing.median_us || nothing.slowest_us);
+  const StepPoint even = point_of(Instant{}, {RoundNumber(1), {}, {40, 10, 30, 20}});
+  EXPECT_EQ(even.median_us, 20) << "the lower of the two in the middle, as the page has it";
+  EXPECT_EQ(even.slowest_rank, 0);
+}
+
+TEST_F(Feed, TheNodeOfARankIsAskedForItsLines) {
+  player("b").facts.tells_lines = true;
+  a_and_b_run();
+  tail(0);
+  EXPECT_FALSE(heard<control::Tail>("a")) << "it would not understand";
+  tail(3);
+  ASSERT_TRUE(heard<control::Tail>("b"));
+  EXPECT_EQ(heard<control::Tail>("b")->local_rank, 1);
+  tail(4);
+  tail(-1);
+  EXPECT_EQ(lines(4).at("why"), "no node has this rank now");
+  EXPECT_EQ(lines(0).at("why"), "the agent of its node is older and tells no lines");
+  EXPECT_EQ(lines(3).at("why"), "waiting for its node");
+}
+
+TEST_F(Feed, LinesAreShownOfTheRankThatIsAskedFor) {
+  player("b").facts.tells_lines = true;
+  a_and_b_run();
+  says("b", control::Lines{round_of("b"), 1, true, {"<b>", "\xff"}, {"oh"}});
+  EXPECT_EQ(lines(3).at("out").at(0), "<b>") << "the page shows it as text";
+  EXPECT_EQ(lines(3).at("err"), json({"oh"}));
+  EXPECT_EQ(lines(3).at("why"), "");
+  EXPECT_EQ(lines(2).at("out"), json::array());
+  says("b", control::Lines{round_of("b"), 1, false, {}, {}});
+  EXPECT_NE(lines(3).at("why").get<std::string>().find("--tee 3"), std::string::npos);
+  says("b", control::Lines{RoundNumber(99), 1, true, {"of another round"}, {}});
+  EXPECT_EQ(lines(3).at("out"), json::array());
+}
+
+TEST_F(Feed, SenselessLinesCountAsNothing) {
+  player("b").facts.tells_lines = true;
+  a_and_b_run();
+  const RoundNumber round = round_of("b");
+  says("b", control::Lines{round, 7, true, {"of no worker"}, {}});
+  says("b", control::Lines{round, 1, true, std::vector<std::string>(limits::kTailLines + 1), {}});
+  says("b", control::Lines{round, 1, true, {}, {std::string(limits::kLineBytesTold + 1, 'x')}});
+  EXPECT_EQ(lines(3).at("why"), "waiting for its node");
 }
 
 }  // namespace

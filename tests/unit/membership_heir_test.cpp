@@ -1,6 +1,10 @@
 // Who leads a job when the agent that hosts its coordinator has died (R14 to R17).
+#include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "rendezvous/core/status.hpp"
 #include "tests/unit/support_job.hpp"
 
 namespace cpprun::test {
@@ -48,6 +52,18 @@ class MembershipHeir : public JobTest {
     returns(name, standing, p.facts.world ? p.facts.world->round.value : 0);
   }
 };
+
+TEST_F(MembershipHeir, TheStatusSaysWhoLeadsAndWhoWould) {
+  all_run();
+  const auto status = nlohmann::json::parse(status_json(core));
+  std::map<int64_t, std::pair<bool, bool>> by_rank;
+  for (const auto& node : status["jobs"].begin().value()["nodes"]) {
+    by_rank[node["group_rank"]] = {node["is_host"], node["is_heir"]};
+  }
+  const std::map<int64_t, std::pair<bool, bool>> expected{
+      {0, {true, false}}, {1, {false, true}}, {2, {false, false}}};
+  EXPECT_EQ(by_rank, expected);
+}
 
 TEST_F(MembershipHeir, R14_TheFirstMemberBesideTheHostIsNamed) {
   all_run();

@@ -64,6 +64,23 @@ TEST_F(StrikesOfAJob, OneOfTwoWhoAskIsGivenAndBothHearOfIt) {
   EXPECT_TRUE(!b[1].is_given && b[1].is_answer);
 }
 
+TEST_F(StrikesOfAJob, TheOthersHearOfItBeforeItStrikes) {
+  nodes(2, 2);
+  a_and_b_run();
+  int64_t fault = 0;
+  for (const char* asker : {"a", "b"}) {
+    const SessionId asking = *player(asker).session;
+    Effects effects;
+    core.on_message(now, asking, control::Strike{fault++, 1, "", -1, -1}, effects);
+    std::vector<SessionId> told;
+    for (const Effect& effect : effects) {
+      if (const auto* sent = std::get_if<Send>(&effect)) told.push_back(sent->session);
+    }
+    ASSERT_EQ(told.size(), 2U);
+    EXPECT_TRUE(told.back() == asking) << asker;
+  }
+}
+
 TEST_F(StrikesOfAJob, WhoRegistersBringsWhatItHasHeard) {
   nodes(1, 1);
   player("a").facts.strikes = {0, 1};

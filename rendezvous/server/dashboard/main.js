@@ -34,6 +34,7 @@ function draw() {
   drawRounds(job);
   drawPlot(model.history.get(runId) ?? []);
   drawWords(job);
+  drawLog();
 }
 
 // What ranks of the round that runs have told, with the middle of their step times.
@@ -132,7 +133,10 @@ function listen() {
   });
   on('state', state => { model.state = state; });
   on('progress', takeProgress);
-  events.onopen = () => sayLine('live', true);
+  events.onopen = () => {
+    sayLine('live', true);
+    learnSteps();
+  };
   events.onerror = () => {
     if (events.readyState !== EventSource.CLOSED) {
       sayLine('out of touch; what is shown may be old', false);
@@ -144,10 +148,19 @@ function listen() {
   };
 }
 
+// What the coordinator remembers of steps: from before this page was opened, or out of touch.
+async function learnSteps() {
+  const asked = await fetch('steps');
+  if (!asked.ok) return;
+  takeHistory(await asked.json());
+  plan();
+}
+
 byId('grid').addEventListener('mousemove', showTip);
 byId('grid').addEventListener('mouseleave', () => { byId('tip').hidden = true; });
 addEventListener('hashchange', plan);
 addEventListener('resize', plan);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', plan);
 setInterval(() => { if (!document.hidden) plan(); }, 1000);
+listenToLog();
 listen();

@@ -55,7 +55,10 @@ function card(node, told) {
     const cell = make('i', rank === null ? '·' : String(rank));
     cell.style.background = `var(--${STATES.includes(node.state) ? node.state : 'idle'})`;
     if (node.state === 'idle') cell.className = 'pale';
-    if (rank !== null) cell.title = rankText(told, rank);
+    if (rank !== null) {
+      cell.title = rankText(told, rank);
+      cell.dataset.rank = rank;
+    }
     if (rank !== null && isSlow(told, rank)) cell.classList.add('slow');
     ranks.append(cell);
   }
@@ -107,11 +110,16 @@ function nodeText(node) {
   return lines.join('\n');
 }
 
-function showTip(event) {
+function nodeAt(event) {
   const column = Math.floor(event.offsetX / grid.size);
-  const node = grid.nodes[Math.floor(event.offsetY / grid.size) * grid.columns + column];
+  if (column >= grid.columns) return undefined;
+  return grid.nodes[Math.floor(event.offsetY / grid.size) * grid.columns + column];
+}
+
+function showTip(event) {
+  const node = nodeAt(event);
   const tip = byId('tip');
-  tip.hidden = !node || column >= grid.columns;
+  tip.hidden = !node;
   if (tip.hidden) return;
   tip.textContent = nodeText(node);
   const canvas = byId('grid');

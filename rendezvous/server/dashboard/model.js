@@ -56,6 +56,17 @@ function takeProgress(progress, at) {
   }
 }
 
+// What the coordinator remembers; what we heard since stays behind it.
+function takeHistory(told) {
+  for (const [id, rows] of Object.entries(told.jobs)) {
+    const points = rows.map(([at, round, step, last, middle, slowest, rank]) =>
+      ({at, round, step, last, median: middle, slowest, rank}));
+    const end = points.length ? points[points.length - 1].at : 0;
+    const since = (model.history.get(id) ?? []).filter(point => point.at > end);
+    model.history.set(id, [...points, ...since].slice(-POINTS));
+  }
+}
+
 // From the stop of this round until the workers of a later one ran; null: not (yet).
 function recoveryOf(rounds, index) {
   const stopped = rounds[index].stopped_ms;

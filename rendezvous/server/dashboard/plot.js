@@ -1,6 +1,9 @@
 // Step time of the middle rank and of the slowest, second by second.
+const PLOT_MS = 3600000;  // points are of when somebody looked: older ones would only make it flat
+
 function drawPlot(points) {
-  const known = points.filter(point => point.median !== null);
+  const newestAt = Math.max(coordinatorNow(), points[points.length - 1]?.at ?? 0);
+  const known = points.filter(point => point.median !== null && newestAt - point.at < PLOT_MS);
   byId('plot').hidden = known.length === 0;
   byId('plot-none').hidden = known.length > 0;
   byId('plot-key').hidden = known.length === 0;
@@ -14,7 +17,7 @@ function drawPlot(points) {
   const most = Math.max(...known.map(point => point.slowest)) * 1.08;
   const left = 56;
   const bottom = height - 20;
-  const until = Math.max(coordinatorNow(), newest.at);
+  const until = newestAt;
   const from = Math.min(known[0].at, until - 60000);
   const x = at => left + (at - from) / (until - from) * (width - left - 2);
   const y = us => bottom - us / most * (bottom - 6);

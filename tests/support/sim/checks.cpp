@@ -98,6 +98,17 @@ void Checks::on_finish(Epoch epoch, bool has_workers, const agent::Finish& finis
   require(!job.is_success_told || !job.is_failure_told, "S5: two nodes end with opposite outcomes");
 }
 
+// Its grant holds, so nobody has gone on without it, and no other heir was named.
+void Checks::on_take_over(Incarnation node, Epoch welcomed) {
+  const auto job = jobs_.find(root(welcomed));
+  if (job == jobs_.end()) return;
+  const auto newest = job->second.rounds.find(job->second.newest);
+  if (newest == job->second.rounds.end()) return;
+  const std::optional<control::Heir>& heir = newest->second.first.heir;
+  require(heir && heir->node == node, "R16: " + name_of(node) + " takes over from " +
+                                          name_of(newest->first) + ", and is not its heir");
+}
+
 void Checks::on_heard(Epoch epoch, Incarnation from, const control::AgentMessage& message) {
   epoch = root(epoch);
   if (std::holds_alternative<control::Ack>(message)) acked_.insert(from);
@@ -212,6 +223,9 @@ void Checks::on_decided(Job& job, const Membership& membership, Incarnation to,
     require(live_workers_of(name.epoch, name.round) == 0,
             "R8: success, though workers of " + name_of(name) + " live");
     require(membership.round() > RoundNumber(), "R8: success without a round");
+    const bool is_storeless = job.rounds[job.newest].first.is_agent_store &&
+                              job.newest.epoch != membership.epoch() && is_same_judge;
+    require(!is_storeless, "R13: success of a round whose store died with its coordinator");
   } else {
     require(live_workers_of(name.epoch, name.round) == 0,
             "R2: failure, though workers of " + name_of(name) + " live");

@@ -49,6 +49,9 @@ class Checks {
   void on_start(Incarnation node, const control::World& world, Epoch welcomed);
   void on_finish(Epoch epoch, bool has_workers, const agent::Finish& finish);
 
+  // It leads the job from now on; the newest coordinator that welcomed it had this epoch.
+  void on_take_over(Incarnation node, Epoch welcomed);
+
   // ---- a coordinator; all that one call of it sent
   void on_sent(const Membership* job, Incarnation to, const control::CoordinatorMessage& message);
   void after_call(const Membership* job);

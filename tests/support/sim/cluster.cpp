@@ -191,8 +191,14 @@ void Cluster::cut_power(Node& node) {
 
 void Cluster::end_all_faults() {
   network_.mend_all();
-  for (auto& node : nodes_) thaw(*node);
-  if (coordinator_) thaw_coordinator();
+  for (auto& node : nodes_) {
+    thaw(*node);
+    node->read_again();
+  }
+  if (coordinator_) {
+    thaw_coordinator();
+    coordinator_->read_again();
+  }
   if (!etcd_) return;
   etcd_->set_troubles(0, 0);
   etcd_->start();

@@ -125,14 +125,20 @@ void CoordinatorProcess::carry_out_queue() {
       const bool is_said = sessions_.contains(send->session.value) || spec_.options.mandate;
       if (wish.to && is_said) {
         around_.checks.on_sent(job(wish.run_id), *wish.to, send->message);
+        if (auto of = heard_.find(wish.run_id); of != heard_.end()) {
+          of->second.on_sent(*wish.to, send->message);
+        }
       }
     }
     std::visit([this](const auto& e) { carry_out(e); }, wish.effect);
   }
   is_carrying_out_ = false;
   check_idle();
-  if (!is_alive_) return;
-  for (const auto& [run_id, job] : core_->jobs()) around_.checks.after_call(job.get());
+  if (!is_alive_ || !core_) return;
+  for (const auto& [run_id, job] : core_->jobs()) {
+    around_.checks.after_call(job.get());
+    if (auto of = heard_.find(run_id); of != heard_.end()) of->second.after_call(*job);
+  }
   arm_timer();
 }
 
@@ -217,13 +223,23 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
     const Membership* of = job(session.hello->run_id);
     const Epoch epoch = of == nullptr ? Epoch() : of->epoch();
     around_.checks.on_heard(epoch, session.hello->node.incarnation, message);
+    if (!spec_.options.mandate) {  // else facts are what it goes on from
+      heard_
+          .try_emplace(session.hello->run_id, around_.checks, spec_.options.epoch,
+                       spec_.options.embedded)
+          .first->second.on_message(of, *session.hello, message);
+    }
   }
   tell_core(
       [&](Instant now, Effects& e) { core_->on_message(now, SessionId(connection), message, e); });
 }
 
 void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
-  if (sessions_.erase(connection) == 0) return;
+  auto session = sessions_.extract(connection);
+  if (session.empty()) return;
+  const std::optional<control::Hello>& hello = session.mapped().hello;
+  const bool is_farewell = how == Ending::Fin && hello && heard_.contains(hello->run_id);
+  if (is_farewell) heard_.at(hello->run_id).on_farewell(hello->node.incarnation);
   around_.network.close(program_, connection, Ending::Fin);
   auto kind = how == Ending::Fin ? Membership::Ending::Fin : Membership::Ending::Reset;
   tell_core(
@@ -249,8 +265,9 @@ void CoordinatorProcess::on_timer() {
   if (!is_alive_ || !core_) return;  // it sleeps
   if (patience_.may_judge(local_now(), core_->next_deadline())) {
     tell_core([this](Instant now, Effects& e) { core_->on_time(now, e); });
-    around_.checks.require(core_->next_deadline() > local_now(),
-                           "a coordinator's deadline stays in the past");
+    const bool has_looked = !is_alive_ || core_->next_deadline() > local_now();
+    around_.checks.require(has_looked, "limits: a coordinator's deadline stays in the past");
+    if (!has_looked) return;  // else it would look for ever
   }
   arm_timer();
 }
@@ -271,6 +288,16 @@ void CoordinatorProcess::freeze() {
   is_frozen_ = true;
   if (herald_) herald_->set_frozen(true);
   around_.network.set_reading(program_, false);
+}
+
+void CoordinatorProcess::stop_reading() {
+  if (is_alive_ && !is_frozen_ && core_) around_.network.set_reading(program_, false);
+}
+
+void CoordinatorProcess::read_again() {
+  if (!is_alive_ || is_frozen_ || !core_) return;
+  around_.network.set_reading(program_, true);
+  around_.network.deliver_unread(program_);
 }
 
 void CoordinatorProcess::thaw() {

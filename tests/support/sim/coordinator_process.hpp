@@ -10,6 +10,7 @@
 
 #include "rendezvous/core/coordinator.hpp"
 #include "rendezvous/core/patience.hpp"
+#include "tests/support/sim/heard.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/surroundings.hpp"
 
@@ -74,6 +75,9 @@ class CoordinatorProcess final : public Program {
   void lose_power();
   void freeze();
   void thaw();
+  // Does not read for a while: what comes piles up, its timers go on.
+  void stop_reading();
+  void read_again();
   void set_port_fails(double chance) { spec_.port_fails = chance; }
 
   // ---- what can be seen
@@ -132,6 +136,7 @@ class CoordinatorProcess final : public Program {
   std::unique_ptr<Coordinator> core_;  // none while asleep
   std::unique_ptr<Herald> herald_;     // with a job that was taken over
   Patience patience_;
+  std::map<std::string, Heard> heard_;  // by run id
   std::map<ConnectionId, Session> sessions_;
   std::deque<Wish> queue_;
   bool is_carrying_out_ = false;

@@ -109,6 +109,13 @@ void Node::carry_out(const agent::Tell& effect) {
   if (after_message_) around_.agenda.in(1us, std::exchange(after_message_, nullptr));
 }
 
+void Node::strike(int64_t fault, int64_t times) {
+  control::Strike asked;
+  asked.fault = fault;
+  asked.times = times;
+  carry_out(agent::Tell{asked});
+}
+
 void Node::carry_out(const agent::Disconnect& effect) {
   if (std::exchange(is_closing_, true)) return;
   client_.close();
@@ -131,6 +138,7 @@ void Node::carry_out(const agent::Routes& effect) {
 }
 
 void Node::carry_out(const agent::TakeOver& effect) {
+  around_.checks.on_take_over(id().incarnation, epoch_);
   CoordinatorOptions options;
   options.host = spec_.label;
   options.epoch = effect.epoch;
@@ -286,8 +294,9 @@ void Node::on_timer() {
   }
   if (is_running() && local_now() >= core_.next_deadline()) {
     tell_core([this](Instant now, agent::Effects& e) { core_.on_time(now, e); });
-    around_.checks.require(!is_running() || core_.next_deadline() > local_now(),
-                           "an agent's deadline stays in the past");
+    const bool has_looked = !is_running() || core_.next_deadline() > local_now();
+    around_.checks.require(has_looked, "limits: an agent's deadline stays in the past");
+    if (!has_looked) return;  // else it would look for ever
   }
   arm_timer();
 }

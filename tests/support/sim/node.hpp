@@ -44,6 +44,11 @@ class Node final : public Program {
   void pause();   // the whole host: a virtual machine that stands still
   void thaw();    // from either
   void lose_power();
+  void stop_reading();            // what comes piles up, its timers go on
+  void read_again();              // from that
+  void fill_disk(Instant until);  // true time: nothing is saved or fetched here
+  // A fault of the job's plan is about to strike here.
+  void strike(int64_t fault, int64_t times);
   void signal(int number);
   // As an operator on this host would give it; nothing happens without a connection.
   void order(const control::Order& order) { carry_out(agent::Tell{order}); }
@@ -90,6 +95,7 @@ class Node final : public Program {
     bool is_deaf = false;
     bool can_save = false;
     bool is_saving = false;  // asked, and not signalled
+    Instant ready_at;        // true time
     Duration stops_in{};
   };
 
@@ -141,6 +147,10 @@ class Node final : public Program {
   // The operating system.
   void stop_worker(Worker& worker, int signal, Duration grace);
   void save_snapshot();
+  void keep_snapshot(control::SnapshotName snapshot);
+  void save_as_it_goes(Duration each, int64_t nth);
+  void fall_back();
+  bool is_disk_full() const { return around_.agenda.now() < disk_is_full_until_; }
   void end_worker_at(Worker& worker, Instant when, int exit_code);
   void kill_workers(Duration within);
   void reap();
@@ -178,8 +188,10 @@ class Node final : public Program {
   Epoch epoch_;
   std::optional<control::World> world_;  // of the workers that were started last
   int64_t ports_ = 0;
-  RoundName told_;                                // the newest round that it was told
-  int64_t fetches_ = 0;                           // the newest is the one that counts
+  RoundName told_;       // the newest round that it was told
+  int64_t fetches_ = 0;  // the newest is the one that counts
+  int64_t starts_ = 0;   // of workers
+  Instant disk_is_full_until_;
   std::vector<control::SnapshotName> snapshots_;  // on its disk, newest first
   std::optional<agent::Finish> finish_;
 };

@@ -6,7 +6,6 @@
 
 #include "common/exit_code.hpp"
 #include "common/limits/rendezvous.hpp"
-#include "common/limits/snapshots.hpp"
 #include "tests/support/sim/node.hpp"
 
 namespace cpprun::sim {
@@ -17,6 +16,7 @@ namespace {
 // A little less than the protocol allows, for what the kernel itself needs.
 constexpr Duration kKillTakes = limits::kKillTakes - 10ms;
 constexpr Duration kDeathTakes = limits::kDeathGrace - 10ms;
+constexpr int kCannotSave = 1;
 
 RoundName name_of(const control::World& world) {
   return RoundName{world.epoch, world.round};
@@ -36,6 +36,7 @@ void Node::carry_out(const agent::StartWorkers& effect) {
   world_ = effect.world;
   around_.trace.fold(id().incarnation.value ^ static_cast<uint64_t>(world_->round.value) << 32);
   workers_.clear();
+  ++starts_;
   SpawnPlan plan = around_.plan(*this, effect.world);
   if (plan.fails) {
     trace("can't start its workers");
@@ -55,10 +56,11 @@ void Node::carry_out(const agent::StartWorkers& effect) {
     worker.is_deaf = life.is_deaf;
     worker.stops_in = life.stops_in;
     worker.can_save = life.can_save;
-    if (!life.is_hanging) {
-      end_worker_at(worker, around_.agenda.now() + life.runs, life.exit_code);
-    }
+    worker.ready_at = around_.agenda.now() + life.ready_in;
+    if (!life.is_hanging) end_worker_at(worker, worker.ready_at + life.runs, life.exit_code);
   }
+  if (!plan.lives.empty()) save_as_it_goes(plan.lives.front().saves_each, 1);
+  if (plan.is_resume_unusable) fall_back();
   around_.checks.on_workers_live(name_of(*world_), static_cast<int64_t>(workers_.size()));
   if (around_.on_workers_changed) around_.on_workers_changed();
 }
@@ -66,7 +68,8 @@ void Node::carry_out(const agent::StartWorkers& effect) {
 void Node::carry_out(const agent::StopWorkers& effect) {
   for (Worker& worker : workers_) {
     if (!worker.is_alive) continue;
-    worker.is_saving = effect.lets_save && worker.can_save;
+    const bool is_ready = worker.ready_at <= around_.agenda.now();
+    worker.is_saving = effect.lets_save && worker.can_save && is_ready;
     stop_worker(worker, effect.signal, effect.grace);
   }
 }
@@ -80,51 +83,16 @@ void Node::carry_out(const agent::EndSaving& effect) {
 
 void Node::stop_worker(Worker& worker, int signal, Duration grace) {
   const bool is_kill = signal == SIGKILL;
-  bool is_by_kill = is_kill || worker.is_deaf || worker.stops_in > grace;
-  Duration after = is_kill ? Duration{} : is_by_kill ? grace : worker.stops_in;
+  const bool is_ready = worker.ready_at <= around_.agenda.now();
+  bool is_by_kill = is_kill || (is_ready && (worker.is_deaf || worker.stops_in > grace));
+  Duration after = is_kill || !is_ready ? Duration{} : is_by_kill ? grace : worker.stops_in;
   if (is_by_kill) after += dice_.up_to(kKillTakes);
   Instant end = around_.agenda.now() + after;
   if (end >= worker.ends_at) return;
   worker.end.is_stopped_by_us = true;
-  const int code = worker.is_saving ? kStoppedResumable : -signal;
+  const int saved = is_disk_full() ? kCannotSave : kStoppedResumable;
+  const int code = worker.is_saving ? saved : -signal;
   end_worker_at(worker, end, is_by_kill ? -SIGKILL : code);
-}
-
-// ---------------------------------------------------------------- snapshots
-
-void Node::save_snapshot() {
-  const int64_t step = around_.agenda.now().nanoseconds() / 1'000'000;
-  std::string id = std::to_string(step);
-  id.insert(0, 32 - id.size(), '0');
-  snapshots_.insert(snapshots_.begin(), control::SnapshotName{step, id});
-  if (snapshots_.size() > limits::kSnapshotsTold) snapshots_.pop_back();
-}
-
-void Node::carry_out(const agent::WantSnapshots&) {
-  around_.agenda.in(around_.snapshot_dice.up_to(20ms), [this] {
-    when_awake([this] {
-      tell_core([this](Instant now, agent::Effects& e) { core_.on_snapshots(now, snapshots_, e); });
-    });
-  });
-}
-
-void Node::carry_out(const agent::FetchSnapshot& effect) {
-  const FetchPlan plan = around_.plan_fetch();
-  trace("fetches the snapshot of step " + std::to_string(effect.resume.snapshot.step));
-  around_.checks.require(live_workers() == 0, "an agent fetches while it has workers");
-  around_.agenda.in(plan.takes,
-                    [this, plan, number = ++fetches_, resume = effect.resume, round = told_] {
-                      when_awake([this, plan, number, resume, round] {
-                        if (number != fetches_) return;
-                        if (plan.fails && !plan.is_damaged) around_.checks.on_true_failure(round);
-                        if (!plan.fails) snapshots_.insert(snapshots_.begin(), resume.snapshot);
-                        tell_core([&](Instant now, agent::Effects& e) {
-                          if (!plan.fails) return core_.on_fetched(now, e);
-                          core_.on_fetch_failed(now, Error{ErrorKind::System, "the fetch failed"},
-                                                plan.is_damaged, e);
-                        });
-                      });
-                    });
 }
 
 // ---------------------------------------------------------------- workers' ends
@@ -230,6 +198,18 @@ void Node::lose_power() {
     worker.is_alive = false;
   }
   if (around_.on_workers_changed) around_.on_workers_changed();
+}
+
+void Node::stop_reading() {
+  if (!is_running() || is_frozen_) return;
+  trace("does not read");
+  around_.network.set_reading(program_, false);
+}
+
+void Node::read_again() {
+  if (!is_running() || is_frozen_) return;
+  around_.network.set_reading(program_, true);
+  around_.network.deliver_unread(program_);
 }
 
 void Node::freeze() {

@@ -16,16 +16,19 @@ namespace cpprun::sim {
 
 // What one worker does with its life.
 struct WorkerLife {
-  Duration runs = std::chrono::seconds(1);
-  int exit_code = 0;                                  // as WorkerEnd has it
-  bool is_deaf = false;                               // to TERM: it ends by KILL only
-  bool is_hanging = false;                            // never ends of itself
+  Duration ready_in{};                      // until then TERM ends it at once, and it saves nothing
+  Duration runs = std::chrono::seconds(1);  // from then on
+  int exit_code = 0;                        // as WorkerEnd has it
+  bool is_deaf = false;                     // to TERM: it ends by KILL only
+  bool is_hanging = false;                  // never ends of itself
   Duration stops_in = std::chrono::milliseconds(20);  // from TERM to its end
   bool can_save = false;  // asked to stop, it saves and ends with kStoppedResumable
+  Duration saves_each{};  // and as it goes; zero: it does not. The same for a whole node
 };
 struct SpawnPlan {
-  bool fails = false;             // the program can't be started
-  std::vector<WorkerLife> lives;  // one per local rank
+  bool fails = false;               // the program can't be started
+  std::vector<WorkerLife> lives;    // one per local rank
+  bool is_resume_unusable = false;  // they begin with an older snapshot than they were told to
 };
 
 // What becomes of a fetch between agents.

@@ -36,7 +36,7 @@ class Life {
     heal();
     judge_liveness();
     const bool keeps_limits = cluster_.network().most_waiting_bytes() <= kUnreadMax;
-    cluster_.checks().require(keeps_limits, "a connection holds too many unread bytes");
+    cluster_.checks().require(keeps_limits, "limits: a connection holds too many unread bytes");
     return result();
   }
 
@@ -58,6 +58,8 @@ class Life {
     SpawnPlan made;
     made.fails = are_faults_on() && dice_.chance(faults.spawn_fails);
     for (int64_t i = 0; i < node.spec().agent.facts.nproc; ++i) made.lives.push_back(a_worker());
+    const bool may_be_unusable = are_faults_on() && faults.resume_is_unusable > 0;
+    made.is_resume_unusable = may_be_unusable && extra_dice_.chance(faults.resume_is_unusable);
     return made;
   }
 
@@ -76,6 +78,9 @@ class Life {
     life.runs = 10ms + dice_.up_to(are_faults_on() ? plan_.worker_runs_max : Duration(1s));
     life.stops_in = dice_.up_to(300ms);
     life.can_save = snapshot_dice_.chance(plan_.faults.worker_saves);
+    life.saves_each = plan_.saves_each;
+    const bool is_late = faults.worker_is_late > 0 && extra_dice_.chance(faults.worker_is_late);
+    if (is_late) life.ready_in = extra_dice_.up_to(plan_.worker_ready_max);
     if (!are_faults_on()) return life;
     life.exit_code = dice_.chance(faults.worker_fails) ? 1 : 0;
     life.is_deaf = dice_.chance(faults.worker_is_deaf);
@@ -112,11 +117,25 @@ class Life {
     on_node(f.signal, [](Node& n) { n.signal(kSigTerm); });
     on_node(f.arrive, [this](Node&) { arrive_in({}); });
     on_node(f.fail_worker, [](Node& n) { n.fail_worker(0, 1); });
+    on_node(f.slow_reader, [this](Node& n) {
+      n.stop_reading();
+      later([&n] { n.read_again(); });
+    });
+    on_node(f.disk_full, [this](Node& n) {
+      n.fill_disk(cluster_.now() + extra_dice_.up_to(plan_.fault_lasts_max));
+    });
+    on_node(f.strike,
+            [this](Node& n) { n.strike(extra_dice_.below(3), extra_dice_.between(1, 4)); });
     plan_orders(f.order);
     again(f.kill_coordinator, [this] { kill_coordinator(); });
     again(f.freeze_coordinator, [this] {
       cluster_.freeze_coordinator();
       later([this] { cluster_.thaw_coordinator(); });
+    });
+    again(f.slow_coordinator, [this] {
+      CoordinatorProcess* slow = cluster_.coordinator();
+      slow->stop_reading();
+      later([slow] { slow->read_again(); });
     });
     again(f.cut_coordinator, [this] {
       cluster_.network().cut_off(0);
@@ -350,6 +369,7 @@ class Life {
   Dice dice_;
   Dice snapshot_dice_ = dice_.child(3);
   Dice order_dice_ = dice_.child(4);
+  Dice extra_dice_ = dice_.child(5);
   Instant faults_end_;
 };
 

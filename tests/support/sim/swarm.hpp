@@ -17,7 +17,9 @@ struct FaultRates {
   Duration break_connection{}, black_hole{}, clog{}, cut_off{}, one_way_cut{};
   Duration kill{}, power{}, freeze{}, pause{}, signal{}, arrive{}, fail_worker{};
   Duration kill_coordinator{}, freeze_coordinator{}, cut_coordinator{};
-  Duration order{};  // of an operator, at some node
+  Duration order{};   // of an operator, at some node
+  Duration strike{};  // of a fault of the job's plan, at some node
+  Duration slow_reader{}, slow_coordinator{}, disk_full{};
   bool does_coordinator_return = true;
   Duration coordinator_is_away_max{};  // zero: as long as any fault
   double worker_fails = 0;             // chance of each worker in each round
@@ -26,6 +28,8 @@ struct FaultRates {
   double spawn_fails = 0;  // chance of each node in each round
   double worker_saves = 0;
   double fetch_fails = 0;
+  double worker_is_late = 0;      // chance of each worker in each round
+  double resume_is_unusable = 0;  // chance of each node in each round
 };
 
 struct SwarmPlan {
@@ -36,6 +40,8 @@ struct SwarmPlan {
   Duration safety_phase{};
   Duration worker_runs_max = std::chrono::seconds(4);
   Duration fault_lasts_max = std::chrono::seconds(8);
+  Duration worker_ready_max = std::chrono::seconds(3);  // of those that are late
+  Duration saves_each{};                                // workers, as they go; zero: they do not
 
   std::string text() const;  // all that was drawn, on a few lines
 };

@@ -33,6 +33,15 @@ constexpr std::array<Kind, 15> kKinds{{
     {"cut-coordinator", &FaultRates::cut_coordinator, 0.15},
 }};
 
+// Drawn apart.
+constexpr std::array<Kind, 5> kMoreKinds{{
+    {"order", &FaultRates::order, 0},
+    {"strike", &FaultRates::strike, 0},
+    {"slow-reader", &FaultRates::slow_reader, 0},
+    {"slow-coordinator", &FaultRates::slow_coordinator, 0},
+    {"disk-full", &FaultRates::disk_full, 0},
+}};
+
 void draw_faults(Dice& dice, Size size, FaultRates& faults) {
   for (const Kind& kind : kKinds) {
     if (!dice.chance(kind.is_on)) continue;
@@ -69,6 +78,23 @@ void draw_coordinators(Dice dice, Size size, SwarmPlan& plan) {
 void draw_orders(Dice dice, Size size, SwarmPlan& plan) {
   if (size == Size::Large || dice.chance(0.7)) return;
   plan.faults.order = dice.between(Duration(500ms), Duration(8s));
+}
+
+// From dice of its own, whose number is one by which the lives of seeds.txt stay what they were.
+constexpr uint64_t kExtras = 5287;
+void draw_extras(Dice dice, Size size, SwarmPlan& plan) {
+  if (size == Size::Large || dice.chance(0.6)) return;
+  const auto mean = [&] { return dice.between(Duration(300ms), Duration(8s)); };
+  FaultRates& faults = plan.faults;
+  if (dice.chance(0.4)) faults.slow_reader = mean();
+  if (dice.chance(0.3)) faults.slow_coordinator = mean();
+  if (dice.chance(0.5)) faults.strike = mean();
+  if (dice.chance(0.4)) faults.worker_is_late = dice.share();
+  plan.worker_ready_max = dice.between(Duration(100ms), Duration(4s));
+  if (!plan.cluster.has_snapshots) return;
+  if (dice.chance(0.4)) faults.disk_full = mean();
+  if (dice.chance(0.6)) plan.saves_each = Duration(1ms) * dice.between(20, 1000);
+  if (dice.chance(0.3)) faults.resume_is_unusable = 0.5 * dice.share();
 }
 
 void draw_terms(Dice& dice, control::Terms& terms) {
@@ -123,6 +149,7 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   draw_snapshots(dice.child(3), size, plan);
   draw_coordinators(dice.child(4), size, plan);
   draw_orders(dice.child(5), size, plan);
+  if (!is_elected) draw_extras(Dice(seed).child(kExtras), size, plan);
   if (is_elected) {
     plan.elected = draw_elected(dice.child(6), cluster);
     FaultRates& faults = plan.faults;
@@ -152,16 +179,25 @@ std::string SwarmPlan::text() const {
     if (faults.*kind.mean > Duration{})
       append(text, " %s=%.2fs", kind.name, to_seconds(faults.*kind.mean));
   }
-  if (faults.order > Duration{}) append(text, " %s=%.2fs", "order", to_seconds(faults.order));
+  for (const Kind& kind : kMoreKinds) {
+    if (faults.*kind.mean > Duration{})
+      append(text, " %s=%.2fs", kind.name, to_seconds(faults.*kind.mean));
+  }
   text += "\nworkers:";
   append(text, " %s=%.3f", "fail", faults.worker_fails);
   append(text, " %s=%.3f", "deaf", faults.worker_is_deaf);
   append(text, " %s=%.3f", "hang", faults.worker_hangs);
   append(text, " %s=%.3f", "spawn-fails", faults.spawn_fails);
   append(text, " %s=%.3f", "save", faults.worker_saves);
-  if (cluster.has_snapshots)
-    append(text, "\nsnapshots: %s=%.3f", "fetch-fails", faults.fetch_fails);
+  if (faults.worker_is_late > 0) {
+    append(text, " %s=%.3f", "late", faults.worker_is_late);
+    append(text, " %s=%.2fs", "ready-within", to_seconds(worker_ready_max));
+  }
   if (cluster.has_etcd) text += elected.text();
+  if (!cluster.has_snapshots) return text;
+  append(text, "\nsnapshots: %s=%.3f", "fetch-fails", faults.fetch_fails);
+  append(text, " %s=%.3f", "unusable", faults.resume_is_unusable);
+  append(text, " %s=%.2fs", "saved-each", to_seconds(saves_each));
   return text;
 }
 

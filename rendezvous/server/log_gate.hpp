@@ -1,0 +1,49 @@
+// LogGate: who may read workers' log lines over HTTP. A page asks for a nonce, and shows by its
+// proof that who sits before it knows the job's operator token; the token itself never travels.
+// Without a token nobody may: what programs print may be as secret as what they read.
+//
+// No I/O and no clock: Onlookers calls it. Whoever was wrong has to wait before another try from
+// the same address; a nonce is for one proof and grows old.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "common/result.hpp"
+#include "common/time.hpp"
+#include "rendezvous/core/coordinator.hpp"
+
+namespace cpprun {
+
+class LogGate {
+ public:
+  // Random and never the same.
+  using MakeNonce = std::function<std::string()>;
+
+  // As OperatorGate::open().
+  void open(std::string token, MakeNonce make_nonce);
+
+  // A nonce for `peer`; or why it gets none.
+  Result<std::string> on_nonce(Instant now, const std::string& peer);
+  // Whose lines may be read, of the query `job=RUN_ID&rank=N&nonce=…&proof=…`. The nonce is used
+  // up. Error: Refused if the proof is wrong, BadValue if there is none to look at.
+  Result<RankOfJob> on_query(Instant now, const std::string& peer, std::string_view query);
+
+ private:
+  void forget_old(Instant now);
+
+  std::string token_;
+  MakeNonce make_nonce_;
+  std::map<std::string, Instant> nonces_;  // that wait for their proof, and since when
+  std::map<std::string, Instant> wrong_;   // addresses of who had no proof, and when
+};
+
+// What a proof is of (HMAC-SHA256 with the token).
+std::string log_words(const std::string& nonce, const RankOfJob& wanted);
+
+// "a=b&c=%20d" by name; what is no such thing is left out.
+std::map<std::string, std::string> query_words(std::string_view query);
+
+}  // namespace cpprun

@@ -1,0 +1,132 @@
+"""The dashboard's log lines and its memory of steps, without a browser."""
+
+import hashlib
+import hmac
+import json
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import pytest
+from dashboard_events import Events
+from nodes import HERE, Job, cluster, wait_for  # noqa: F401
+
+STEPPER = ('--no-python', sys.executable, str(HERE / 'dashboard_worker.py'))
+TALKER = ('--no-python', 'sh', '-c', 'echo "rank $RANK says <b>hello</b>"; echo "and sighs" >&2; '
+          'while [ ! -e "$NODES_DIR/say-all" ]; do sleep 0.1; done; echo "rank $RANK leaves"')
+TOKEN = 'a token that nobody guesses'
+
+
+def get(job, path):
+    """Code and text of a page."""
+    try:
+        with urllib.request.urlopen(f'http://127.0.0.1:{job.port}{path}', timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+def path_of(job, rank, nonce, token=TOKEN):
+    words = '\n'.join(['cpprun log lines', nonce, job.run_id, str(rank)])
+    proof = hmac.new(token.encode(), words.encode(), hashlib.sha256).hexdigest()
+    query = {'job': job.run_id, 'rank': rank, 'nonce': nonce, 'proof': proof}
+    return '/log?' + urllib.parse.urlencode(query, quote_via=urllib.parse.quote)
+
+
+@pytest.fixture
+def talkers(cluster):  # noqa: F811
+    """Two nodes of two workers; what they write is kept, unless `flags` says otherwise."""
+
+    def start(flags=('--tee=3',), token=TOKEN, run_id='a job & more'):
+        job = Job(cluster, 2, run_id=run_id)
+        for node in (0, 1):
+            keeps = (*flags, f'--log-dir={cluster.tmp}/logs{node}')
+            job.agent(node, *keeps, nproc=2, program=TALKER, CPPRUN_OPERATOR_TOKEN=token)
+        wait_for(lambda: job.status().get('phase') == 'running',
+                 lambda: ''.join(a.story() for a in cluster.agents))
+        return job
+
+    yield start
+    cluster.say(0)
+    for agent in cluster.agents:
+        agent.ends(0)
+
+
+def read_log(job, rank, holds, until=60):
+    events = Events(job.port, path_of(job, rank, get(job, '/log/nonce')[1]))
+    assert events.status == 200
+    return events, events.next('log', holds, until)
+
+
+def test_who_knows_the_token_reads_lines_of_any_node(talkers):
+    job = talkers()
+    ranks = {}
+    for rank in range(4):
+        events, told = read_log(job, rank, lambda told: told['out'] and told['err'])
+        assert told['out'] == [f'rank {rank} says <b>hello</b>'] and told['err'] == ['and sighs']
+        ranks[rank] = told['node']
+        events.close()
+    assert len(ranks) == 4 and told['rank'] == 3
+
+
+def test_lines_go_on(talkers, cluster):  # noqa: F811
+    job = talkers()
+    events, _ = read_log(job, 1, lambda told: told['out'])
+    kept = cluster.tmp.glob('logs*/*/attempt_0/*/stdout.log')
+    path, = (path for path in kept if 'rank 1 says' in path.read_text())
+    with open(path, 'a', encoding='utf-8') as file:
+        file.write('one more\n')
+    assert events.next('log', lambda told: len(told['out']) > 1)['out'][1] == 'one more'
+    events.close()
+
+
+def test_without_the_token_there_are_no_lines(talkers):
+    job = talkers()
+    nonce = get(job, '/log/nonce')[1]
+    code, text = get(job, path_of(job, 0, nonce, 'some other token of this length'))
+    assert code == 403 and 'the token is wrong' in text
+    code, text = get(job, '/log/nonce')
+    assert code == 403 and 'a wrong token came from there' in text
+    for path in ('/log', '/log?job=x', path_of(job, 0, nonce), path_of(job, 0, 'made-up')):
+        code, text = get(job, path)
+        assert code == 403 and 'hello' not in text, path
+    for public in ('/', '/status', '/steps', '/metrics'):
+        assert 'hello' not in get(job, public)[1]
+    events = Events(job.port)
+    assert 'hello' not in json.dumps(events.next('state'))
+    events.close()
+
+
+def test_a_coordinator_without_a_token_shows_none(talkers):
+    job = talkers(token='')
+    code, text = get(job, '/log/nonce')
+    assert code == 403 and 'without CPPRUN_OPERATOR_TOKEN' in text
+
+
+def test_a_job_that_keeps_no_files_says_so(talkers):
+    job = talkers(flags=())
+    events, told = read_log(job, 0, lambda told: 'keeps no log files' in told['why'])
+    assert '--tee 3' in told['why'] and told['out'] == []
+    events.close()
+    events, told = read_log(job, 9, lambda told: told['why'])
+    assert told['why'] == 'no node has this rank now'
+    events.close()
+
+
+def test_steps_are_remembered_for_who_comes_later(cluster):  # noqa: F811
+    job = Job(cluster, 1)
+    agent = job.agent(0, nproc=2, program=STEPPER, SLOW='1')
+    wait_for(job.is_open, agent.story)
+    assert json.loads(get(job, '/steps')[1])['jobs'] == {}, 'nobody has looked yet'
+    events = Events(job.port)
+    events.next('progress', lambda told: job.run_id in told['jobs'])
+    events.next('progress')
+    events.close()
+    points = json.loads(get(job, '/steps')[1])['jobs'][job.run_id]
+    assert len(points) >= 2
+    for at_ms, number, step, last, median, slowest, rank in points:
+        assert at_ms > 0 and number == 1 and step >= last > 0
+        assert 15_000 < median <= slowest and rank in (0, 1)
+    cluster.say(0)
+    agent.ends(0)

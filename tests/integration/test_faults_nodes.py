@@ -1,0 +1,41 @@
+"""A fault plan whose fault ends an agent, in a job of several nodes: it strikes once, whoever it
+was, the job goes on, and those that are left give account of it."""
+
+import pytest
+from conftest import free_port
+from test_faults import STEPS, plan  # noqa: F401
+
+NODES = 3
+UNTIL_GO = """
+import pathlib
+marks = pathlib.Path(os.environ['MARKS'])
+(marks / f'round-{os.environ["CPPRUN_ROUND"]}-{rank}').write_text('here')
+end = time.monotonic() + 60
+while not (marks / 'go').exists() and time.monotonic() < end:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize('victim', [0, 2], ids=['the coordinator too', 'a member'])
+def test_a_killed_agent_is_struck_once_and_accounted_for(jobs, plan, victim):  # noqa: F811
+    path = plan(
+        {'do': 'kill-agent', 'at': {'node': victim, 'after_s': 0}},
+        expect={'restarts': 0, 'max_recovery_s': 30},
+    )
+    port, script = free_port(), jobs.py(STEPS + UNTIL_GO)
+    flags = (f'--nnodes=2:{NODES}', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{port}')
+    conf = '--rdzv-conf=last_call_timeout=60'  # the first round has all of them
+    agents = [
+        jobs.cpprun(*flags, conf, f'--node-rank={node}', f'--faults={path}', script)
+        for node in range(NODES)
+    ]
+    for rank in range(NODES - 1):
+        jobs.mark(f'round-2-{rank}', 60)
+    (jobs.marks / 'go').touch()
+    for node, agent in enumerate(agents):
+        assert agent.done(60) == (-9 if node == victim else 0), agent.err
+    said = ''.join(agent.err for agent in agents)
+    assert said.count('fault 1 strikes ') == 1
+    for node, agent in enumerate(agents):
+        is_accounted = 'ok      fault 1: kill-agent' in agent.err
+        assert is_accounted == (node != victim), agent.err

@@ -1,0 +1,76 @@
+"""A worker that reads a file whose server never answers (FUSE): told apart, named, ended."""
+
+import os
+import re
+import subprocess
+
+import pytest
+from conftest import poll, state_of
+from launches import ROOT
+from test_hangs import culprit, workers
+
+SYSTEM_PYTHON = '/usr/bin/python3'  # Debian's, which python3-fusepy is for
+FORGET_S = 20
+
+
+def why_not():
+    if not os.path.exists('/dev/fuse'):
+        return 'there is no /dev/fuse'
+    if os.geteuid() != 0:
+        return 'only root can mount'
+    asked = subprocess.run([SYSTEM_PYTHON, '-c', 'import fusepy'], capture_output=True, timeout=60,
+                           check=False)
+    return '' if asked.returncode == 0 else 'python3-fusepy is not installed'
+
+
+@pytest.fixture
+def stuck(tmp_path):
+    """A file that can be opened, and is never read to its end."""
+    if why := why_not():
+        pytest.skip(why)
+    folder = tmp_path / 'mounted'
+    folder.mkdir()
+    server = subprocess.Popen([SYSTEM_PYTHON, ROOT / 'tests/support/stuck_files.py', folder],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        poll(lambda: server.poll() is not None or (folder / 'stuck').exists(), 30, 'its mount')
+        if server.poll() is not None:
+            pytest.skip(f'no file system can be mounted here: {server.stderr.read().decode()}')
+        yield folder / 'stuck'
+    finally:
+        server.kill()  # who still waits for it gets an error
+        server.wait()
+        server.stderr.close()
+        subprocess.run(['umount', '--lazy', folder], capture_output=True, timeout=30, check=False)
+
+
+def code_of(stuck, before=''):
+    return f"""
+if rank == '1':
+    open(os.environ['MARKS'] + '/pid', 'w').write(str(os.getpid()))
+    {before or 'pass'}
+    open({str(stuck)!r}, 'rb').read()
+time.sleep(120)
+"""
+
+
+def test_a_read_that_nobody_answers(jobs, stuck):
+    job = workers(jobs, code_of(stuck), '--hang-timeout=2', '--shutdown-timeout=1')
+    (pid,) = jobs.numbers(['pid'])
+    poll(lambda: state_of(pid) == 'D', FORGET_S, 'its wait')
+    assert job.done(60) == 1
+    assert culprit(job)[1] == '1', job.err
+    assert 'it waits inside the kernel' in culprit(job)[2]
+    assert re.search(r'rank 1 .*: no heartbeats; blocked inside the kernel', job.err)
+    assert 'class=hang' in job.err
+    assert state_of(pid) == ''
+
+
+def test_a_batch_that_never_comes_of_a_program_with_heartbeats(jobs, stuck):
+    """The others wait for it in a collective."""
+    code = 'w.heartbeat(7)\nif rank != "1":\n    wait_in_barrier()\n' + code_of(stuck)
+    job = workers(jobs, code, '--hang-timeout=2', '--shutdown-timeout=1', n=3)
+    assert job.done(60) == 1
+    assert culprit(job)[1] == '1', job.err
+    assert 'it waits inside the kernel' in culprit(job)[2]
+    assert re.search(r'kernel: waits in \w+', job.err.split('the one to look at:')[1])

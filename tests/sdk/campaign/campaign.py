@@ -1,0 +1,292 @@
+"""One training job on a cluster of namespaces, struck by random faults until it is done.
+
+    tests/sdk/campaign/campaign.py --faults 200 --seed 1
+
+Four hosts, three nodes with two workers each and a spare. Workers, agents and coordinators are
+killed, agents and workers frozen, cables pulled; who was killed is started anew, as a cluster
+manager would. The job must end with the parameters of a run without faults, and no process may be
+left. Prints how long recoveries took. Exit 1 if anything did not hold. Needs root, for namespaces.
+"""
+
+import argparse
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from campaign_cluster import Cluster, now, why_not
+from campaign_plan import (
+    CLOSE,
+    FROZEN_HOST,
+    ROWS,
+    SPARE,
+    TARGETS,
+    WORKER,
+    Fault,
+    make_plan,
+    steps_for,
+)
+from campaign_watch import Watch
+
+STUCK_S = 90.0  # without a new snapshot or round, longest
+ORPHANS_S = 1.0  # until nothing of a killed agent may live
+TURN_S = 0.02
+
+
+class Strike:
+    """A fault that has struck a round, and how long the next one took to come."""
+
+    def __init__(self, fault, at, round_number):
+        self.fault, self.at, self.round = fault, at, round_number
+        self.row, self.is_noticed = fault.row, fault.is_noticed
+        self.recovery = None
+
+    def is_overcome(self):
+        return self.recovery is not None or not self.is_noticed
+
+
+class Campaign:
+    def __init__(self, cluster, plan, say):
+        self.cluster, self.plan, self.say = cluster, list(plan), say
+        self.watch = Watch(cluster)
+        self.strikes, self.later, self.wrong = [], [], []
+        self.step, self.moved_at = 0, None
+        self.ready_at = None  # when the next fault strikes
+        self.view = None  # who was who when one struck last
+
+    def run(self):
+        self.cluster.start_all()
+        self.moved_at = time.monotonic()
+        while not all(agent.has_ended() for agent in self.cluster.at.values()) or self.later:
+            self.watch.look()
+            self.carry_out_what_is_due()
+            self.note_progress()
+            self.note_recoveries()
+            self.look_for_ended_agents()
+            if self.plan:
+                self.strike_if_due()
+            time.sleep(TURN_S)  # events are files: there is nothing to wait for
+        self.watch.look()
+        self.note_recoveries()
+        if self.plan:
+            self.wrong.append(f'the job was over before {len(self.plan)} faults could strike')
+        self.wrong += self.watch.wrong
+
+    def do_later(self, seconds, action):
+        self.later.append((now() + seconds, action))
+
+    def carry_out_what_is_due(self):
+        due = [entry for entry in self.later if entry[0] <= now()]
+        self.later = [entry for entry in self.later if entry not in due]
+        for _, action in sorted(due, key=lambda entry: entry[0]):
+            action()
+
+    def note_progress(self):
+        newest = self.cluster.newest_step()
+        if newest != self.step:
+            self.step, self.moved_at = newest, time.monotonic()
+        assert time.monotonic() < self.moved_at + STUCK_S, 'the job stands still'
+
+    def note_recoveries(self):
+        for strike in self.strikes:
+            if strike.is_overcome():
+                continue
+            then = self.watch.after(strike.round)
+            if then:
+                strike.recovery = then.complete_at - strike.at
+            assert now() < strike.at + STUCK_S, f'{strike.fault.text()}: no round came after it'
+
+    def look_for_ended_agents(self):
+        for agent in self.cluster.at.values():
+            if agent.has_ended() and not agent.is_killed:
+                code = agent.popen.returncode
+                assert code == 0, f'agent {agent.number} ended by itself, with {code}'
+
+    # ------------------------------------------------------------ striking
+
+    def strike_if_due(self):
+        fault = self.plan[0]
+        if fault.is_close:
+            if now() >= self.strikes[-1].at + fault.wait_s:
+                self.strikes[-1].row = CLOSE
+                self.strike(self.plan.pop(0), self.view)
+            return
+        if self.ready_at is None and self.is_ready_for(fault):
+            self.ready_at = now() + fault.wait_s
+        if self.ready_at is None or now() < self.ready_at:
+            return
+        self.ready_at = None
+        view = self.cluster.view()
+        if view and view.is_settled():
+            self.expect_the_same_world(view)
+            self.view = view
+            self.strike(self.plan.pop(0), view)
+
+    def is_ready_for(self, fault):
+        """The steps are made, and what the faults before have done is overcome."""
+        is_over = all(strike.is_overcome() for strike in self.strikes)
+        newest = self.watch.newest
+        is_running = newest is not None and newest.number == self.watch.newest_formed
+        return self.step >= fault.step and is_over and is_running and not self.later
+
+    def expect_the_same_world(self, view):
+        last = self.strikes[-1] if self.strikes else None
+        if last is None or last.is_noticed or last.fault.is_close:
+            return
+        if view.job['round'] != last.round:
+            what = f'{last.fault.text()}: round {last.round} was given up for it'
+            self.wrong.append(what)
+
+    def strike(self, fault, view):
+        is_there = fault.who == 'worker' or fault.who in view.parts
+        if not is_there or (fault.who == 'host' and 'heir' not in view.parts):
+            self.say(f'  (a worker is killed instead; host, heir and so on: {view.parts})')
+            fault = Fault(WORKER, 'kill', 'worker', step=fault.step, rank=fault.rank)
+        strike = Strike(fault, now(), self.watch.newest_formed)
+        self.strikes.append(strike)
+        self.say(f'{len(self.strikes)}: {fault.text()} (round {strike.round}, step {self.step})')
+        if fault.row == FROZEN_HOST:
+            strike.at += fault.for_s  # nothing can begin before it wakes
+        if fault.do == 'kill' and fault.who == 'host' and view.parts['host'] not in view.members:
+            strike.row, strike.is_noticed = SPARE, False  # it led the job, and had no workers
+        if fault.who == 'worker':
+            strike.is_noticed = self.strike_worker(fault) and fault.is_noticed
+        else:
+            self.strike_node(fault, view.parts[fault.who])
+
+    def strike_worker(self, fault):
+        """False: the world is being overcome, and there is no such worker just now."""
+        newest = self.watch.rounds[self.watch.newest_formed]
+        pid = newest.pids.get(fault.rank)
+        if pid is None or not self.watch.is_worker(pid, newest.number):
+            return False
+        if fault.do == 'kill':
+            return send(pid, signal.SIGKILL)
+        self.do_later(fault.for_s, lambda: send(pid, signal.SIGCONT))
+        return send(pid, signal.SIGSTOP)
+
+    def strike_node(self, fault, host):
+        agent = self.cluster.at[host]
+        if fault.do == 'kill':
+            agent.is_killed = True
+            agent.send(signal.SIGKILL)
+            self.do_later(fault.restart_s, lambda: self.cluster.start(host))
+            self.do_later(ORPHANS_S, lambda: self.look_for_orphans(agent))
+        elif fault.do == 'freeze':
+            agent.send(signal.SIGSTOP)
+            self.do_later(fault.for_s, lambda: agent.send(signal.SIGCONT))
+        else:
+            self.cluster.net.cable(host, False)
+            self.do_later(fault.for_s, lambda: self.cluster.net.cable(host, True))
+
+    def look_for_orphans(self, agent):
+        left = self.cluster.orphans_of(agent)
+        if left:
+            self.wrong.append(f'agent {agent.number} was killed, and left {left}')
+
+    # ------------------------------------------------------------ the account
+
+    def judge_end(self, expected):
+        for agent in self.cluster.at.values():
+            if agent.popen.returncode != 0:
+                self.wrong.append(f'agent {agent.number} ended with {agent.popen.returncode}')
+        hashes = [agent.out.split('hash=')[1].split()[0] for agent in self.cluster.agents
+                  if 'hash=' in agent.out]
+        if hashes != [expected]:
+            self.wrong.append(f'the job ended with {hashes}, without faults with {expected}')
+        end = time.monotonic() + 2 * ORPHANS_S
+        while (left := self.cluster.left_over()) and time.monotonic() < end:
+            time.sleep(TURN_S)
+        if left:
+            self.wrong.append(f'processes were left: {left}')
+
+
+def send(pid, number):
+    """False: there is no such process any more."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def share(values, part):
+    """The value that this part of them is not above."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+
+
+def table_of(strikes):
+    lines = ['fault                strikes    p50 s    p95 s    max s   target s  within']
+    for row in ROWS:
+        of_row = [strike for strike in strikes if strike.row == row]
+        if not of_row:
+            continue
+        took = [strike.recovery for strike in of_row if strike.recovery is not None]
+        line = f'{row:<20} {len(of_row):>7}'
+        if took:
+            line += ''.join(f'{value:9.3f}' for value in
+                            (share(took, 0.5), share(took, 0.95), max(took)))
+        target = TARGETS.get(row)
+        if target and took:
+            within = sum(value <= target for value in took)
+            line += f'{target:11.1f}  {within} of {len(took)}'
+        lines.append(line)
+    return '\n'.join(lines)
+
+
+def missed_targets(strikes):
+    """Rows of which half or more took longer than they may."""
+    missed = []
+    for row, target in TARGETS.items():
+        took = [s.recovery for s in strikes if s.row == row and s.recovery is not None]
+        if took and share(took, 0.5) > target:
+            missed.append(f'{row}: half took longer than {target} s')
+    return missed
+
+
+def run(folder, faults, seed, say=print):
+    """The campaign. What did not hold, as texts; the strikes."""
+    steps = steps_for(faults)
+    cluster = Cluster(folder, steps)
+    campaign = Campaign(cluster, make_plan(seed, faults), say)
+    try:
+        expected = cluster.undisturbed_hash()
+        campaign.run()
+        campaign.judge_end(expected)
+    except AssertionError as error:
+        campaign.wrong += [*campaign.watch.wrong, str(error)]
+        campaign.wrong += [agent.story() for agent in cluster.at.values()]
+        campaign.wrong.append(f'the job: {getattr(cluster.view(), "job", None)}')
+    finally:
+        campaign.watch.close()
+        cluster.close()
+    say(table_of(campaign.strikes))
+    return campaign.wrong, campaign.strikes
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n', 1)[0])
+    parser.add_argument('--faults', type=int, default=200)
+    parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--plan', action='store_true', help='only show what would be done')
+    parser.add_argument('--folder', type=pathlib.Path, help='kept; else a temporary one')
+    options = parser.parse_args()
+    if options.plan:
+        print('\n'.join(fault.text() for fault in make_plan(options.seed, options.faults)))
+        return
+    if why := why_not():
+        sys.exit(why)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit('asked to stop'))  # takes all down with it
+    with tempfile.TemporaryDirectory() as temporary:
+        wrong, strikes = run(options.folder or temporary, options.faults, options.seed)
+    wrong += missed_targets(strikes)
+    print('\n'.join(wrong) or f'seed {options.seed}: all held')
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == '__main__':
+    main()

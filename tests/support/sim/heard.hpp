@@ -1,0 +1,77 @@
+// Heard: what one coordinator was told of one job, kept beside the core and not by it, and what it
+// must make of that: a job goes on from what its agents remember (R13), its heir stays heir (R14),
+// who leaves forms nothing (R15), rounds begin with the newest snapshot that is to be had, faults
+// of a plan strike no more often than they may.
+//
+// One per coordinator and run id. Not for what agents do, nor for what several coordinators do
+// together: that is Checks.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "rendezvous/core/membership.hpp"
+#include "rendezvous/protocol/control.hpp"
+#include "tests/support/sim/checks.hpp"
+
+namespace cpprun::sim {
+
+class Heard {
+ public:
+  // `first_epoch`: of the first job that this coordinator leads; `host`: the agent in its process.
+  Heard(Checks& checks, Epoch first_epoch, std::optional<Incarnation> host)
+      : checks_(&checks), first_epoch_(first_epoch), host_(host) {}
+
+  // Before the core hears it; `job` as it is then, nullptr: there is none.
+  void on_message(const Membership* job, const control::Hello& from,
+                  const control::AgentMessage& message);
+  // Its connection has ended by FIN: it is dead, or has left (R4).
+  void on_farewell(Incarnation from) { gone_.insert(from); }
+  void on_sent(Incarnation to, const control::CoordinatorMessage& message);
+  // All that one call of the core sent has been told.
+  void after_call(const Membership& job);
+
+ private:
+  struct Member {
+    int64_t connection = 0;  // the newest: older ones count for nothing while it is known (R4)
+    bool has_dir = false;
+    std::string address;
+    std::vector<control::SnapshotName> snapshots;
+    std::vector<std::pair<int64_t, int64_t>> questions;  // faults, and how often each may strike
+  };
+
+  // `is_memory`: the coordinator has no round yet, so that it goes on from this.
+  void on_register(bool is_memory, Incarnation from, const control::Register& message);
+  void remember(const control::Register& message);
+  void on_struck(Member& member, const control::Struck& message);
+  void judge_memory(const control::World& world);
+  void judge_heir(const Membership& job);
+  const control::World* round_before() const;
+  void judge_snapshots();
+  bool has(const Member& member, const control::SnapshotName& snapshot) const;
+  std::optional<control::SnapshotName> newest_of_all() const;
+  bool is_served(const control::Resume& resume) const;
+
+  Checks* checks_;
+  Epoch first_epoch_;
+  std::optional<Incarnation> host_;
+  std::map<Incarnation, Member> members_;
+
+  // What agents brought while the coordinator had no round.
+  std::optional<control::World> newest_;
+  bool is_failure_charged_ = false;  // for newest_
+  bool is_hang_charged_ = false;
+
+  std::map<Incarnation, control::World> formed_now_;  // told in the call under way
+  std::map<Incarnation, control::World> formed_;      // before
+  std::set<Incarnation> gone_;                        // on evidence
+  std::set<Incarnation> going_;                       // asked to stop
+  std::set<std::string> doubted_;                     // snapshots that somebody could not use ...
+  std::set<std::string> unusable_;      // ... and of which the coordinator must know it
+  std::map<int64_t, int64_t> strikes_;  // by fault, as far as anybody has said
+};
+
+}  // namespace cpprun::sim

@@ -1,0 +1,93 @@
+// Node: the snapshots in its folder, and what its workers make of them.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "common/limits/snapshots.hpp"
+#include "tests/support/sim/node.hpp"
+
+namespace cpprun::sim {
+
+using namespace std::chrono_literals;
+
+void Node::save_snapshot() {
+  const int64_t step = around_.agenda.now().nanoseconds() / 1'000'000;
+  std::string id = std::to_string(step);
+  id.insert(0, 32 - id.size(), '0');
+  keep_snapshot(control::SnapshotName{step, id});
+}
+
+void Node::keep_snapshot(control::SnapshotName snapshot) {
+  if (std::find(snapshots_.begin(), snapshots_.end(), snapshot) != snapshots_.end()) return;
+  const auto is_older = [&](const auto& known) { return known.step <= snapshot.step; };
+  snapshots_.insert(std::find_if(snapshots_.begin(), snapshots_.end(), is_older), snapshot);
+  if (snapshots_.size() > limits::kSnapshotsTold) snapshots_.pop_back();
+}
+
+// A step a millisecond. The same step of the same round is the same snapshot on every node.
+void Node::save_as_it_goes(Duration each, int64_t nth) {
+  if (each == Duration{} || !spec_.agent.facts.has_snapshot_dir) return;
+  around_.agenda.in(each, [this, each, nth, start = starts_] {
+    if (start != starts_ || !is_running() || paused_at_ || live_workers() == 0) return;
+    save_as_it_goes(each, nth + 1);
+    if (core_.state() != agent::Agent::State::Running || is_disk_full()) return;
+    const int64_t begun = world_->resume ? world_->resume->snapshot.step : 0;
+    const int64_t step = begun + nth * (each / 1ms);
+    std::array<char, 40> id{};
+    std::snprintf(id.data(), id.size(), "%08llx%08llx%016llx",
+                  static_cast<unsigned long long>(world_->epoch.value),
+                  static_cast<unsigned long long>(world_->round.value),
+                  static_cast<unsigned long long>(step));
+    keep_snapshot({step, std::string(id.data(), 32)});
+    when_awake([this] {
+      if (core_.state() != agent::Agent::State::Running) return;
+      tell_core([this](Instant now, agent::Effects& e) { core_.on_snapshots(now, snapshots_, e); });
+    });
+  });
+}
+
+// The workers find that they can't use what they were to begin with.
+void Node::fall_back() {
+  if (!world_->resume) return;
+  around_.agenda.in(around_.snapshot_dice.up_to(200ms), [this, start = starts_] {
+    if (start != starts_ || live_workers() == 0) return;
+    when_awake(
+        [this] { tell_core([this](Instant, agent::Effects& e) { core_.on_fell_back(-1, e); }); });
+  });
+}
+
+void Node::carry_out(const agent::WantSnapshots&) {
+  around_.agenda.in(around_.snapshot_dice.up_to(20ms), [this] {
+    when_awake([this] {
+      tell_core([this](Instant now, agent::Effects& e) { core_.on_snapshots(now, snapshots_, e); });
+    });
+  });
+}
+
+void Node::carry_out(const agent::FetchSnapshot& effect) {
+  const FetchPlan plan = around_.plan_fetch();
+  trace("fetches the snapshot of step " + std::to_string(effect.resume.snapshot.step));
+  around_.checks.require(live_workers() == 0, "an agent fetches while it has workers");
+  around_.agenda.in(
+      plan.takes, [this, plan, number = ++fetches_, resume = effect.resume, round = told_] {
+        when_awake([this, plan, number, resume, round] {
+          if (number != fetches_) return;
+          const bool is_damaged = plan.is_damaged && !is_disk_full();
+          const bool fails = plan.fails || is_disk_full();
+          if (fails && !is_damaged) around_.checks.on_true_failure(round);
+          if (!fails) keep_snapshot(resume.snapshot);
+          tell_core([&](Instant now, agent::Effects& e) {
+            if (!fails) return core_.on_fetched(now, e);
+            core_.on_fetch_failed(now, Error{ErrorKind::System, "the fetch failed"}, is_damaged, e);
+          });
+        });
+      });
+}
+
+void Node::fill_disk(Instant until) {
+  if (!is_running()) return;
+  trace("its disk is full");
+  disk_is_full_until_ = std::max(disk_is_full_until_, until);
+}
+
+}  // namespace cpprun::sim

@@ -1,0 +1,69 @@
+"""tools/mutants.py: what its table says."""
+
+import mutants
+import pytest
+
+
+@pytest.mark.parametrize(
+    ('sentence', 'check'),
+    [
+        ('S1: workers of round 1 live beside those of round 2', 'S1'),
+        ('R13: round 4 of epoch 2000: restarts that agents know of are forgotten', 'R13'),
+        ('round 1 of epoch 1000: group ranks have a gap', 'ranks'),
+        ('store: a wait is answered by something else', 'store'),
+        ('the same seed gave two different runs', 'same-run'),
+        ('it ends with -6: terminate called', 'other'),
+    ],
+)
+def test_a_sentence_belongs_to_a_check(sentence, check):
+    assert mutants.check_of(sentence) == check
+
+
+class Known:
+    """A record that knows what it was told."""
+
+    tree = '0123456789ab'
+
+    def __init__(self, found):
+        self.found = found
+
+    def get(self, path):
+        return self.found.get(path.stem)
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return [tmp_path / f'{name}.patch' for name in ('a', 'b')]
+
+
+def test_all_found(paths, capsys):
+    found = {'seed': 7, 'what': ['S1: two worlds', 'R2: too early']}
+    assert mutants.print_table(paths, Known({'a': found, 'b': found})) == 0
+    text = capsys.readouterr().out
+    assert 'seed    7, by R2 S1: S1: two worlds' in text
+    assert '2 mutants, 2 found, 0 not found, 0 not looked at' in text
+    assert ' S1' not in text.split('no mutant has set off:')[1]
+
+
+def test_one_missed_is_wrong(paths, capsys):
+    known = Known({'a': {'missed': 'not found within 2000 seeds'}})
+    assert mutants.print_table(paths, known) == 1
+    assert 'MISSED a' in capsys.readouterr().out
+
+
+def test_what_was_not_looked_at_is_said(paths, capsys):
+    assert mutants.print_table(paths, Known({'a': {'seed': 1, 'what': ['L2: b']}})) == 3
+    assert 'b                                              not looked at' in capsys.readouterr().out
+
+
+def test_a_copy_follows_the_project(project, tmp_path, monkeypatch):
+    root = project({'root/kept.cpp': 'new', 'root/added.cpp': 'x'})
+    tree = root / 'tree'
+    listing = 'kept.cpp\ngone.cpp'
+    project({'tree/kept.cpp': 'old', 'tree/gone.cpp': 'y', 'tree/build/files': listing})
+    monkeypatch.setattr(mutants, 'ROOT', root / 'root')
+    mutants.subprocess.run(['git', 'init', '-q', root / 'root'], check=True)
+    mutants.sync(tree)
+    assert (tree / 'kept.cpp').read_text() == 'new'
+    assert (tree / 'added.cpp').exists()
+    assert not (tree / 'gone.cpp').exists()
