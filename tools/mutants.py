@@ -36,6 +36,7 @@ SEEDS = 2000
 CHUNK = 100  # seeds of one call, which takes seconds
 CHUNK_SECONDS = 300  # one that hangs a run is found too
 MEMORY = 4 << 30
+ELECTED = ('--etcd',)
 CHECKS = (  # as docs/simulation.md has them
     'S1 S2 S3 S4 S5 R1 R2 R4 R7 R8 R9 R13 R14 R15 R16 ranks L1 L2 '
     'store snapshots faults limits same-run'
@@ -72,6 +73,11 @@ def sync(tree):
     listing.write_text('\n'.join(sorted(wanted)))
 
 
+def kind_of(path):
+    """Rule R18 is that of jobs whose arbiter is etcd."""
+    return ELECTED if path.stem.startswith('r18_') else ()
+
+
 class Workshop:
     """One copy of the project, in which one mutant at a time is built and hunted."""
 
@@ -94,7 +100,7 @@ class Workshop:
                 command, cwd=self.tree, stdin=source, capture_output=True, text=True
             )
 
-    def hunt_chunk(self, first, kind):
+    def hunt_chunk(self, kind, first):
         """What was found in these seeds, or None."""
         seeds = f'{first}:{first + CHUNK - 1}'
         command = [self.build_dir / 'tests/sim/sim_run', *kind, '--first', '--seeds', seeds]
@@ -118,7 +124,7 @@ class Workshop:
 
     def hunt(self, kind=()):
         for first in range(1, SEEDS + 1, CHUNK):
-            if found := self.hunt_chunk(first, kind):
+            if found := self.hunt_chunk(kind, first):
                 return found
         return {'missed': f'not found within {SEEDS} seeds'}
 
@@ -129,7 +135,7 @@ class Workshop:
             return {'missed': 'does not apply: ' + applied.stdout.strip()}
         built = self.build()
         if built.returncode == 0:
-            found = self.hunt(['--etcd'] if path.stem.startswith('r18_') else ())
+            found = self.hunt(kind_of(path))
         else:
             found = {'missed': 'does not build:\n' + built.stdout[-2000:]}
         sync(self.tree)
@@ -212,7 +218,7 @@ def work(todo, record, number, end):
     if built.returncode != 0:
         return 'the simulator does not build:\n' + built.stdout[-2000:]
     if number == 0 and not record.is_sound:
-        for kind in ((), ('--etcd',)):
+        for kind in ((), ELECTED):
             unasked = shop.hunt(kind)
             if 'what' in unasked:
                 return f'without any mutant something is found: {unasked}'

@@ -3,12 +3,14 @@
 
     tools/run_seeds.py --minutes 30
     tools/run_seeds.py --seeds 100000        # until so many have been run on this very tree
+    tools/run_seeds.py --etcd --minutes 30   # of jobs whose arbiter is etcd
 
 Builds the simulator first (preset check, which must have been configured). Progress is kept in
-build/seeds.json: which seeds come next, and how many were run on each tree, how long that took and
-what failed; a tree is named by the sources of the simulator and the cores. A seed that fails is
-printed, and added to tests/sim/seeds.txt, which every gate runs; give it a word of what it was once
-it is fixed. Exit code 1 if one failed, in this run or in an earlier one on this tree.
+build/seeds.json (with --etcd: build/seeds-etcd.json): which seeds come next, and how many were run
+on each tree, how long that took and what failed; a tree is named by the sources of the simulator
+and the cores. A seed that fails is printed, and added to tests/sim/seeds.txt, which every gate
+runs; give it a word of what it was once it is fixed. Exit code 1 if one failed, in this run or in
+an earlier one on this tree.
 """
 
 import argparse
@@ -25,16 +27,21 @@ from tree_digest import commit, digest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / 'build/check'
-STATE = ROOT / 'build/seeds.json'
 KEPT = ROOT / 'tests/sim/seeds.txt'
 FIRST = 10_001  # those below belong to the gate
 CHUNK = 500
 CHUNK_SECONDS = 900  # of one that hangs
 
 
-def load(tree):
+def file_of(kind):
+    return ROOT / ('build/seeds.json' if kind == 'small' else f'build/seeds-{kind}.json')
+
+
+def load(kind, tree):
     """The whole state, and what it says of this tree."""
-    state = json.loads(STATE.read_text()) if STATE.exists() else {}
+    path = file_of(kind)
+    state = json.loads(path.read_text()) if path.exists() else {}
+    state['kind'] = kind
     state.setdefault('next', FIRST)
     state.setdefault('trees', {})
     fresh = {'commit': commit(), 'seeds': 0, 'seconds': 0.0, 'failed': []}
@@ -42,15 +49,16 @@ def load(tree):
 
 
 def save(state):
-    fresh = STATE.with_suffix('.new')
+    path = file_of(state['kind'])
+    fresh = path.with_suffix('.new')
     fresh.write_text(json.dumps(state, indent=1))
-    fresh.replace(STATE)
+    fresh.replace(path)
 
 
-def keep(seed, what):
+def keep(kind, seed, what):
     known = KEPT.read_text().splitlines()
-    if not any(line.split()[:2] == ['small', str(seed)] for line in known):
-        KEPT.write_text('\n'.join([*known, f'small {seed}   {what}']) + '\n')
+    if not any(line.split()[:2] == [kind, str(seed)] for line in known):
+        KEPT.write_text('\n'.join([*known, f'{kind} {seed}   {what}']) + '\n')
 
 
 def build(tree):
@@ -65,12 +73,12 @@ def build(tree):
     return program
 
 
-def run_chunk(program, first):
+def run_chunk(command, first):
     """What failed: pairs of a seed and what was broken."""
     seeds = f'{first}:{first + CHUNK - 1}'
     try:
         run = subprocess.run(
-            [program, '--seeds', seeds], capture_output=True, text=True, timeout=CHUNK_SECONDS
+            [*command, '--seeds', seeds], capture_output=True, text=True, timeout=CHUNK_SECONDS
         )
     except subprocess.TimeoutExpired:
         sys.exit(f'seeds {seeds} take more than {CHUNK_SECONDS} s')
@@ -81,7 +89,8 @@ def run_chunk(program, first):
     failures = []
     for story in run.stdout.split('FAILED sim_run')[1:]:
         what = re.search(r'^  (.*)', story, re.MULTILINE)
-        failures.append((int(re.match(r' --seed (\d+)', story)[1]), what[1] if what else ''))
+        seed = re.match(r'(?: --etcd)? --seed (\d+)', story)
+        failures.append((int(seed[1]), what[1] if what else ''))
     return failures
 
 
@@ -95,7 +104,7 @@ def chunks(state, here, wanted, end):
 
 def take(state, here, failures, seconds):
     for seed, what in failures:
-        keep(seed, what)
+        keep(state['kind'], seed, what)
         here['failed'].append(seed)
     here['seeds'] += CHUNK
     here['seconds'] += seconds
@@ -103,13 +112,13 @@ def take(state, here, failures, seconds):
     save(state)
 
 
-def run(program, state, here, wanted, jobs, end):
+def run(command, state, here, wanted, jobs, end):
     """In order, so that a run that is stopped loses no more than `jobs` chunks."""
     before = time.monotonic()
     running = []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for first in chunks(state, here, wanted, end):
-            running.append(pool.submit(run_chunk, program, first))
+            running.append(pool.submit(run_chunk, command, first))
             if len(running) < jobs:
                 continue
             failures, now = running.pop(0).result(), time.monotonic()
@@ -126,14 +135,15 @@ def main():
     parser.add_argument('--minutes', type=float, default=float('inf'))
     parser.add_argument('--seeds', type=int)
     parser.add_argument('--jobs', type=int, default=2)
+    parser.add_argument('--etcd', action='store_true')
     wanted = parser.parse_args()
     if wanted.minutes == float('inf') and wanted.seeds is None:
         sys.exit('say how long: --minutes N, or --seeds N')
     tree = digest()
-    program = build(tree)
-    state, here = load(tree)
+    command = [build(tree), *(['--etcd'] if wanted.etcd else [])]
+    state, here = load('etcd' if wanted.etcd else 'small', tree)
     had, begin = here['seeds'], time.monotonic()
-    run(program, state, here, wanted.seeds, wanted.jobs, begin + wanted.minutes * 60)
+    run(command, state, here, wanted.seeds, wanted.jobs, begin + wanted.minutes * 60)
     minutes = max((time.monotonic() - begin) / 60, 1e-9)
     print(
         f'{here["seeds"] - had} seeds in {minutes:.1f} minutes '

@@ -223,8 +223,10 @@ void Checks::on_decided(Job& job, const Membership& membership, Incarnation to,
     require(live_workers_of(name.epoch, name.round) == 0,
             "R8: success, though workers of " + name_of(name) + " live");
     require(membership.round() > RoundNumber(), "R8: success without a round");
+    // An outcome that an elected coordinator found written was decided while the store lived (R18).
+    const bool is_decided_here = is_same_judge && membership.phase() == Membership::Phase::Deciding;
     const bool is_storeless = job.rounds[job.newest].first.is_agent_store &&
-                              job.newest.epoch != membership.epoch() && is_same_judge;
+                              job.newest.epoch != membership.epoch() && is_decided_here;
     require(!is_storeless, "R13: success of a round whose store died with its coordinator");
   } else {
     require(live_workers_of(name.epoch, name.round) == 0,

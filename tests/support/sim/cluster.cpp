@@ -195,13 +195,13 @@ void Cluster::end_all_faults() {
     thaw(*node);
     node->read_again();
   }
-  if (etcd_) {
-    etcd_->set_troubles(0, 0);
-    etcd_->start();
+  if (coordinator_) {
+    thaw_coordinator();
+    coordinator_->read_again();
   }
-  if (!coordinator_) return;
-  thaw_coordinator();
-  coordinator_->read_again();
+  if (!etcd_) return;
+  etcd_->set_troubles(0, 0);
+  etcd_->start();
 }
 
 Node* Cluster::elected() {

@@ -134,7 +134,7 @@ void CoordinatorProcess::carry_out_queue() {
   }
   is_carrying_out_ = false;
   check_idle();
-  if (!is_alive_) return;
+  if (!is_alive_ || !core_) return;
   for (const auto& [run_id, job] : core_->jobs()) {
     around_.checks.after_call(job.get());
     if (auto heard = heard_.find(run_id); heard != heard_.end()) heard->second.after_call(*job);
