@@ -6,9 +6,9 @@
     tools/mutants.py --minutes 10    # begins with no further one after so long
 
 Each patch is applied to a copy of the project under build/mutants, the simulator alone is built
-there, and run over at most SEEDS seeds until one fails. What came of it is kept in
-build/mutants/record.json, for this tree and this patch. Prints a table at the end: which seed found
-each, and by which checks; and the checks that none has set off.
+there, and run over the kept seeds and at most SEEDS others until one fails. What came of it is kept
+in build/mutants/record.json, for this tree and this patch. Prints a table at the end: which seed
+found each, and by which checks; and the checks that none has set off.
 
 Exit code 1 if a mutant is not found, does not apply or does not build; 3 if some were not looked at
 for want of time.
@@ -30,6 +30,7 @@ import time
 from tree_digest import digest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+KEPT = ROOT / 'tests/sim/seeds.txt'
 PLACE = ROOT / 'build/mutants'
 PATCHES = ROOT / 'tests/sim/mutants'
 SEEDS = 2000
@@ -100,10 +101,9 @@ class Workshop:
                 command, cwd=self.tree, stdin=source, capture_output=True, text=True
             )
 
-    def hunt_chunk(self, kind, first):
+    def hunt_chunk(self, first, *words):
         """What was found in these seeds, or None."""
-        seeds = f'{first}:{first + CHUNK - 1}'
-        command = [self.build_dir / 'tests/sim/sim_run', *kind, '--first', '--seeds', seeds]
+        command = [self.build_dir / 'tests/sim/sim_run', '--first', *words]
         try:
             run = subprocess.run(
                 command,
@@ -113,7 +113,8 @@ class Workshop:
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
             )
         except subprocess.TimeoutExpired:
-            return {'seed': first, 'what': [f'seeds {seeds} take more than {CHUNK_SECONDS} s']}
+            what = f'{" ".join(map(str, words))} takes more than {CHUNK_SECONDS} s'
+            return {'seed': first, 'what': [what]}
         if run.returncode == 0:
             return None
         if run.returncode != 1:
@@ -123,8 +124,11 @@ class Workshop:
         return {'seed': int(seed[1]), 'what': re.findall(r'^  (.*)', run.stdout, re.MULTILINE)}
 
     def hunt(self, kind=()):
+        if found := self.hunt_chunk(0, '--kept', KEPT):
+            return found
         for first in range(1, SEEDS + 1, CHUNK):
-            if found := self.hunt_chunk(kind, first):
+            seeds = f'{first}:{first + CHUNK - 1}'
+            if found := self.hunt_chunk(first, *kind, '--seeds', seeds):
                 return found
         return {'missed': f'not found within {SEEDS} seeds'}
 

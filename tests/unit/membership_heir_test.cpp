@@ -101,6 +101,19 @@ TEST_F(MembershipHeir, R14_AnHeirLostInSilenceIsTheLast) {
   EXPECT_FALSE(world("c").heir);
 }
 
+// One of a round before may live, and believe what it was told.
+TEST_F(MembershipHeir, R14_WhoGoesOnWithARoundWithoutAnHeirNamesNone) {
+  all_run();
+  player("b").is_silent = true;
+  passes(limits::kLease);
+  for (const char* name : {"a", "c"}) says_stopped(name);
+  is_led_by("a", 9, "");
+  for (const char* name : {"a", "c"}) comes_back(name, Standing::Stopped);
+  passes(limits::kLease);
+  EXPECT_EQ(world("c").round, RoundNumber(3));
+  EXPECT_FALSE(world("c").heir);
+}
+
 // It is connected, and believes what it was told.
 TEST_F(MembershipHeir, R14_TheHeirStaysWhenARoundHasNoPlaceForIt) {
   all_run();
@@ -124,6 +137,18 @@ TEST_F(MembershipHeir, R14_NoRoundFormsWhileTheHeirIsCutOff) {
   EXPECT_EQ(world("c").round, RoundNumber(1));
   passes(limits::kLease);
   EXPECT_EQ(world("c").round, RoundNumber(2));
+}
+
+// It must not take the coordinator's leaving for its death.
+TEST_F(MembershipHeir, R14_TheEndWaitsForAnHeirThatIsCutOff) {
+  all_run();
+  says_done("b");
+  is_cut_off("b");
+  for (const char* name : {"a", "c"}) says_done(name);
+  for (const char* name : {"a", "c"}) acks(name);
+  EXPECT_FALSE(heard<control::Bye>("c"));
+  passes(limits::kLease);
+  EXPECT_TRUE(heard<control::Bye>("c"));
 }
 
 TEST_F(MembershipHeir, R16_TheHeirGoesOnAsSoonAsTheRestIsBack) {

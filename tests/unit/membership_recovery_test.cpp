@@ -156,6 +156,21 @@ TEST_F(MembershipRecovery, R13_TheBudgetIsThatOfTheNewestRound) {
   EXPECT_EQ(job().budget().used(), 1);
 }
 
+TEST_F(MembershipRecovery, R13_WhoComesBackTooLateStillKnowsOfRestarts) {
+  nodes(1, 3);
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", Standing::Running);
+  passes(limits::kLease);
+  says("a", control::Stopped{RoundNumber(1), 40001});
+  ASSERT_EQ(world("a").restart_count, 0);
+  player("b").facts.world->restart_count = 1;
+  player("b").facts.world->hang_restarts = 2;
+  comes_back("b", Standing::Stopped);
+  EXPECT_EQ(job().budget().used(), 1);
+  EXPECT_EQ(job().hang_budget().used(), 2);
+}
+
 TEST_F(MembershipRecovery, R13_AFailureThatSomebodyHeardOfIsChargedOnce) {
   a_and_b_run();
   says_failed("a");
