@@ -180,6 +180,9 @@ void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   is_spare_ = message.is_spare;
   auto level = message.is_reminder ? Note::Level::Warning : Note::Level::Info;
   last_wait_ = message.why;
+  if (message.heir && !is_leading_ && is_fenced()) {
+    effects.push_back(Routes{{place_of(*message.heir)}});
+  }
   effects.push_back(Note{level, "waiting: " + message.why});
 }
 

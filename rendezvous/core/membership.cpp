@@ -223,7 +223,9 @@ void Membership::resume(Node& node, Effects& effects) {
 
 void Membership::say_wait(const Node& node, bool is_reminder, Effects& effects) const {
   bool is_spare = phase_ == Phase::Running;
-  send(node, control::Wait{why_no_round(), is_spare, is_reminder}, effects);
+  const bool has_heir = heir_node() != nullptr && heir_node() != &node;
+  send(node, control::Wait{why_no_round(), is_spare, is_reminder, has_heir ? heir_ : std::nullopt},
+       effects);
 }
 
 // ---------------------------------------------------------------- what members say

@@ -243,8 +243,9 @@ struct Refused {
 // No round for this agent yet.
 struct Wait {
   std::string why;
-  bool is_spare = false;     // a round runs without it; the join timeout does not count
-  bool is_reminder = false;  // said again after limits::kSayWaiting; worth a line for people
+  bool is_spare = false;       // a round runs without it; the join timeout does not count
+  bool is_reminder = false;    // said again after limits::kSayWaiting; worth a line for people
+  std::optional<Heir> heir{};  // who was in no round yet has no world that says it (R14)
 };
 struct Pong {
   int64_t seq = 0;

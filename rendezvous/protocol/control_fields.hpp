@@ -231,6 +231,7 @@ void fields(V&& v, Wait& m) {
   v("why", m.why);
   v("is_spare", m.is_spare);
   v("is_reminder", m.is_reminder);
+  v("heir", m.heir);
 }
 template <class V>
 void fields(V&& v, Pong& m) {

@@ -1,6 +1,8 @@
 // Who reads events gets the newest picture, once; who does not read is let go, and holds up nobody.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "common/limits/dashboard.hpp"
 #include "rendezvous/server/event_streams.hpp"
 #include "tests/support/server_fixture.hpp"
@@ -102,7 +104,7 @@ TEST_F(Events, ThereIsRoomForSoMany) {
 TEST(EventsServed, ADeafReaderOfALargePictureCostsNobodyElse) {
   ServerHooks hooks;
   int64_t asked = 0;
-  hooks.topics = [&asked]() -> std::vector<Topic> {
+  hooks.topics = [&asked](const std::set<std::string>&) -> std::vector<Topic> {
     return {{"state", std::string(8'000'000, 'x') + std::to_string(++asked)}};
   };
   RunningServer server({}, std::move(hooks));

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from nodes import BIN, Job, cluster  # noqa: F401
+from nodes import BIN, Job, cluster, wait_for  # noqa: F401
 
 AT_ONCE = 3  # targets 1 s; a busy machine takes its time
 
@@ -31,6 +31,19 @@ def test_the_others_re_form_at_once_when_the_host_is_killed(cluster):
     cluster.say(3, second[0])
     third = cluster.world(1, 2, after=second)
     assert third.restarts == [1], 'the heir counts as its predecessor did'
+    cluster.say(0)
+    [agent.ends(0) for agent in cluster.agents[1:]]
+
+
+def test_a_spare_that_was_in_no_round_yet_takes_the_place_of_the_host(cluster):
+    job = Job(cluster, 2)
+    job.host(0)
+    job.agents(1)
+    first = cluster.world(0, 1)
+    spare = job.agent(2, LOGLEVEL='INFO')
+    wait_for(lambda: 'this node is a spare' in spare.err(), 'the spare is told that it is one')
+    cluster.agents[0].send(signal.SIGKILL)
+    cluster.world(1, 2, after=first)
     cluster.say(0)
     [agent.ends(0) for agent in cluster.agents[1:]]
 

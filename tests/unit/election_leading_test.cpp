@@ -12,7 +12,7 @@ using namespace election;
 TEST_F(ElectionTest, R18_TheDeadlineCountsFromWhenTheKeepAliveWasSent) {
   wins();
   const Instant sent = now;
-  passes(300ms);
+  passes(limits::kKeepEach - 50ms);
   answers_to(id_of<KeepAlive>(), Kept{5});
   ASSERT_TRUE(told<Prolong>());
   EXPECT_EQ(told<Prolong>()->until, sent + grant_of(kL));

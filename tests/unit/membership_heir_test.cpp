@@ -65,6 +65,15 @@ TEST_F(MembershipHeir, TheStatusSaysWhoLeadsAndWhoWould) {
   EXPECT_EQ(by_rank, expected);
 }
 
+TEST_F(MembershipHeir, R14_ASpareIsToldWhoTheHeirIs) {
+  all_run();
+  join("d");
+  const auto* told = heard<control::Wait>("d");
+  ASSERT_NE(told, nullptr);
+  ASSERT_TRUE(told->heir);
+  EXPECT_TRUE(told->heir->node == heard<control::World>("a")->heir->node);
+}
+
 TEST_F(MembershipHeir, R14_TheFirstMemberBesideTheHostIsNamed) {
   all_run();
   for (const char* name : {"a", "b", "c"}) {
