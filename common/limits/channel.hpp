@@ -26,7 +26,5 @@ inline constexpr Duration kChannelPause =
 inline constexpr Duration kAgentAnswers = 2s;  // a worker waits this long for its page, once
 inline constexpr Duration kLeaveTakes =
     10s;  // and so long for other answers: a busy machine must not cost a snapshot
-inline constexpr Duration kHugePagesTake =
-    1s;  // of an arena, once: the first save must not stand still for the kernel to move memory
 
 }  // namespace cpprun::limits

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -21,49 +20,9 @@ namespace {
 
 using Mapped = Result<std::span<std::byte>>;
 
-constexpr size_t kHugePage = 2 << 20;
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25  // Linux 6.1
-#endif
-
-// mmap at a multiple of huge pages: elsewhere no entry of the page table can stand for a whole one.
-void* map_aligned(size_t bytes, int protection, int flags, int memory) {
-  const size_t room = bytes + kHugePage;
-  void* all = ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (all == MAP_FAILED) return all;
-  auto* const begin = static_cast<std::byte*>(all);
-  const size_t skipped = (0 - reinterpret_cast<uintptr_t>(begin)) % kHugePage;
-  void* at = ::mmap(begin + skipped, bytes, protection, flags | MAP_FIXED, memory, 0);
-  if (at == MAP_FAILED) {
-    const int why = errno;
-    ::munmap(all, room);
-    errno = why;
-    return at;
-  }
-  const size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  const size_t end = skipped + (bytes + page - 1) / page * page;
-  if (skipped > 0) ::munmap(begin, skipped);
-  if (end < room) ::munmap(begin + end, room - end);
-  return at;
-}
-
-// Memory of a memfd comes in small pages unless the administrator says otherwise; here the kernel
-// is asked for huge ones outright. Per 512 MiB, small to huge: first touch 470 to 60 ms, checksum
-// 29 to 19 ms, a write past the page cache 16 to 24 ms to 2 ms. It may take its time where memory
-// is in pieces; what is not huge by then stays small.
-void ask_for_huge_pages(std::span<std::byte> memory) {
-  const auto until = std::chrono::steady_clock::now() + limits::kHugePagesTake;
-  for (size_t at = 0; at + kHugePage <= memory.size(); at += kHugePage) {
-    if (std::chrono::steady_clock::now() > until) return;
-    // What has no memory at all is left as it is, so a look brings it some.
-    [[maybe_unused]] const auto looked = *static_cast<const volatile std::byte*>(&memory[at]);
-    if (::madvise(&memory[at], kHugePage, MADV_COLLAPSE) != 0 && errno != EAGAIN) return;
-  }
-}
-
 Mapped map(size_t bytes, int protection, int flags, int memory) {
   if (bytes == 0) return std::span<std::byte>();
-  void* at = map_aligned(bytes, protection, flags, memory);
+  void* at = ::mmap(nullptr, bytes, protection, flags, memory, 0);
   if (at == MAP_FAILED) {
     return system_error("mapping " + std::to_string(bytes) + " bytes for snapshots in memory",
                         errno);
@@ -111,10 +70,7 @@ Result<Arena> Arena::own(size_t bytes) {
   if (!agent.has_snapshots()) return in_process(bytes);
   const auto question = [bytes](uint32_t number) { return channel::ArenaWanted{number, bytes}; };
   const Mapped memory = mapped(agent.ask(question, limits::kLeaveTakes), PROT_READ | PROT_WRITE);
-  if (memory) {
-    ask_for_huge_pages(*memory);
-    return Arena(*memory, Kind::Agent);
-  }
+  if (memory) return Arena(*memory, Kind::Agent);
   say_once(memory.error().text);
   return in_process(bytes);
 }
