@@ -27,6 +27,7 @@ from tree_digest import commit, digest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / 'build/check'
+STATES = ROOT / 'build'
 KEPT = ROOT / 'tests/sim/seeds.txt'
 FIRST = 10_001  # those below belong to the gate
 CHUNK = 500
@@ -34,7 +35,7 @@ CHUNK_SECONDS = 900  # of one that hangs
 
 
 def file_of(kind):
-    return ROOT / ('build/seeds.json' if kind == 'small' else f'build/seeds-{kind}.json')
+    return STATES / ('seeds.json' if kind == 'small' else f'seeds-{kind}.json')
 
 
 def load(kind, tree):

@@ -22,7 +22,7 @@ def place(tmp_path, monkeypatch):
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     kept = tmp_path / 'seeds.txt'
     kept.write_text('# seeds\n')
-    monkeypatch.setattr(run_seeds, 'STATE', tmp_path / 'seeds.json')
+    monkeypatch.setattr(run_seeds, 'STATES', tmp_path)
     monkeypatch.setattr(run_seeds, 'KEPT', kept)
     monkeypatch.setattr(run_seeds, 'commit', lambda: 'abc')
     monkeypatch.setattr(run_seeds, 'build', lambda tree: program)
