@@ -20,6 +20,7 @@ import random
 LEASE = 5.0  # s, cpprun's default
 SPACING = 20  # steps between two faults
 STEPS_APART = 8  # by which that may be less, or more
+AFTER = 600  # steps of 5 ms or more: an agent that is silent past the end hears of it from nobody
 
 
 @dataclasses.dataclass
@@ -153,5 +154,5 @@ def make_plan(seed, count):
 
 
 def steps_for(count):
-    """How long the training is, so that the last fault still finds it."""
-    return (count + 2) * SPACING
+    """How long the training is, so that the last fault still finds it, and ends before it does."""
+    return (count + 2) * SPACING + AFTER
