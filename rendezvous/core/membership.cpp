@@ -47,7 +47,7 @@ Membership::Membership(MembershipOptions options, const control::Terms& terms, E
       hang_budget_(terms.max_restarts) {
   if (options_.is_heir) {
     phase_ = Phase::Recovering;
-    recovery_.emplace();
+    recovery_.emplace(Recovery{});
   }
   if (options_.mandate) {
     until_ = options_.mandate->until;

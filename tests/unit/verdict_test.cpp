@@ -56,6 +56,11 @@ TEST(RootCause, AnErrorWrittenBeforeTheFirstDeathCountsWithItsOwnTime) {
       << "files are stamped by a clock that is behind";
 }
 
+TEST(RootCause, WhoDiedFirstWroteHisErrorBefore) {
+  const WorkerEnd first = with_error(ended(1, 1, 100'000), 50'000, 99'000);
+  EXPECT_EQ(root_cause({with_error(ended(0, -15, 110'000), 80'000, 85'000), first}), 1U);
+}
+
 TEST(RootCause, AnErrorWrittenAfterTheFirstDeathIsAConsequence) {
   EXPECT_EQ(root_cause({ended(0, -9, 100), with_error(ended(1, 1, 130), 90, 120)}), 0U);
 }
