@@ -18,7 +18,7 @@ void Membership::go_on_from(const control::JobFacts& facts) {
   }
   if (facts.round == RoundNumber()) return;
   phase_ = Phase::Recovering;
-  recovery_.emplace();
+  recovery_.emplace(Recovery{});
   recovery_->is_written = true;
   control::World newest;
   newest.epoch = facts.epoch;

@@ -36,7 +36,7 @@ void Membership::recall(Instant now, const control::Register& message) {
   const bool is_blank = phase_ == Phase::Gathering && round_ == RoundNumber();
   if (is_blank && (is_foreign(message.world) || message.decided)) {
     phase_ = Phase::Recovering;
-    recovery_.emplace();
+    recovery_.emplace(Recovery{});
     min_reached_at_.reset();
   }
   if (is_recovering() && recovery_->ends_at.is_never()) {
