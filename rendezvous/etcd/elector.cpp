@@ -53,7 +53,7 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
     while (!queue_.empty() && !is_closed_) {
       const election::Effect effect = std::move(queue_.front());
       queue_.pop_front();
-      std::visit([this](const auto& e) { carry_out(e); }, effect);
+      std::visit([this](const auto& e) { this->carry_out(e); }, effect);
     }
     is_carrying_out_ = false;
     arm_timer();
