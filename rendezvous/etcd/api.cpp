@@ -35,9 +35,6 @@ json to_json(const Put& put) {
   if (put.lease != 0) made["lease"] = number(put.lease);
   return {{"requestPut", std::move(made)}};
 }
-json to_json(const Delete& gone) {
-  return {{"requestDeleteRange", {{"key", base64(gone.key)}}}};
-}
 json to_json(const Get& get) {
   return {{"requestRange", {{"key", base64(get.key)}}}};
 }

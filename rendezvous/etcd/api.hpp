@@ -36,13 +36,10 @@ struct Put {
   std::string value;
   int64_t lease = 0;
 };
-struct Delete {
-  std::string key;
-};
 struct Get {
   std::string key;
 };
-using Operation = std::variant<Put, Delete, Get>;
+using Operation = std::variant<Put, Get>;
 
 // All or nothing: `then` if every comparison holds, else `otherwise`.
 struct Txn {

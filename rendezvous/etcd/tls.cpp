@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/client/attempt.hpp"
 #include "rendezvous/etcd/openssl.hpp"
 
 namespace cpprun::etcd {
@@ -29,10 +28,10 @@ bool is_address(const std::string& host) {
 
 // One thing at a time: the handshake, then a write or a read. OpenSSL works on memory; what it
 // wants to say or hear goes over the socket in between.
-class TlsWire final : public Wire, public std::enable_shared_from_this<TlsWire> {
+class TlsWire final : public SocketWire, public std::enable_shared_from_this<TlsWire> {
  public:
   TlsWire(const OpenSsl& api, SSL* session, std::unique_ptr<tcp::socket> socket)
-      : api_(api), session_(session), socket_(std::move(socket)) {
+      : SocketWire(std::move(socket)), api_(api), session_(session) {
     in_ = api_.BIO_new(api_.BIO_s_mem());
     out_ = api_.BIO_new(api_.BIO_s_mem());
     api_.SSL_set_bio(session_, in_, out_);  // which owns them from here on
@@ -61,19 +60,6 @@ class TlsWire final : public Wire, public std::enable_shared_from_this<TlsWire> 
          });
   }
 
-  void close() override {
-    is_closed_ = true;
-    error_code ignored;
-    socket_->close(ignored);
-  }
-
-  bool is_stale() override { return is_readable(*socket_); }
-
-  std::string own_address() override {
-    error_code ignored;
-    return unmapped(socket_->local_endpoint(ignored).address());
-  }
-
   std::string why(const error_code& error) const override {
     const long verified = api_.SSL_get_verify_result(session_);  // NOLINT: OpenSSL's own type
     if (verified != X509_V_OK) {
@@ -100,26 +86,26 @@ class TlsWire final : public Wire, public std::enable_shared_from_this<TlsWire> 
     if (error == asio::error::access_denied) reason_ = api_.newest_error();
     if (api_.BIO_ctrl_pending(out_) > 0) return send(wants_more, error, result, call, done);
     if (wants_more) return receive(std::move(call), std::move(done));
-    asio::post(socket_->get_executor(), [self = shared_from_this(), done, error, result] {
-      if (!self->is_closed_) done(error, result);
+    asio::post(socket().get_executor(), [self = shared_from_this(), done, error, result] {
+      if (!self->is_closed()) done(error, result);
     });
   }
 
   void send(bool wants_more, const error_code& outcome, int result, Call call, Done done) {
     outgoing_.resize(api_.BIO_ctrl_pending(out_));
     api_.BIO_read(out_, outgoing_.data(), static_cast<int>(outgoing_.size()));
-    asio::async_write(*socket_, asio::buffer(outgoing_),
+    asio::async_write(socket(), asio::buffer(outgoing_),
                       [=, self = shared_from_this()](error_code error, size_t) {
-                        if (self->is_closed_) return;
+                        if (self->is_closed()) return;
                         if (wants_more && !error) return self->receive(call, done);
                         done(outcome ? outcome : error, result);
                       });
   }
 
   void receive(Call call, Done done) {
-    socket_->async_read_some(
+    socket().async_read_some(
         asio::buffer(incoming_), [=, self = shared_from_this()](error_code error, size_t size) {
-          if (self->is_closed_) return;
+          if (self->is_closed()) return;
           if (error) return done(error, 0);
           self->api_.BIO_write(self->in_, self->incoming_.data(), static_cast<int>(size));
           self->step(call, done);
@@ -128,13 +114,11 @@ class TlsWire final : public Wire, public std::enable_shared_from_this<TlsWire> 
 
   const OpenSsl& api_;
   SSL* session_;
-  std::unique_ptr<tcp::socket> socket_;
   BIO* in_ = nullptr;
   BIO* out_ = nullptr;
   std::array<char, kRoom> incoming_{};
   std::vector<char> outgoing_;
   std::string reason_;
-  bool is_closed_ = false;
 };
 
 }  // namespace

@@ -17,50 +17,46 @@ using boost::system::error_code;
 
 namespace {
 
-class PlainWire final : public Wire, public std::enable_shared_from_this<PlainWire> {
+class PlainWire final : public SocketWire, public std::enable_shared_from_this<PlainWire> {
  public:
-  explicit PlainWire(std::unique_ptr<tcp::socket> socket) : socket_(std::move(socket)) {}
+  using SocketWire::SocketWire;
 
   void write(std::span<const char> bytes, Sent sent) override {
     asio::async_write(
-        *socket_, asio::buffer(bytes.data(), bytes.size()),
+        socket(), asio::buffer(bytes.data(), bytes.size()),
         [self = shared_from_this(), sent = std::move(sent)](error_code error, size_t) {
-          if (!self->is_closed_) sent(error);
+          if (!self->is_closed()) sent(error);
         });
   }
 
   void read(std::span<char> room, Got got) override {
-    socket_->async_read_some(
+    socket().async_read_some(
         asio::buffer(room.data(), room.size()),
         [self = shared_from_this(), got = std::move(got)](error_code error, size_t size) {
-          if (!self->is_closed_) got(error, size);
+          if (!self->is_closed()) got(error, size);
         });
   }
-
-  void close() override {
-    is_closed_ = true;
-    error_code ignored;
-    socket_->close(ignored);
-  }
-
-  bool is_stale() override { return is_readable(*socket_); }
-
-  std::string own_address() override {
-    error_code ignored;
-    return unmapped(socket_->local_endpoint(ignored).address());
-  }
-
- private:
-  std::unique_ptr<tcp::socket> socket_;
-  bool is_closed_ = false;
 };
 
 }  // namespace
 
-bool is_readable(tcp::socket& socket) {
+SocketWire::SocketWire(std::unique_ptr<tcp::socket> socket) : socket_(std::move(socket)) {}
+
+void SocketWire::close() {
+  is_closed_ = true;
+  error_code ignored;
+  socket_->close(ignored);
+}
+
+bool SocketWire::is_stale() {
   char byte = 0;
-  const ssize_t seen = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t seen = ::recv(socket_->native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return seen >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+std::string SocketWire::own_address() {
+  error_code ignored;
+  return unmapped(socket_->local_endpoint(ignored).address());
 }
 
 std::shared_ptr<Wire> plain_wire(std::unique_ptr<tcp::socket> socket) {

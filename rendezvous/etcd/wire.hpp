@@ -31,8 +31,23 @@ class Wire {
   virtual std::string why(const boost::system::error_code& error) const { return error.message(); }
 };
 
-// Something to read, or its end, is there.
-bool is_readable(boost::asio::ip::tcp::socket& socket);
+// What every wire does with its socket, whatever it says over it.
+class SocketWire : public Wire {
+ public:
+  explicit SocketWire(std::unique_ptr<boost::asio::ip::tcp::socket> socket);
+
+  void close() override;
+  bool is_stale() override;
+  std::string own_address() override;
+
+ protected:
+  boost::asio::ip::tcp::socket& socket() { return *socket_; }
+  bool is_closed() const { return is_closed_; }
+
+ private:
+  std::unique_ptr<boost::asio::ip::tcp::socket> socket_;
+  bool is_closed_ = false;
+};
 
 std::shared_ptr<Wire> plain_wire(std::unique_ptr<boost::asio::ip::tcp::socket> socket);
 

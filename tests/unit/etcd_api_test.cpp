@@ -19,7 +19,7 @@ json body_as_json(const Request& request) {
 TEST(EtcdApi, ATransactionAsTheGatewayWantsIt) {
   Txn txn;
   txn.compare = {{Compare::What::Created, "k", 0}, {Compare::What::Written, "k", 7}};
-  txn.then = {Put{"k", std::string("\0v", 2), 9}, Delete{"d"}};
+  txn.then = {Put{"k", std::string("\0v", 2), 9}, Put{"d", "", 0}};
   txn.otherwise = {Get{"k"}};
   EXPECT_EQ(path_of(txn), "/v3/kv/txn");
   EXPECT_EQ(body_as_json(txn), json::parse(R"({
@@ -28,14 +28,17 @@ TEST(EtcdApi, ATransactionAsTheGatewayWantsIt) {
       {"key": "aw==", "target": "MOD", "result": "EQUAL", "modRevision": "7"}],
     "success": [
       {"requestPut": {"key": "aw==", "value": "AHY=", "lease": "9"}},
-      {"requestDeleteRange": {"key": "ZA=="}}],
+      {"requestPut": {"key": "ZA==", "value": ""}}],
     "failure": [{"requestRange": {"key": "aw=="}}]})"));
 }
 
 TEST(EtcdApi, LeasesAndUsers) {
   EXPECT_EQ(body_as_json(LeaseGrant{std::chrono::milliseconds(2500)}), json({{"TTL", "3"}}));
   EXPECT_EQ(body_as_json(LeaseKeepAlive{12}), json({{"ID", "12"}}));
+  EXPECT_EQ(path_of(LeaseGrant{}), "/v3/lease/grant");
   EXPECT_EQ(path_of(LeaseKeepAlive{12}), "/v3/lease/keepalive");
+  EXPECT_EQ(path_of(LeaseRevoke{12}), "/v3/lease/revoke");
+  EXPECT_EQ(path_of(Authenticate{}), "/v3/auth/authenticate");
   EXPECT_EQ(body_as_json(LeaseRevoke{12}), json({{"ID", "12"}}));
   EXPECT_EQ(body_as_json(Authenticate{"u", "p\"\xff"})["name"], "u");
 }
@@ -149,6 +152,37 @@ TEST(EtcdQuestions, AWriteHasBothGuards) {
   EXPECT_EQ(txn.compare[1].what, Compare::What::Written);
   EXPECT_EQ(txn.compare[1].revision, 4);
   EXPECT_EQ(std::get<Put>(txn.then[0]).lease, 0) << "facts outlive their coordinator";
+}
+
+TEST(EtcdQuestions, ALeaseIsAskedForKeptAndGivenBack) {
+  const election::Grant grant{5};
+  EXPECT_EQ(std::get<LeaseGrant>(request_of(grant, "/p/")).ttl, std::chrono::seconds(5));
+  const auto granted = answer_of(grant, "", std::string(R"({"ID":"7","TTL":"6"})"));
+  EXPECT_EQ(std::get<election::Granted>(granted).lease, 7);
+  EXPECT_EQ(std::get<election::Granted>(granted).ttl_s, 6);
+  const auto refused = answer_of(grant, "", std::string(R"({"error":{"message":"no space"}})"));
+  EXPECT_EQ(std::get<election::Refused>(refused).why, "etcd refused: no space");
+  EXPECT_EQ(std::get<LeaseKeepAlive>(request_of(election::KeepAlive{7}, "")).lease, 7);
+  const election::Revoke revoke{7};
+  EXPECT_EQ(std::get<LeaseRevoke>(request_of(revoke, "")).lease, 7);
+  const auto gone = answer_of(revoke, "", std::string("{}"));
+  EXPECT_TRUE(std::holds_alternative<election::Revoked>(gone));
+}
+
+TEST(EtcdQuestions, ALookAlwaysHolds) {
+  const election::Read read{"l", "f"};
+  const auto txn = std::get<Txn>(request_of(read, "/p/"));
+  EXPECT_TRUE(txn.compare.empty());
+  EXPECT_EQ(std::get<Get>(txn.then.at(0)).key, "/p/l");
+  EXPECT_EQ(std::get<Get>(txn.then.at(1)).key, "/p/f");
+  const auto answer = answer_of(read, "/p/", std::string(R"({"header":{"revision":"5"},
+      "responses":[{"response_range":{"kvs":null}},{"response_range":{"kvs":[{"key":"L3AvZg==",
+      "create_revision":"3","mod_revision":"4","value":"eA=="}]}}]})"));
+  const auto& seen = std::get<election::Seen>(answer);
+  EXPECT_TRUE(seen.is_done) << "there was no guard";
+  EXPECT_FALSE(seen.leader.has_value());
+  ASSERT_TRUE(seen.facts.has_value());
+  EXPECT_EQ(seen.facts->mod_revision, 4);
 }
 
 TEST(EtcdQuestions, OnlyAPlainNoIsANo) {
