@@ -1,11 +1,9 @@
 #include "rendezvous/server/log_gate.hpp"
 
 #include <optional>
-#include <utility>
 
 #include "common/limits/dashboard.hpp"
 #include "common/limits/operators.hpp"
-#include "common/proof/proof.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -58,30 +56,20 @@ std::string log_words(const std::string& nonce, const RankOfJob& wanted) {
   return "cpprun log lines\n" + nonce + "\n" + wanted.run_id + "\n" + std::to_string(wanted.rank);
 }
 
-void LogGate::open(std::string token, MakeNonce make_nonce) {
-  token_ = std::move(token);
-  make_nonce_ = std::move(make_nonce);
-}
-
 void LogGate::forget_old(Instant now) {
   std::erase_if(nonces_, [&](const auto& e) { return now - e.second > limits::kLogNonceLasts; });
-  std::erase_if(wrong_, [&](const auto& e) { return now - e.second >= limits::kOrderAfterWrong; });
 }
 
 Result<std::string> LogGate::on_nonce(Instant now, const std::string& peer) {
-  if (token_.size() < limits::kOrderTokenBytes) {
+  if (guard_.can_be_guessed()) {
     return refuse(
         "log lines are shown to who knows the job's token only, and the agent that hosts the "
         "rendezvous was started without CPPRUN_OPERATOR_TOKEN (" +
         std::to_string(limits::kOrderTokenBytes) + " characters or more)");
   }
   forget_old(now);
-  if (wrong_.contains(peer) || wrong_.size() >= limits::kOrdersWrong) {
-    return refuse("a wrong token came from there just now; try again in a second");
-  }
-  if (nonces_.size() >= limits::kOrdersAsked) return refuse("too many ask at once; try again");
-  std::string nonce = make_nonce_();
-  nonces_[nonce] = now;
+  Result<std::string> nonce = guard_.nonce_for(now, peer, nonces_.size());
+  if (nonce) nonces_[*nonce] = now;
   return nonce;
 }
 
@@ -97,8 +85,7 @@ Result<RankOfJob> LogGate::on_query(Instant now, const std::string& peer, std::s
   const std::string nonce = word("nonce");
   if (nonces_.erase(nonce) == 0) return senseless("a nonce from /log/nonce does for one request");
   const RankOfJob wanted{word("job"), *rank};
-  if (is_proof(token_, log_words(nonce, wanted), word("proof"))) return wanted;
-  wrong_[peer] = now;
+  if (guard_.accepts(now, peer, log_words(nonce, wanted), word("proof"))) return wanted;
   return refuse("the token is wrong: it must be the CPPRUN_OPERATOR_TOKEN of the coordinator");
 }
 

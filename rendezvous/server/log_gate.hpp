@@ -1,29 +1,28 @@
 // LogGate: who may read workers' log lines over HTTP. A page asks for a nonce, and shows by its
-// proof that who sits before it knows the job's operator token; the token itself never travels.
+// proof that who sits before it knows the job's operator token.
 // Without a token nobody may: what programs print may be as secret as what they read.
 //
-// No I/O and no clock: Onlookers calls it. Whoever was wrong has to wait before another try from
-// the same address; a nonce is for one proof and grows old.
+// No I/O and no clock: Onlookers calls it. A nonce is for one proof and grows old.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/result.hpp"
 #include "common/time.hpp"
 #include "rendezvous/core/coordinator.hpp"
+#include "rendezvous/server/token_guard.hpp"
 
 namespace cpprun {
 
 class LogGate {
  public:
-  // Random and never the same.
-  using MakeNonce = std::function<std::string()>;
-
-  // As OperatorGate::open().
-  void open(std::string token, MakeNonce make_nonce);
+  // As TokenGuard::open().
+  void open(std::string token, TokenGuard::MakeNonce make_nonce) {
+    guard_.open(std::move(token), std::move(make_nonce));
+  }
 
   // A nonce for `peer`; or why it gets none.
   Result<std::string> on_nonce(Instant now, const std::string& peer);
@@ -34,10 +33,8 @@ class LogGate {
  private:
   void forget_old(Instant now);
 
-  std::string token_;
-  MakeNonce make_nonce_;
+  TokenGuard guard_;
   std::map<std::string, Instant> nonces_;  // that wait for their proof, and since when
-  std::map<std::string, Instant> wrong_;   // addresses of who had no proof, and when
 };
 
 // What a proof is of (HMAC-SHA256 with the token).

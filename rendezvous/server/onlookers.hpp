@@ -29,7 +29,7 @@ class Onlookers {
 
   void fill(ServerHooks& hooks);
   // Log lines are shown to who knows this token; without this call, to nobody.
-  void open_logs(std::string token, LogGate::MakeNonce make_nonce) {
+  void open_logs(std::string token, TokenGuard::MakeNonce make_nonce) {
     gate_.open(std::move(token), std::move(make_nonce));
   }
 
