@@ -7,6 +7,8 @@
 
 namespace cpprun {
 
+inline constexpr int kLastSignal = 64;  // SIGRTMAX
+
 // "SIGKILL"; "signal 40" for a number without a name.
 std::string signal_name(int number);
 

@@ -25,11 +25,10 @@ WallTime first_death(const std::vector<WorkerEnd>& ends) {
 // When this failure happened, for the order of failures. An error file written after the first
 // death tells of a consequence, whatever stamp stands in it. Who died first has written his before.
 WallTime counts_from(const WorkerEnd& end, WallTime first) {
-  const bool is_before =
-      end.ended_at_wall == first ||
-      (end.error && end.error->file_time.microseconds <= first.microseconds - kTickUs);
-  const bool counts = is_before && end.error && end.error->stamp;
-  return counts ? std::min(*end.error->stamp, end.ended_at_wall) : end.ended_at_wall;
+  if (!end.error || !end.error->stamp) return end.ended_at_wall;
+  const bool is_before = end.ended_at_wall == first ||
+                         end.error->file_time.microseconds <= first.microseconds - kTickUs;
+  return is_before ? std::min(*end.error->stamp, end.ended_at_wall) : end.ended_at_wall;
 }
 
 // What Gloo, NCCL and torch's TCPStore say of a peer that has gone.

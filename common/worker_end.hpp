@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/ids.hpp"
+#include "common/signals.hpp"
 #include "common/time.hpp"
 
 namespace cpprun {
@@ -42,7 +43,8 @@ struct WorkerEnd {
 
   bool is_hang() const { return !hang.empty(); }
   bool is_success() const { return exit_code == 0 && !is_hang(); }
-  int signal() const { return exit_code < 0 ? -exit_code : 0; }
+  // 0: it was none. What another node says may be any number.
+  int signal() const { return exit_code < 0 && exit_code >= -kLastSignal ? -exit_code : 0; }
 };
 
 // The failure that a job's verdict names: a worker's end, and where.

@@ -132,7 +132,6 @@ void AgentDaemon::Impl::open_dashboard() {
 
 // To the group of one worker, or of all that are here.
 std::string AgentDaemon::Impl::on_signal_question(const operators::Question& question) {
-  constexpr int64_t kLastSignal = 64;
   const std::optional<int64_t> number = question.number("signal");
   if (!number || *number < 1 || *number > kLastSignal) {
     return operators::refusal("'" + question.word("signal") + "' is no signal's number (1 to 64)");

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "agent/process/child_steps.hpp"
+#include "agent/process/clock.hpp"
 #include "common/check.hpp"
 #include "common/text.hpp"
 
@@ -180,10 +181,13 @@ Result<Spawned> SpawnGround::spawn(const SpawnPlan& plan) {
   if (!plan.cpus.empty()) child.cpus = &cpus;
 
   int pidfd = -1;
+  const Instant started_at = boot_now();
   const int pid = run_child(child, plan.cgroup, pidfd);
   if (pid < 0) return clone_error(plan, -pid);
   UniqueFd handle(pidfd);
-  if (child.failed == ChildStep::None) return Spawned{pid, std::move(handle)};
+  if (child.failed == ChildStep::None) {
+    return Spawned{pid, std::move(handle), started_at};
+  }
   reap(pid);
   return step_error(plan, child.failed, child.error);
 }

@@ -14,6 +14,7 @@
 
 #include "agent/process/unique_fd.hpp"
 #include "common/result.hpp"
+#include "common/time.hpp"
 
 namespace cpprun {
 
@@ -31,6 +32,8 @@ struct SpawnPlan {
 struct Spawned {
   int pid = 0;
   UniqueFd pidfd;
+  // Just before it was made: where CPUs are busy it has done much before we run again.
+  Instant started_at;
 };
 
 // Path of argv[0] `name`: itself where it has a slash, else the first executable file of that name

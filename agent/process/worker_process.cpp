@@ -50,7 +50,7 @@ WorkerProcess::WorkerProcess(boost::asio::io_context& loop, Spawned spawned, con
   end_.local_rank = spec.local_rank;
   end_.rank = spec.rank;
   end_.pid = pid_;
-  end_.started_at = boot_now();
+  end_.started_at = spawned.started_at;
 }
 
 void WorkerProcess::async_wait(std::function<void(boost::system::error_code)> on_dead) {

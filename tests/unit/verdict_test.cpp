@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <climits>
+
 namespace cpprun::test {
 namespace {
 
@@ -153,6 +155,8 @@ TEST(DescribeEnd, Words) {
   core.has_core = true;
   EXPECT_EQ(describe_end(core), "was killed by SIGSEGV (core dumped)");
   EXPECT_EQ(describe_end(ended(0, -40, 0)), "was killed by signal 40");
+  EXPECT_EQ(describe_end(ended(0, INT_MIN, 0)), "exited with code -2147483648")
+      << "of another node's making: no signal has that number";
 }
 
 TEST(Verdict, WhoHowWhenAndWhatFollowed) {

@@ -92,6 +92,45 @@ TEST_F(WorkerPlan, OneThreadWhereNothingIsSet) {
   EXPECT_EQ(environment(0)["OMP_NUM_THREADS"], "1");
 }
 
+TEST_F(WorkerPlan, AChosenNumberOfThreadsBeatsWhatIsSet) {
+  config.environment = {"OMP_NUM_THREADS=8"};
+  config.workers.omp_threads = 3;
+  EXPECT_EQ(environment(0)["OMP_NUM_THREADS"], "3");
+}
+
+TEST_F(WorkerPlan, WhatTheAgentMayDoIsNoWorkersBusiness) {
+  config.environment = {"CPPRUN_OPERATOR_TOKEN=secret", "CPPRUN_ETCD_PASSWORD=secret", "HOME=/me"};
+  for (const auto& [name, value] : environment(0)) EXPECT_NE(value, "secret") << name;
+  EXPECT_EQ(environment(0)["HOME"], "/me");
+}
+
+TEST_F(WorkerPlan, TheFileOfTimersIsNamedIfThereIsOne) {
+  EXPECT_FALSE(environment(0).contains("TORCHELASTIC_TIMER_FILE"));
+  config.timer_file = "/tmp/timers";
+  EXPECT_EQ(environment(0)["TORCHELASTIC_TIMER_FILE"], "/tmp/timers");
+}
+
+TEST_F(WorkerPlan, HangsAreRestartsToWorkersToo) {
+  world.hang_restarts = 5;
+  EXPECT_EQ(environment(0)["TORCHELASTIC_RESTART_COUNT"], "7");
+}
+
+TEST_F(WorkerPlan, FaultsOfThePlanGoBesideTheUsersOwn) {
+  config.environment = {"CPPRUN_FAULTS=kill:rank=5,step=3"};
+  EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], "kill:rank=5,step=3") << "without a plan";
+  const auto plan = faults::parse_plan(
+      R"({"plan": [{"do": "exit", "at": {"rank": 1, "step": 7}, "code": 13},
+                   {"do": "slow", "at": {"phase": "saving"}, "for_s": 0.25},
+                   {"do": "kill-agent", "at": {"node": 0, "after_s": 5}}]})",
+      "p.json");
+  ASSERT_TRUE(plan.ok()) << plan.error().text;
+  config.faults.plan = *plan;
+  const std::string ours = "exit:fault=0,rank=1,step=7,code=13;slow:fault=1,phase=saving,ms=250";
+  EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], "kill:rank=5,step=3;" + ours + ";tell");
+  config.environment = {"CPPRUN_FAULTS=/plans/p.json"};  // read by the launcher, and no worker's
+  EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], ours + ";tell");
+}
+
 TEST_F(WorkerPlan, MallocIsTunedWhereNothingIsSet) {
   EXPECT_FALSE(environment(0).contains("MALLOC_TOP_PAD_"));
   config.workers.tunes_malloc = true;
