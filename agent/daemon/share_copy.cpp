@@ -63,9 +63,8 @@ class Line {
     if (!answer) return answer.error();
     switch (answer->kind) {
       case Answer::Kind::Busy:
-        return Error{ErrorKind::System, "too many others fetch from there"};
       case Answer::Kind::Secret:
-        return Error{ErrorKind::System, "its agent does not know this round"};
+        return Error{ErrorKind::System, answer->why};
       case Answer::Kind::No:
         return Error{ErrorKind::Refused, answer->why};
       case Answer::Kind::Bytes:

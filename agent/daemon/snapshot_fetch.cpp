@@ -111,9 +111,9 @@ class Fetch {
     if (!answer) return give_up(answer.error().text);
     switch (answer->kind) {
       case Answer::Kind::Busy:
-        return Trouble{Trouble::Then::Queue, "too many others fetch from there"};
+        return Trouble{Trouble::Then::Queue, answer->why};
       case Answer::Kind::Secret:
-        return Trouble{Trouble::Then::TryAgain, "its agent does not know this round"};
+        return Trouble{Trouble::Then::TryAgain, answer->why};
       case Answer::Kind::No:
         return give_up(answer->why);
       case Answer::Kind::Bytes:

@@ -65,8 +65,10 @@ Result<Request> decode_request(std::string_view line) {
 }
 
 Result<Answer> decode_answer(std::string_view line) {
-  if (line == "busy") return Answer{Answer::Kind::Busy};
-  if (line == "secret") return Answer{Answer::Kind::Secret};
+  if (line == "busy") return Answer{Answer::Kind::Busy, 0, "too many others fetch from there"};
+  if (line == "secret") {
+    return Answer{Answer::Kind::Secret, 0, "its agent does not know this round"};
+  }
   if (line.starts_with(kNo)) {
     return Answer{Answer::Kind::No, 0, flat(std::string(line.substr(kNo.size())))};
   }

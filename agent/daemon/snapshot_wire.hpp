@@ -24,11 +24,11 @@ struct Answer {
     Bytes,   // `bytes` of the file follow
     Busy,    // too many are served: ask again
     Secret,  // not this round's secret, which may be about to come: ask again
-    No,      // `why`; asking again is of no use
+    No,      // asking again is of no use
   };
   Kind kind = Kind::No;
   uint64_t bytes = 0;
-  std::string why{};
+  std::string why{};  // no bytes follow, for people; on the wire it goes with No alone
 };
 
 // Lines with their end.
