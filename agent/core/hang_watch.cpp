@@ -25,6 +25,13 @@ bool takes_long(const std::optional<Heartbeat>& beat) {
   return !beat || beat->phase == kStarting || beat->phase == kSaving;
 }
 
+// At least one. A worker may say any numbers.
+int64_t steps_between(const Heartbeat& before, const Heartbeat& after) {
+  int64_t steps = 0;
+  const bool overflows = __builtin_sub_overflow(after.step, before.step, &steps);
+  return overflows ? 1 : std::max<int64_t>(1, steps);
+}
+
 std::string seconds_text(Duration duration) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f s", to_seconds(duration));
@@ -149,7 +156,7 @@ void HangWatch::note(Instant now, const WorkerSight& worker, Track& track) const
   const bool is_next = track.beat && track.beat->phase == worker.beat->phase;
   if (is_next && worker.beat->phase < kPhases) {
     // Several steps between two looks took as long as they did on the whole.
-    const int64_t steps = std::max<int64_t>(1, worker.beat->step - track.beat->step);
+    const int64_t steps = steps_between(*track.beat, *worker.beat);
     Duration& longest = track.longest_gap[worker.beat->phase];
     if (beat_at > track.beat_at) longest = std::max(longest, (beat_at - track.beat_at) / steps);
   }

@@ -226,6 +226,17 @@ TEST_F(HangWatchTest, AutoLearnsHowLongAStepTakes) {
   EXPECT_TRUE(hang);
 }
 
+TEST_F(HangWatchTest, AutoTakesAnyNumberForAStep) {
+  watches_by_itself();
+  for (const int64_t step : {INT64_MIN, INT64_MAX, INT64_MIN}) {  // the worker's own, and hostile
+    beats(0, step);
+    beats(1, step);
+    passes(60s);
+  }
+  passes(60s * 30);
+  EXPECT_TRUE(hang);
+}
+
 TEST_F(HangWatchTest, AutoOnlySaysOnceWhatItSeesOfProgramsWithoutHeartbeats) {
   watches_by_itself();
   passes(limits::kHangQuietLong + 120s);
