@@ -66,7 +66,8 @@ constexpr OptionRow kTable[] = {
      .since = "1.9",
      .help = "One node with a rendezvous of its own; overrides the other rendezvous options. Also "
              "what happens when neither endpoint nor master port is given for one node.",
-     .note = "listens on loopback only"},
+     .note = "listens on loopback only; refused if --nnodes asks for two or more, for whom "
+             "torchrun waits in vain"},
     {.name = "rdzv-backend",
      .value = "NAME",
      .group = kMeet,

@@ -65,8 +65,16 @@ bool is_standalone(const ParsedOptions& options, const RendezvousConfig& config)
          !options.master_port && config.max_nodes == 1;
 }
 
-void use_standalone(const ParsedOptions& options, const Environment& environment, Launch& launch) {
+// Nobody else could come: torchrun waits for them until its join timeout is over.
+Status use_standalone(const ParsedOptions& options, const Environment& environment,
+                      Launch& launch) {
   RendezvousConfig& config = launch.config.rendezvous;
+  if (config.min_nodes > 1) {
+    return bad_value("--standalone is one node by itself, but " +
+                     options.shown("nnodes", options.nnodes) +
+                     " wants more; leave one of the two out (several nodes meet by "
+                     "--rdzv-backend=c10d --rdzv-endpoint=HOST:PORT)");
+  }
   config.backend = Backend::Cpprun;
   config.is_standalone = true;
   config.endpoint = Endpoint{"127.0.0.1", 0};
@@ -77,6 +85,7 @@ void use_standalone(const ParsedOptions& options, const Environment& environment
                               " is ignored: this job has one node" +
                               (options.standalone ? "" : "; for several add --nnodes=N"));
   }
+  return {};
 }
 
 // [::1] as ::1. The port is always separate here.
@@ -223,8 +232,7 @@ Status read_worker_store(const ParsedOptions& options, RendezvousConfig& config)
 
 Status use_backend(const ParsedOptions& options, const Environment& environment, Launch& launch) {
   if (is_standalone(options, launch.config.rendezvous)) {
-    use_standalone(options, environment, launch);
-    return {};
+    return use_standalone(options, environment, launch);
   }
   if (options.rdzv_backend == "static") return use_static(options, launch);
   if (options.rdzv_backend == "c10d" || options.rdzv_backend == "cpprun")

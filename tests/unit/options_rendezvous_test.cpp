@@ -32,6 +32,12 @@ TEST(OptionsRendezvous, StandaloneOverridesTheRestSilently) {
   expect_standalone(rendezvous_of({"--standalone", "--rdzv-backend=etcd"}));
 }
 
+TEST(OptionsRendezvous, StandaloneWithSeveralNodesIsRefused) {
+  const std::string why = error_of(line({"--standalone", "--nnodes=2"})).text;
+  EXPECT_TRUE(holds(why, "--nnodes=2 wants more")) << why;
+  expect_standalone(rendezvous_of({"--standalone", "--nnodes=1:4"}));
+}
+
 TEST(OptionsRendezvous, APlainLaunchOnOneNodeIsStandaloneToo) {
   expect_standalone(rendezvous_of({}));
   expect_standalone(
