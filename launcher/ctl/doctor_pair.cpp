@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -14,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "common/limits/doctor.hpp"
 #include "common/text.hpp"
@@ -83,30 +83,6 @@ void answer(int socket, const std::string& secret) {
   if (!end || *end != rest) return;
   line.extend(limits::kDoctorPair);
   is_echo ? answer_echoes(line) : swallow_flood(line);
-}
-
-Result<int> listen_on(uint16_t port) {
-  const int socket = ::socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  const bool is_v6 = socket >= 0;
-  const int fd = is_v6 ? socket : ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  const int off = 0;
-  const int on = 1;
-  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_in6 six{};
-  six.sin6_family = AF_INET6;
-  six.sin6_port = htons(port);
-  sockaddr_in four{};
-  four.sin_family = AF_INET;
-  four.sin_port = htons(port);
-  if (is_v6) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  const auto* address =
-      is_v6 ? reinterpret_cast<const sockaddr*>(&six) : reinterpret_cast<const sockaddr*>(&four);
-  const socklen_t size = is_v6 ? sizeof six : sizeof four;
-  constexpr int kBacklog = 16;
-  if (fd >= 0 && ::bind(fd, address, size) == 0 && ::listen(fd, kBacklog) == 0) return fd;
-  const Error error{ErrorKind::System, "port " + std::to_string(port) + ": " + ::strerror(errno)};
-  if (fd >= 0) ::close(fd);
-  return error;
 }
 
 // ---------------------------------------------------------------- looking
@@ -200,10 +176,10 @@ PairAnswerer::~PairAnswerer() {
 }
 
 Result<std::unique_ptr<PairAnswerer>> PairAnswerer::start(uint16_t port, std::string secret) {
-  Result<int> listener = listen_on(port);
-  if (!listener) return listener.error();
+  const Result<std::vector<int>> opened = open_listeners({"", port});  // one, for all interfaces
+  if (!opened) return opened.error();
   auto impl = std::make_unique<Impl>();
-  impl->listener = *listener;
+  impl->listener = opened->front();
   impl->stop = ::eventfd(0, EFD_CLOEXEC);
   impl->secret = std::move(secret);
   impl->port = local_port(impl->listener);

@@ -73,7 +73,8 @@ def test_a_port_that_is_taken_is_said(net):
          ' sys.exit(subprocess.run(sys.argv[1:]).returncode)', BIN / 'cpprunctl', 'doctor',
          '--nnodes=2', f'--endpoint={hosts.addr(0)}:{PORT}', '--port=4711'],
         capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 1 and 'port 4711: Address already in use' in done.stderr
+    assert done.returncode == 1 and 'choose another port' in done.stderr
+    assert 'port: 4711, host: (all), reason: Address already in use' in done.stderr
 
 
 def test_a_clock_that_is_ahead(net, tmp_path):
