@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 from conftest import free_port
-from launches import BIN
+from launches import BIN, poll
 
 MODULE = pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk/python'
 
@@ -142,8 +142,11 @@ def test_the_same_seed_strikes_the_same(jobs, plan):
 
 
 def test_random_faults_come_until_the_job_ends(jobs, plan):
-    path = plan({'do': 'kill', 'at': {'every_s': 0.05}, 'times': 3}, expect={'restarts': 3})
-    job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'attempt == 3'))
+    """Two may strike within one round: restarts are fewer then."""
+    path = plan({'do': 'kill', 'at': {'every_s': 0.05}, 'times': 3}, expect={'restarts': [1, 3]})
+    job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'False'))
+    poll(lambda: len(strikes(job)) == 3 or job.process.poll() is not None, 60, lambda: job.err)
+    (jobs.marks / 'go').touch()
     assert job.done(60) == 0, job.err
     assert len(strikes(job)) == 3
 

@@ -126,10 +126,13 @@ while not os.path.exists(os.environ['MARKS'] + '/saved'):
 
 
 def switches(pid):
-    """How often the agent's threads have gone to sleep."""
+    """How often the agent's threads have gone to sleep; None while one is on its way there."""
     total = 0
-    for status in pathlib.Path(f'/proc/{pid}/task').glob('*/status'):
-        total += int(re.search(rb'\nvoluntary_ctxt_switches:\s*(\d+)', read_bytes(status))[1])
+    for path in pathlib.Path(f'/proc/{pid}/task').glob('*/status'):
+        status = read_bytes(path)
+        if b'\nState:\tS' not in status:
+            return None
+        total += int(re.search(rb'\nvoluntary_ctxt_switches:\s*(\d+)', status)[1])
     return total
 
 

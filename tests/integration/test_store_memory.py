@@ -141,6 +141,7 @@ def test_a_large_value_is_in_memory_once(serve):
     assert first.ask(DELETE + key, 8) == struct.pack('<q', 1)
     poll(is_gone, 20, 'the compared value is freed')
     first.socket.sendall(PUSH + key + text(value))
+    first.ping()  # a push has no answer of its own, and a pop does not wait
     assert is_right(second.ask(POP + key, 16 + LARGE)[8:])
     poll(is_gone, 20, 'the item is freed')
     more = serving.kib('VmHWM') - before - LARGE // 1024
