@@ -132,38 +132,39 @@ void step_group(Optimizer& optimizer, const Tensors& parameters, const Options& 
   }
 }
 
+// A step of an optimizer: `step` of each group's parameters and options.
+template <class Options, class StepGroup>
+at::Tensor step_groups(std::vector<torch::optim::OptimizerParamGroup>& groups,
+                       const Optimizer::LossClosure& closure, StepGroup step) {
+  const torch::NoGradGuard no_grad;
+  at::Tensor loss = loss_of(closure);
+  for (auto& group : groups) {
+    step(group.params(), static_cast<const Options&>(group.options()));
+  }
+  return loss;
+}
+
 }  // namespace
 
 at::Tensor FusedSGD::step(LossClosure closure) {
-  const torch::NoGradGuard no_grad;
-  at::Tensor loss = loss_of(closure);
-  for (auto& group : param_groups_) {
-    step_group(*this, group.params(),
-               static_cast<const torch::optim::SGDOptions&>(group.options()));
-  }
-  return loss;
+  return step_groups<torch::optim::SGDOptions>(
+      param_groups_, closure, [this](const Tensors& parameters, const auto& options) {
+        step_group(*this, parameters, options);
+      });
 }
 
 at::Tensor FusedAdam::step(LossClosure closure) {
-  const torch::NoGradGuard no_grad;
-  at::Tensor loss = loss_of(closure);
-  for (auto& group : param_groups_) {
-    step_group<torch::optim::AdamParamState>(
-        *this, group.params(), static_cast<const torch::optim::AdamOptions&>(group.options()),
-        at::_fused_adam_);
-  }
-  return loss;
+  return step_groups<torch::optim::AdamOptions>(
+      param_groups_, closure, [this](const Tensors& parameters, const auto& options) {
+        step_group<torch::optim::AdamParamState>(*this, parameters, options, at::_fused_adam_);
+      });
 }
 
 at::Tensor FusedAdamW::step(LossClosure closure) {
-  const torch::NoGradGuard no_grad;
-  at::Tensor loss = loss_of(closure);
-  for (auto& group : param_groups_) {
-    step_group<torch::optim::AdamWParamState>(
-        *this, group.params(), static_cast<const torch::optim::AdamWOptions&>(group.options()),
-        at::_fused_adamw_);
-  }
-  return loss;
+  return step_groups<torch::optim::AdamWOptions>(
+      param_groups_, closure, [this](const Tensors& parameters, const auto& options) {
+        step_group<torch::optim::AdamWParamState>(*this, parameters, options, at::_fused_adamw_);
+      });
 }
 
 }  // namespace cpprun::optim
