@@ -3,7 +3,8 @@
 # as well, with --python (part of --test) a virtual environment .venv with torch and pytest, with
 # --browser what the dashboard is looked at with, with --newest an environment in build/venv-newest
 # with the newest torch, with --wheel one in build/venv-wheel with the linker for wheels, with
-# --coverage one in build/venv-coverage with gcovr. Quick when all is there.
+# --container what images are built with, with --coverage one in build/venv-coverage with gcovr.
+# Quick when all is there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,7 +18,8 @@ for_test=(libgtest-dev libgmock-dev clang clang-format-14 clang-tidy-14 libclang
 for_browser=(chromium chromium-driver fonts-dejavu-core)
 
 usage() {
-  echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel] [--coverage]"
+  echo "usage: tools/deps.sh [--test] [--python] [--browser] [--newest] [--wheel] [--container]" \
+    "[--coverage]"
 }
 
 want=("${for_build[@]}")
@@ -33,6 +35,7 @@ for option in "$@"; do
     --browser) want+=("${for_browser[@]}") ;;
     --newest) want+=("${for_python[@]}"); newest=yes ;;
     --wheel) want+=(python3 python3-venv mmdebstrap); wheel=yes ;;
+    --container) want+=(buildah mmdebstrap) ;;
     --coverage) want+=(python3 python3-venv); coverage=yes ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;

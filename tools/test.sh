@@ -95,10 +95,10 @@ stage_conformance() { pytest_folder conformance; }
 stage_integration() { pytest_folder integration; }
 stage_e2e() { pytest_folder e2e; }
 
-# The wheel for older hosts.
+# The wheel for older hosts, and the container file. Each file makes what all its tests look at.
 stage_packages() {
-  tools/deps.sh --wheel
-  pytest_folder packages
+  tools/deps.sh --wheel --container
+  pytest_folder packages --dist loadfile --timeout 900
 }
 
 # The dashboard in a real browser.
@@ -107,10 +107,12 @@ stage_browser() {
   pytest_folder browser
 }
 
-pytest_folder() {
-  has_tests "tests/$1" || { echo "no tests yet"; return 0; }
+pytest_folder() {  # pytest_folder NAME PYTEST-ARGUMENTS...
+  local name=$1
+  shift
+  has_tests "tests/$name" || { echo "no tests yet"; return 0; }
   CPPRUN_BIN=${CPPRUN_BIN:-$PWD/build/check/bin} \
-    run_pytest "$1" "tests/$1" -n "$slots" --dist worksteal --timeout 180
+    run_pytest "$name" "tests/$name" -n "$slots" --dist worksteal --timeout 180 "$@"
 }
 
 stage_contract() {

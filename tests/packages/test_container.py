@@ -1,0 +1,153 @@
+"""The container file: built by buildah without a registry or a daemon, and its image used.
+
+What it calls debian:12-slim is made here from this machine's package sources.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+from launches import BIN, ROOT, skip_unless_built
+
+BASE = 'docker.io/library/debian:12-slim'
+MISSING = [name for name in ('buildah', 'mmdebstrap') if shutil.which(name) is None]
+# What compiles, links or builds, and what it leaves.
+TOOLS = (r'(\w+-linux-gnu-)?(cc|c\+\+|gcc|g\+\+|cpp|clang|ld|as)(-\d+)?|cc1plus|'
+         r'make|cmake|ninja|.*\.[ao]')
+ADDED_MB_MAX = 40
+# As the first process of a namespace of processes: that is what it is in a pod.
+INSIDE = """
+mount -t proc proc "$1/proc"
+mount --rbind /dev "$1/dev"
+root=$1
+shift
+exec chroot "$root" "$@"
+"""
+
+
+def run(*command, code=0, seconds=300, **options):
+    done = subprocess.run(
+        [str(word) for word in command], timeout=seconds, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, check=False, **options,
+    )  # fmt: skip
+    assert done.returncode == code, done.stdout[-4000:]
+    return done.stdout
+
+
+def make_base(folder):
+    """A small Debian, as an archive, with this machine's sources and settings of apt."""
+    apt = pathlib.Path('/etc/apt')
+    places = [*apt.glob('sources.list'), *apt.glob('sources.list.d/*.list'),
+              *apt.glob('sources.list.d/*.sources')]
+    sources = [path for path in places if re.search('^[^#]*bookworm', path.read_text(), re.M)]
+    settings = re.findall(r'^Acquire::.*', run('apt-config', 'dump'), re.M)
+    (folder / 'apt.conf').write_text('\n'.join(settings) + '\n')
+    run('mmdebstrap', '-q', '--variant=minbase', f'--aptopt={folder}/apt.conf',
+        '--dpkgopt=force-unsafe-io', 'bookworm', folder / 'base.tar', *sources, seconds=600)
+    return folder / 'base.tar'
+
+
+@pytest.fixture(scope='module')
+def buildah():
+    """Calls buildah with a store of its own, which goes with it."""
+    skip_unless_built()
+    if MISSING:
+        pytest.skip(f'{" and ".join(MISSING)} is missing: tools/deps.sh --container')
+    if os.geteuid() != 0:
+        pytest.skip('chroots need root')
+    folder = pathlib.Path(tempfile.mkdtemp(prefix='cpprun-container-'))
+    env = {**os.environ, 'BUILDAH_ISOLATION': 'chroot', 'TMPDIR': str(folder)}
+    store = ('--root', folder / 'root', '--runroot', folder / 'run')
+
+    def call(*words, **options):
+        return run('buildah', *store, *words, env=env, **options).strip()
+
+    call.folder = folder
+    try:
+        yield call
+        call('rm', '--all')
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope='module')
+def image(buildah):
+    """Built as the container file itself says, of the packages that CPack makes."""
+    empty = buildah('from', 'scratch')
+    buildah('add', empty, make_base(buildah.folder), '/')
+    buildah('commit', '--quiet', '--rm', empty, BASE)
+    packages = buildah.folder / 'packages'
+    run('cpack', '--config', BIN.parent / 'CPackConfig.cmake', '-B', packages, cwd=buildah.folder)
+    buildah('bud', '--quiet', '--pull-never', '--network=none', '-f',
+            ROOT / 'packaging/container/Containerfile', '-t', 'cpprun', packages)
+    return json.loads(buildah('inspect', '--type', 'image', 'cpprun'))
+
+
+@pytest.fixture(scope='module')
+def root(buildah, image):
+    """The file system of a container of it."""
+    return pathlib.Path(buildah('mount', buildah('from', '--pull-never', 'cpprun')))
+
+
+@pytest.fixture(scope='module')
+def start(root, image):
+    """Runs a command line in the container, with the image's environment and nothing of ours."""
+    config = image['OCIv1']['config']
+    env = dict(word.split('=', 1) for word in config.get('Env', []))
+    env = {'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', **env}
+    names = ('unshare', '--pid', '--fork', '--kill-child', '--mount', '--propagation', 'private')
+
+    def call(*words, entrypoint=config['Entrypoint'], **options):
+        return run(*names, 'bash', '-euc', INSIDE, 'bash', root, *entrypoint, *words,
+                   env=env, **options)
+
+    return call
+
+
+def test_it_begins_with_cpprun_and_says_the_version(start):
+    (version,) = re.findall(r'project\(cpprun VERSION (\S+)', (ROOT / 'CMakeLists.txt').read_text())
+    assert start('--version') == f'cpprun {version}\n'
+    assert start('cpprunctl', '--version', entrypoint=()) == f'cpprunctl {version}\n'
+
+
+def test_it_runs_workers_as_the_first_process(start):
+    said = start('--standalone', '--nproc-per-node=2', '--no-python', 'sh', '-c',
+                 'echo here $RANK of $WORLD_SIZE under $PPID')
+    assert sorted(re.findall(r'^here (\d) of 2 under 1$', said, re.M)) == ['0', '1'], said
+
+
+def test_it_reaps_what_workers_leave_and_tells_how_they_ended(start):
+    """The second daemon ends as a child of the first process, which must take it away."""
+    worker = """
+(setsid sh -c 'echo $$ >/tmp/left; exit 3' &)
+while [ ! -s /tmp/left ] || [ -e /proc/$(cat /tmp/left) ]; do sleep 0.01; done
+exit 7
+"""
+    said = start('--standalone', '--no-python', 'sh', '-c', worker, code=1)
+    assert 'exited with code 7' in said
+
+
+def test_nothing_that_compiles_is_left(root):
+    found = [
+        pathlib.Path(folder) / name
+        for folder, _, names in os.walk(root / 'usr')
+        for name in names
+        if re.fullmatch(TOOLS, name)
+    ]
+    assert not found
+    assert not list((root / 'usr/include').iterdir())
+    assert (root / 'mnt').is_dir() and not (root / 'packages').exists()
+
+
+def test_it_is_small(buildah, root, record_property):
+    """As large as the Debian that it stands on, and the programs."""
+    base = buildah('mount', buildah('from', '--pull-never', BASE))
+    whole, below = (int(run('du', '-sb', folder).split()[0]) / 1e6 for folder in (root, base))
+    print(f'{whole:.0f} MB, of these {whole - below:.1f} are cpprun')
+    record_property('megabytes', f'{whole:.0f}, of these {whole - below:.1f} are cpprun')
+    assert 0 < whole - below < ADDED_MB_MAX
