@@ -135,13 +135,16 @@ void Agent::on_message(Instant now, const control::CoordinatorMessage& message, 
 void Agent::on(Instant now, const control::Welcome& message, Effects& effects) {
   if (message.epoch < epoch_) {  // R13: whatever it says, the job has gone on since
     is_deaf_ = true;
-    effects.push_back(Note{Note::Level::Warning,
-                           "the coordinator is of an older epoch than one before it; was the clock "
-                           "of its host set back?"});
+    if (!std::exchange(has_warned_, true)) {
+      effects.push_back(Note{Note::Level::Warning,
+                             "the coordinator is of an older epoch than one before it; was the "
+                             "clock of its host set back?"});
+    }
     effects.push_back(Reconnect{true});
     return;
   }
   epoch_ = message.epoch;
+  has_warned_ = false;
   led_by_ = peer_;
   is_welcomed_ = true;
   has_evidence_ = false;

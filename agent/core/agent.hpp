@@ -166,6 +166,7 @@ class Agent {
   bool is_going_ = false;      // the job is over; we go as soon as the workers have gone
   bool fence_killed_ = false;  // this round's workers got KILL because the grant ended
   bool is_deaf_ = false;       // to what comes on this connection: it is of an older epoch (R13)
+  bool has_warned_ = false;    // of that, since the last one that was not
   control::Charge charged_ = control::Charge::None;  // for world_
   int64_t connection_ = 0;
   int64_t port_ = 0;

@@ -66,6 +66,11 @@ TEST_F(Agent, R13_IsDeafToACoordinatorOfAnOlderEpoch) {
   EXPECT_EQ(reconnects, 1);
   is_stopped(3);
   EXPECT_EQ(core.state(), State::Running);
+  disconnects();
+  connects();
+  is_welcomed();
+  EXPECT_EQ(reconnects, 2);
+  EXPECT_EQ(warnings, 1) << "it is told once, however often it is met";
   epoch = 2;
   disconnects();
   connects();

@@ -131,6 +131,24 @@ TEST_F(ClientCoreRules, R16_PlacesAreTriedInTurnAndThenThereIsAPause) {
   EXPECT_EQ(core.target(), kHead);
 }
 
+TEST_F(ClientCoreRules, R13_WhoAnswersButDoesNotLeadIsAskedLessAndLessOften) {
+  const Endpoint heir{"10.0.0.2", 4711};
+  starts();
+  core.set_routes({heir}, false, false);
+  for (Duration expected : {50ms, 100ms, 200ms, 400ms, 800ms, 1000ms, 1000ms}) {
+    const Endpoint asked = core.target();
+    connects();
+    hears(control::Welcome{});
+    call([&](auto& effects) { core.on_broken(now, effects, true); });
+    EXPECT_NE(core.target(), asked) << "the others may know better";
+    EXPECT_EQ(next_act(), expected);
+  }
+  connects();
+  hears(control::Welcome{});
+  breaks();
+  EXPECT_EQ(next_act(), Duration(50ms)) << "that one did lead";
+}
+
 class ClientCoreElected : public ClientCoreTest {
  protected:
   ClientCoreElected() {

@@ -209,7 +209,7 @@ class AgentTest : public testing::Test {
   std::vector<control::AgentMessage> told;  // what reached the wire
   std::vector<agent::StopWorkers> stops;
   static inline const Endpoint kHead{"10.0.0.1", 29500};
-  int reconnects = 0;
+  int reconnects = 0, warnings = 0;
   std::optional<agent::Routes> routes;
   std::optional<agent::TakeOver> taken_over;
   std::vector<int> saves_ended;  // signals
@@ -242,7 +242,9 @@ class AgentTest : public testing::Test {
   }
   void carry_out(const agent::Fence& effect) { fences.push_back(effect.deadline); }
   void carry_out(const agent::FirstFailure& effect) { failures.push_back(effect); }
-  void carry_out(const agent::Note&) {}
+  void carry_out(const agent::Note& effect) {
+    warnings += effect.level == agent::Note::Level::Warning ? 1 : 0;
+  }
   void carry_out(const agent::EndSaving& effect) { saves_ended.push_back(effect.signal); }
   void carry_out(const agent::WantSnapshots&) { ++scans; }
   void carry_out(const agent::FetchSnapshot& effect) { fetches.push_back(effect); }

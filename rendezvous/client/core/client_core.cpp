@@ -83,6 +83,15 @@ void ClientCore::retry(Instant now, bool is_here) {
   back_off_ = std::min(back_off_ * 2, options_.back_off_max);
 }
 
+// A coordinator that is not ours any more answers at once, each time: an answer is no reason to
+// begin with short pauses again.
+void ClientCore::pass_by(Instant now) {
+  at_ = (at_ + 1) % routes_.size();
+  tried_ = 0;
+  deadline_ = now + unwanted_;
+  unwanted_ = std::min(unwanted_ * 2, options_.back_off_max);
+}
+
 void ClientCore::on_bytes(std::span<const uint8_t> bytes) {
   input_.erase(input_.begin(), input_.begin() + static_cast<ptrdiff_t>(taken_));
   taken_ = 0;
@@ -120,7 +129,12 @@ void ClientCore::on_broken(Instant now, Effects& effects, bool tries_elsewhere) 
     return;
   }
   if (!is_welcomed_ && !is_own_) say_stranger(now, effects);
-  retry(now, is_welcomed_ && !tries_elsewhere);
+  if (is_welcomed_ && tries_elsewhere) {
+    pass_by(now);
+  } else {
+    unwanted_ = limits::kReconnectFirst;
+    retry(now, is_welcomed_);
+  }
   effects.emplace_back(HangUp{});
   effects.emplace_back(Broken{});
 }

@@ -80,6 +80,7 @@ class ClientCore {
 
  private:
   void retry(Instant now, bool is_here);
+  void pass_by(Instant now);
   void go_to(const Endpoint& place);
   void say_stranger(Instant now, Effects& effects);
   void say_trouble(Instant now, const std::string& why, Effects& effects);
@@ -97,6 +98,7 @@ class ClientCore {
   Instant connected_at_;
   Instant deadline_ = Instant::never();  // of the back-off, or of the wait for the first answer
   Duration back_off_ = limits::kReconnectFirst;
+  Duration unwanted_ = limits::kReconnectFirst;  // the same after an answer of who does not lead
   std::vector<uint8_t> input_;
   size_t taken_ = 0;  // bytes at its front that were given out
 
