@@ -45,9 +45,9 @@ bool is_sane(const control::World& world, const control::Register& message) {
   return world.round == message.round && world.round > RoundNumber() && world.epoch >= Epoch() &&
          world.epoch <= message.epoch && world.group_size >= 1 &&
          world.group_size <= message.terms.max_nodes && world.group_rank >= 0 &&
-         world.group_rank < world.group_size && are_counts_sane(world, message.terms) &&
-         is_short(world.master_addr) && is_short(world.snapshot_secret) &&
-         world.host_rank < world.group_size &&
+         world.group_rank < world.group_size && world.base_rank >= 0 &&
+         are_counts_sane(world, message.terms) && is_short(world.master_addr) &&
+         is_short(world.snapshot_secret) && world.host_rank < world.group_size &&
          (!world.heir || (is_short(world.heir->address) && is_port(world.heir->port))) &&
          is_sane(world.copies_of) && is_sane(world.copies_at) &&
          (!world.resume || are_sane({world.resume->snapshot}));

@@ -90,7 +90,10 @@ void Membership::end_leases(Instant now, Effects& effects) {
     effects.push_back(Note{Note::Level::Warning, "node_lost", why});
     if (node.session) effects.emplace_back(Close{*node.session, true});
     // It comes back with its belief, and so may who believes it: heirs change on evidence only.
-    if (heir_ && heir_->node == incarnation) is_heir_lost_ = true;
+    if (heir_ && heir_->node == incarnation) {
+      is_heir_lost_ = true;
+      heir_.reset();  // it may be back before the next round, which names none
+    }
     node_is_gone(incarnation, StopCause::NodeLost, why, effects);
   }
 }

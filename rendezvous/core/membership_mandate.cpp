@@ -43,8 +43,10 @@ void Membership::keep(Effects& effects) const {
   control::JobFacts facts;
   facts.epoch = epoch_;
   facts.round = round_;
-  facts.group_size = static_cast<int64_t>(worlds_.size());
-  if (!worlds_.empty()) facts.host_rank = worlds_.begin()->second.host_rank;
+  if (!worlds_.empty()) {  // of a round that was gone on from, maybe only of those who came back
+    facts.group_size = worlds_.begin()->second.group_size;
+    facts.host_rank = worlds_.begin()->second.host_rank;
+  }
   facts.restart_count = budget_.used();
   facts.hang_restarts = hang_budget_.used();
   facts.operator_restarts = operator_restarts_;

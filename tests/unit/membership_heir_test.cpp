@@ -110,6 +110,20 @@ TEST_F(MembershipHeir, R14_AnHeirLostInSilenceIsTheLast) {
   EXPECT_FALSE(world("c").heir);
 }
 
+// The next world names none, and does not reach it if it is a spare then: it would take over.
+TEST_F(MembershipHeir, R14_ALostHeirThatIsBackBeforeTheNextRoundIsNone) {
+  all_run();
+  EXPECT_EQ(world("c").heir->node, player("b").hello.node.incarnation);
+  player("b").is_silent = true;
+  passes(limits::kLease);
+  player("b").is_silent = false;
+  returns("b", Standing::Stopped, 1);
+  EXPECT_FALSE(heard<control::Welcome>("b")->is_heir);
+  for (const char* name : {"a", "c"}) says_stopped(name);
+  EXPECT_EQ(world("c").round, RoundNumber(2));
+  EXPECT_FALSE(world("c").heir);
+}
+
 // One of a round before may live, and believe what it was told.
 TEST_F(MembershipHeir, R14_WhoGoesOnWithARoundWithoutAnHeirNamesNone) {
   all_run();

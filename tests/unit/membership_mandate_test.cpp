@@ -241,6 +241,22 @@ TEST_F(MembershipMandate, R18_ADecidedJobMayBeginAnew) {
   EXPECT_EQ(world("x").restart_count, 0);
 }
 
+// Who led it was the last of three, and does not come back.
+TEST_F(MembershipMandate, R18_AnOutcomeThatOnlySomeAreLeftForCanBeRead) {
+  is_elected("c", 7, std::nullopt);
+  all_run();
+  control::JobFacts facts = written.back();
+  EXPECT_EQ(facts.host_rank, 2);
+  facts.restart_count = terms.max_restarts;
+  player("a").facts.charged = control::Charge::Failure;
+  is_elected("a", 8, facts);
+  comes_back("a", Standing::Stopped);
+  passes(limits::kLastCall);
+  expect_decided("a", false);
+  EXPECT_EQ(written.back().group_size, 3);
+  EXPECT_TRUE(control::decode_facts(control::encode_facts(written.back())));
+}
+
 // The key was made anew by hand, say: what the agents bring is all there is (R13).
 TEST_F(MembershipMandate, R18_WithoutFactsItIsAsAtARestartedEndpoint) {
   all_run();
