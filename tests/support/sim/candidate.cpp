@@ -9,8 +9,13 @@ Candidate::Candidate(Surroundings& around, HostId host, HostClock clock, Electio
     : around_(around),
       host_(host),
       clock_(clock),
+      leader_key_(control::leader_key(options.run_id)),
+      self_(options.self),
       doors_(std::move(doors)),
-      core_(std::move(options)) {}
+      core_(std::move(options)),
+      alarm_(around.agenda, [this] {
+        if (!is_frozen_) on_timer();
+      }) {}
 
 void Candidate::start() {
   tell_core([this](Instant now, election::Effects& e) { core_.start(now, e); });
@@ -47,17 +52,22 @@ void Candidate::carry_out(const election::Ask& ask) {
   });
 }
 
-// One event is planned for the nearest deadline; it looks again when it comes.
+void Candidate::carry_out(const election::Lead& lead) {
+  judge(lead.until);
+  doors_.lead(lead);
+}
+
+void Candidate::carry_out(const election::Prolong& prolong) {
+  judge(prolong.until);
+  doors_.prolong(prolong.until);
+}
+
+void Candidate::judge(Instant until) const {
+  around_.etcd->on_mandate(leader_key_, self_, clock_.truth(until));
+}
+
 void Candidate::arm_timer() {
-  if (!is_alive_) return;
-  const Instant next = clock_.truth(core_.next_deadline());
-  if (next.is_never() || next >= armed_for_) return;
-  armed_for_ = next;
-  around_.agenda.at(next, [this, next] {
-    if (armed_for_ != next) return;  // an earlier one was planned meanwhile
-    armed_for_ = Instant::never();
-    if (!is_frozen_) on_timer();
-  });
+  if (is_alive_) alarm_.set(clock_.truth(core_.next_deadline()));
 }
 
 void Candidate::on_timer() {

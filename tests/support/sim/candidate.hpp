@@ -3,8 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "rendezvous/core/election.hpp"
+#include "tests/support/sim/alarm.hpp"
 #include "tests/support/sim/etcd.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/surroundings.hpp"
@@ -42,23 +44,26 @@ class Candidate {
   Instant local_now() const { return clock_.local(around_.agenda.now()); }
   void tell_core(const std::function<void(Instant, election::Effects&)>& call);
   void carry_out(const election::Ask& ask);
-  void carry_out(const election::Lead& lead) { doors_.lead(lead); }
-  void carry_out(const election::Prolong& prolong) { doors_.prolong(prolong.until); }
+  void carry_out(const election::Lead& lead);
+  void carry_out(const election::Prolong& prolong);
   void carry_out(const election::Written&) { doors_.written(); }
   void carry_out(const election::Lost& lost) { doors_.lost(lost.why); }
   void carry_out(const election::Follow& follow) { doors_.follow(follow.leader); }
   void carry_out(const election::Left&) { is_alive_ = false; }
   void carry_out(const election::Trouble&) {}
+  void judge(Instant until) const;
   void arm_timer();
 
   Surroundings& around_;
   const HostId host_;
   const HostClock clock_;
+  const std::string leader_key_;
+  const control::Leader self_;
   Doors doors_;
   Election core_;
   bool is_alive_ = true;
   bool is_frozen_ = false;
-  Instant armed_for_ = Instant::never();  // true time
+  Alarm alarm_;
 };
 
 }  // namespace cpprun::sim

@@ -17,6 +17,11 @@ std::string name_of(Incarnation node) {
 
 }  // namespace
 
+bool has_no_memory(const Membership& job) {
+  return job.phase() == Membership::Phase::Recovering ||
+         (job.phase() == Membership::Phase::Gathering && job.round() == RoundNumber());
+}
+
 // ---------------------------------------------------------------- workers
 
 // Rounds of two jobs may overlap: agents that were all started anew know nothing of those before

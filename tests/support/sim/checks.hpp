@@ -26,6 +26,9 @@ struct RoundName {
   auto operator<=>(const RoundName&) const = default;
 };
 
+// Nothing was formed or granted yet: what agents bring is all there is.
+bool has_no_memory(const Membership& job);
+
 class Checks {
  public:
   const std::vector<std::string>& broken() const { return broken_; }

@@ -33,6 +33,8 @@ struct ClusterOptions {
   EtcdOptions etcd;
   bool has_snapshots = false;      // --snapshot-dir on every node, a folder of its own
   int64_t drift_ppm_max = 20'000;  // the protocol's 2 %
+  // The wall clock of the endpoint's host is set back before the second coordinator there.
+  bool clock_goes_back = false;
   NetworkOptions network;
 
   static control::Terms default_terms();

@@ -6,6 +6,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
+#include "tests/support/sim/etcd.hpp"
 
 namespace cpprun::sim {
 
@@ -13,7 +14,11 @@ CoordinatorProcess::CoordinatorProcess(Surroundings& around, CoordinatorSpec spe
     : around_(around),
       spec_(std::move(spec)),
       dice_(around.dice.child(static_cast<uint64_t>(spec_.options.epoch.value) + 77)),
-      program_(around.network.add(spec_.host, *this)) {
+      program_(around.network.add(spec_.host, *this)),
+      handovers_(around.checks),
+      alarm_(around.agenda, [this] {
+        if (!is_frozen_) on_timer();
+      }) {
   around_.network.listen(program_, spec_.port);
   if (spec_.is_asleep) {
     around_.network.set_reading(program_, false);
@@ -52,7 +57,7 @@ void CoordinatorProcess::depose() {
   core_.reset();
   queue_.clear();
   is_writing_ = false;
-  armed_for_ = Instant::never();
+  alarm_.forget();
   around_.network.set_reading(program_, false);
   for (const auto& [connection, session] : std::exchange(sessions_, {})) {
     around_.network.close(program_, connection, Ending::Reset);
@@ -125,8 +130,13 @@ void CoordinatorProcess::carry_out_queue() {
       const bool is_said = sessions_.contains(send->session.value) || spec_.options.mandate;
       if (wish.to && is_said) {
         around_.checks.on_sent(job(wish.run_id), *wish.to, send->message);
+        handovers_.on_sent(send->session.value, *wish.to, send->message);
+        if (const Membership* led = job(wish.run_id); led != nullptr && spec_.options.mandate) {
+          around_.etcd->watch().on_told(wish.run_id, led->epoch(), send->message);
+        }
         if (auto heard = heard_.find(wish.run_id); heard != heard_.end()) {
-          heard->second.on_sent(*wish.to, send->message);
+          const Membership* of = job(wish.run_id);
+          if (of != nullptr) heard->second.on_sent(of->epoch(), *wish.to, send->message);
         }
       }
     }
@@ -158,6 +168,7 @@ void CoordinatorProcess::carry_out(const Close& effect) {
 // A connection that we end is ended for the core as well.
 void CoordinatorProcess::drop(ConnectionId connection, Ending how) {
   sessions_.erase(connection);
+  handovers_.on_ended(connection);
   around_.network.close(program_, connection, how);
   tell_core([&](Instant now, Effects& e) {
     core_->on_closed(now, SessionId(connection), Membership::Ending::Reset, e);
@@ -223,23 +234,27 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
     const Membership* of = job(session.hello->run_id);
     const Epoch epoch = of == nullptr ? Epoch() : of->epoch();
     around_.checks.on_heard(epoch, session.hello->node.incarnation, message);
+    handovers_.on_message(connection, *session.hello, of, message);
     if (!spec_.options.mandate) hear_as_memory(of, *session.hello, message);
   }
   tell_core(
       [&](Instant now, Effects& e) { core_->on_message(now, SessionId(connection), message, e); });
+  handovers_.after_message();
 }
 
 // By a mandate facts are gone on from, not what agents remember.
 void CoordinatorProcess::hear_as_memory(const Membership* job, const control::Hello& from,
                                         const control::AgentMessage& message) {
-  auto heard =
-      heard_.try_emplace(from.run_id, around_.checks, spec_.options.epoch, spec_.options.embedded);
+  const CoordinatorOptions& own = spec_.options;
+  auto heard = heard_.try_emplace(from.run_id, around_.checks, own.epoch, own.embedded,
+                                  !own.heir_of.empty());
   heard.first->second.on_message(job, from, message);
 }
 
 void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
   auto session = sessions_.extract(connection);
   if (session.empty()) return;
+  handovers_.on_ended(connection);
   const std::optional<control::Hello>& hello = session.mapped().hello;
   const bool is_farewell = how == Ending::Fin && hello && heard_.contains(hello->run_id);
   if (is_farewell) heard_.at(hello->run_id).on_farewell(hello->node.incarnation);
@@ -251,17 +266,9 @@ void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
 
 // ---------------------------------------------------------------- its timer
 
-// One event is planned for the nearest deadline; it looks again when it comes.
 void CoordinatorProcess::arm_timer() {
   if (!is_alive_ || is_frozen_ || !core_) return;
-  Instant next = spec_.clock.truth(patience_.look_at(core_->next_deadline()));
-  if (next.is_never() || next >= armed_for_) return;
-  armed_for_ = next;
-  around_.agenda.at(next, [this, next] {
-    if (armed_for_ != next) return;
-    armed_for_ = Instant::never();
-    if (!is_frozen_) on_timer();
-  });
+  alarm_.set(spec_.clock.truth(patience_.look_at(core_->next_deadline())));
 }
 
 void CoordinatorProcess::on_timer() {

@@ -10,6 +10,8 @@
 
 #include "rendezvous/core/coordinator.hpp"
 #include "rendezvous/core/patience.hpp"
+#include "tests/support/sim/alarm.hpp"
+#include "tests/support/sim/handover_watch.hpp"
 #include "tests/support/sim/heard.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/surroundings.hpp"
@@ -139,13 +141,14 @@ class CoordinatorProcess final : public Program {
   std::unique_ptr<Herald> herald_;     // with a job that was taken over
   Patience patience_;
   std::map<std::string, Heard> heard_;  // by run id
+  HandoverWatch handovers_;
   std::map<ConnectionId, Session> sessions_;
   std::deque<Wish> queue_;
   bool is_carrying_out_ = false;
   bool is_writing_ = false;
   std::function<void(const control::JobFacts&)> write_facts_;
   std::function<void()> on_ended_;
-  Instant armed_for_ = Instant::never();  // true time
+  Alarm alarm_;
   int64_t ports_ = 50'000;
   bool is_alive_ = true;
   bool is_frozen_ = false;

@@ -81,6 +81,7 @@ Answer Etcd::carry_out(const election::Write& write) {
                           (facts ? facts->mod_revision : 0) == write.mod_revision;
   if (is_allowed) put(write.facts_key, write.value, 0);
   Result<control::JobFacts> told = control::decode_facts(write.value);
+  if (is_allowed) watch_.on_facts(write.facts_key, told);
   const std::string what =
       !told ? "nonsense"
             : "round " + std::to_string(told->round.value) + (told->decided ? ", decided" : "");
@@ -99,7 +100,7 @@ Answer Etcd::carry_out(const election::Grant& grant) {
   Lease& lease = leases_[id];
   lease.ttl_s = std::max(grant.ttl_s, options_.ttl_least_s);
   lease.ends = local_now() + std::chrono::seconds(lease.ttl_s);
-  watch(id);
+  look_later(id);
   return election::Granted{id, lease.ttl_s};
 }
 
@@ -112,18 +113,19 @@ Answer Etcd::carry_out(const election::KeepAlive& keep) {
 
 Answer Etcd::carry_out(const election::Revoke& revoke) {
   if (!leases_.contains(revoke.lease)) return election::Refused{"requested lease not found"};
+  if (!leases_.at(revoke.lease).keys.empty()) watch_.on_given_back();
   end(revoke.lease, "was given back");
   return election::Revoked{};
 }
 
 // It looks for leases that have ended now and then.
-void Etcd::watch(int64_t id) {
+void Etcd::look_later(int64_t id) {
   const Instant ends = std::max(clock_.truth(leases_.at(id).ends), agenda_.now());
   const Instant when = ends + 1ms + dice_.up_to(kLooksEach);
   agenda_.at(when, [this, id] {
     auto it = leases_.find(id);
     if (it == leases_.end()) return;
-    if (!is_up_ || it->second.ends > local_now()) return watch(id);
+    if (!is_up_ || it->second.ends > local_now()) return look_later(id);
     end(id, "has ended");
   });
 }
@@ -135,6 +137,13 @@ void Etcd::end(int64_t id, const std::string& why) {
     ++revision_;
     trace("the leader's lease " + why);
   }
+}
+
+void Etcd::on_mandate(const std::string& leader_key, const control::Leader& who, Instant until) {
+  const auto key = get(leader_key);
+  const bool is_its_own = key && key->value == control::encode_leader(who);
+  const Instant now = agenda_.now();
+  watch_.on_mandate(who, now, until, is_its_own ? clock_.truth(leases_.at(key->lease).ends) : now);
 }
 
 void Etcd::stop() {

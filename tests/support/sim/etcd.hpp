@@ -13,6 +13,7 @@
 #include "rendezvous/core/election.hpp"
 #include "tests/support/sim/agenda.hpp"
 #include "tests/support/sim/dice.hpp"
+#include "tests/support/sim/election_watch.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/network.hpp"
 #include "tests/support/sim/trace.hpp"
@@ -30,18 +31,23 @@ struct EtcdOptions {
 
 class Etcd {
  public:
-  Etcd(Agenda& agenda, Network& network, Trace& trace, Dice dice, HostClock clock,
+  Etcd(Agenda& agenda, Network& network, Trace& trace, Checks& checks, Dice dice, HostClock clock,
        EtcdOptions options)
       : agenda_(agenda),
         network_(network),
         trace_(trace),
         dice_(dice),
         clock_(clock),
-        options_(options) {}
+        options_(options),
+        watch_(checks) {}
 
   using Reply = std::function<void(const election::Answer&)>;
   // `reply` is called once: with an answer, or after `most` of true time with Failed.
   void ask(HostId from, const election::Ask& ask, Reply reply);
+
+  // `who` takes it that it leads by its key, and may grant until then, in true time.
+  void on_mandate(const std::string& leader_key, const control::Leader& who, Instant until);
+  ElectionWatch& watch() { return watch_; }
 
   // ---- faults
   void set_troubles(double loses_answers, double lingers) {
@@ -75,7 +81,7 @@ class Etcd {
   election::Seen look(bool is_done, const std::string& leader, const std::string& facts) const;
   std::optional<election::KeyValue> get(const std::string& key) const;
   void put(const std::string& key, const std::string& value, int64_t lease);
-  void watch(int64_t lease);
+  void look_later(int64_t lease);
   void end(int64_t lease, const std::string& why);
 
   Agenda& agenda_;
@@ -91,6 +97,7 @@ class Etcd {
   std::map<int64_t, Lease> leases_;
   uint64_t asked_ = 0;
   std::map<uint64_t, Reply> pending_;
+  ElectionWatch watch_;
 };
 
 }  // namespace cpprun::sim

@@ -7,15 +7,12 @@ namespace cpprun::sim {
 
 namespace {
 
+// More than the jobs that one coordinator begins.
+constexpr int64_t kOwnEpochs = 100;
+
 std::string name_of(const control::World& world) {
   return "round " + std::to_string(world.round.value) + " of epoch " +
          std::to_string(world.epoch.value);
-}
-
-// Nothing was formed or granted yet: what agents bring is all there is.
-bool has_no_memory(const Membership& job) {
-  return job.phase() == Membership::Phase::Recovering ||
-         (job.phase() == Membership::Phase::Gathering && job.round() == RoundNumber());
 }
 
 }  // namespace
@@ -26,7 +23,7 @@ void Heard::on_message(const Membership* job, const control::Hello& from,
                        const control::AgentMessage& message) {
   const auto* facts = std::get_if<control::Register>(&message);
   const bool is_anew = facts && (!job || (job->is_over() && !job->has_led(facts->epoch)));
-  if (is_anew) *this = Heard(*checks_, first_epoch_, host_);  // of the job before it nothing counts
+  if (is_anew) begin_anew();
   Member& member = members_[from.node.incarnation];
   const bool is_forgotten = facts && !is_anew && !job->nodes().contains(from.node.incarnation);
   if (from.connection < member.connection && !is_forgotten) return;
@@ -55,38 +52,53 @@ void Heard::on_message(const Membership* job, const control::Hello& from,
   }
 }
 
+// Of the job before it nothing counts. Who has taken a job over may lead that one and no other.
+void Heard::begin_anew() {
+  *this = Heard(*checks_, first_epoch_, host_, is_heir_ && !has_begun_);
+  has_begun_ = true;
+}
+
 void Heard::on_register(bool is_memory, Incarnation from, const control::Register& message) {
   if (message.is_draining) going_.insert(from);
   for (size_t i = 0; i < message.strikes.size(); ++i) {
     int64_t& known = strikes_[static_cast<int64_t>(i)];
     known = std::max(known, message.strikes[i]);
   }
-  if (is_memory) remember(message);
+  if (!is_memory) return;
+  came_.insert(from);
+  remember(from, message);
 }
 
 // Of worlds that this coordinator has not formed itself.
-void Heard::remember(const control::Register& message) {
-  if (!message.world || message.world->epoch >= first_epoch_) return;
+void Heard::remember(Incarnation from, const control::Register& message) {
+  if (!message.world) return;
   const control::World& world = *message.world;
+  const bool is_own =
+      world.epoch >= first_epoch_ && world.epoch.value < first_epoch_.value + kOwnEpochs;
+  if (is_own) return;
   const auto rank = [](const control::World& w) { return RoundName{w.epoch, w.round}; };
   if (newest_ && rank(world) < rank(*newest_)) return;
   if (!newest_ || rank(*newest_) < rank(world)) {
     newest_ = world;
-    is_failure_charged_ = is_hang_charged_ = false;
+    is_failure_charged_ = is_hang_charged_ = has_evidence_ = false;
   }
+  const bool is_witness = !world.heir || world.heir->node == from;
+  has_evidence_ = has_evidence_ || (is_witness && message.has_evidence);
   is_failure_charged_ = is_failure_charged_ || message.charged == control::Charge::Failure;
   is_hang_charged_ = is_hang_charged_ || message.charged == control::Charge::Hang;
 }
 
 // ---------------------------------------------------------------- what the coordinator says
 
-void Heard::on_sent(Incarnation to, const control::CoordinatorMessage& message) {
+void Heard::on_sent(Epoch epoch, Incarnation to, const control::CoordinatorMessage& message) {
   if (const auto* world = std::get_if<control::World>(&message)) {
     // Who has missed its world is told again, also one of a coordinator before this one.
-    if (world->epoch < first_epoch_) return;
+    if (world->epoch != epoch) return;
     judge_memory(*world);
     const bool is_known = !formed_.empty() && formed_.begin()->second.round == world->round;
     if (!is_known) formed_now_[to] = *world;
+  } else if (std::holds_alternative<control::Welcome>(message)) {
+    judge_going_on();
   } else if (const auto* struck = std::get_if<control::Struck>(&message)) {
     on_struck(members_[to], *struck);
   }
@@ -115,6 +127,19 @@ void Heard::judge_memory(const control::World& world) {
                    "R13: " + where + "an operator's restarts are forgotten");
 }
 
+// ---------------------------------------------------------------- R17
+
+// A job with an heir is led by it, or by whoever has heard from it; one that an heir has led, by
+// nobody before that one is known to be dead.
+void Heard::judge_going_on() {
+  if (!newest_ || std::exchange(has_gone_on_, true) || is_heir_) return;
+  const std::string where = "R17: gone on from " + name_of(*newest_);
+  checks_->require(!newest_->heir || came_.contains(newest_->heir->node),
+                   where + " without its heir");
+  checks_->require(!newest_->is_moved || has_evidence_,
+                   where + ", and nobody who must know says that who led it is dead");
+}
+
 // ---------------------------------------------------------------- R14, R15
 
 // By this coordinator or by the one before it; null: there was none.
@@ -141,11 +166,12 @@ void Heard::judge_heir(const Membership& job) {
   const bool is_free = gone_.contains(heir) || going_.contains(heir);
   checks_->require(!now || now->node == heir || (!is_there && is_free),
                    "R14: " + where + "another heir, though the one before has not gone");
-  checks_->require(!is_there || node->second.is_connected(),
+  const bool stays = is_there && now;  // one that was lost in silence may be there, and is none
+  checks_->require(!stays || node->second.is_connected(),
                    "R14: " + where + "formed while its heir is cut off");
   const bool is_host_going = host_ && going_.contains(*host_);
   checks_->require(
-      !is_there || !is_host_going,
+      !stays || !is_host_going,
       "R15: " + where + "formed by a coordinator that leaves, though its heir is there");
 }
 

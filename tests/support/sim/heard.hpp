@@ -1,7 +1,8 @@
 // Heard: what one coordinator was told of one job, kept beside the core and not by it, and what it
 // must make of that: a job goes on from what its agents remember (R13), its heir stays heir (R14),
-// who leaves forms nothing (R15), rounds begin with the newest snapshot that is to be had, faults
-// of a plan strike no more often than they may.
+// who leaves forms nothing (R15), nobody else goes on with what an heir may lead (R17), rounds
+// begin with the newest snapshot that is to be had, faults of a plan strike no more often than they
+// may.
 //
 // One per coordinator and run id. Not for what agents do, nor for what several coordinators do
 // together: that is Checks.
@@ -21,16 +22,18 @@ namespace cpprun::sim {
 
 class Heard {
  public:
-  // `first_epoch`: of the first job that this coordinator leads; `host`: the agent in its process.
-  Heard(Checks& checks, Epoch first_epoch, std::optional<Incarnation> host)
-      : checks_(&checks), first_epoch_(first_epoch), host_(host) {}
+  // `first_epoch`: of the first job that this coordinator leads; `host`: the agent in its process;
+  // `is_heir`: it has taken that job over.
+  Heard(Checks& checks, Epoch first_epoch, std::optional<Incarnation> host, bool is_heir)
+      : checks_(&checks), first_epoch_(first_epoch), host_(host), is_heir_(is_heir) {}
 
   // Before the core hears it; `job` as it is then, nullptr: there is none.
   void on_message(const Membership* job, const control::Hello& from,
                   const control::AgentMessage& message);
   // Its connection has ended by FIN: it is dead, or has left (R4).
   void on_farewell(Incarnation from) { gone_.insert(from); }
-  void on_sent(Incarnation to, const control::CoordinatorMessage& message);
+  // `epoch`: of the job, by now.
+  void on_sent(Epoch epoch, Incarnation to, const control::CoordinatorMessage& message);
   // All that one call of the core sent has been told.
   void after_call(const Membership& job);
 
@@ -45,9 +48,11 @@ class Heard {
 
   // `is_memory`: the coordinator has no round yet, so that it goes on from this.
   void on_register(bool is_memory, Incarnation from, const control::Register& message);
-  void remember(const control::Register& message);
+  void begin_anew();
+  void remember(Incarnation from, const control::Register& message);
   void on_struck(Member& member, const control::Struck& message);
   void judge_memory(const control::World& world);
+  void judge_going_on();
   void judge_heir(const Membership& job);
   const control::World* round_before() const;
   void judge_snapshots();
@@ -58,12 +63,17 @@ class Heard {
   Checks* checks_;
   Epoch first_epoch_;
   std::optional<Incarnation> host_;
+  bool is_heir_;
+  bool has_begun_ = false;  // a job
   std::map<Incarnation, Member> members_;
 
   // What agents brought while the coordinator had no round.
   std::optional<control::World> newest_;
   bool is_failure_charged_ = false;  // for newest_
   bool is_hang_charged_ = false;
+  bool has_evidence_ = false;   // whoever led newest_ is dead, by whom it is to be believed
+  std::set<Incarnation> came_;  // while the coordinator had no round
+  bool has_gone_on_ = false;    // it has welcomed somebody since it knows of newest_
 
   std::map<Incarnation, control::World> formed_now_;  // told in the call under way
   std::map<Incarnation, control::World> formed_;      // before

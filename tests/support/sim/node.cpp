@@ -41,7 +41,10 @@ Node::Node(Surroundings& around, NodeSpec spec)
       program_(around.network.add(spec_.host, *this)),
       core_(spec_.agent),
       client_({Endpoint{"head", kJobPort}, spec_.is_own, limits::kSayWaiting, limits::kReconnectMax,
-               around.etcd != nullptr}) {
+               around.etcd != nullptr}),
+      alarm_(around.agenda, [this] {
+        if (!is_frozen_) on_timer();
+      }) {
   if (spec_.has_control_port && !spec_.is_own) {
     CoordinatorSpec lead;
     lead.host = spec_.host;
@@ -256,16 +259,26 @@ void Node::take_messages(ConnectionId connection) {
         [&](Instant now, ClientCore::Effects& e) { message = client_.next_message(now, e); });
     if (!message) return;
     around_.trace.message(around_.agenda.now(), spec_.label, *message);
-    if (const auto* welcome = std::get_if<control::Welcome>(&*message)) {
-      epoch_ = std::max(epoch_, welcome->epoch);
-    }
-    if (std::holds_alternative<control::Moved>(*message) && !world_) epoch_ = Epoch();
-    if (std::holds_alternative<control::Decided>(*message)) knows_outcome_ = true;
-    if (const auto* world = std::get_if<control::World>(&*message)) {
-      told_ = RoundName{world->epoch, world->round};
-    }
+    judge_move(connection, *message);
+    std::optional<Endpoint> place;
+    if (must_stay(*message)) place = client_.target();
+    look_at_message(*message);
     tell_core([&](Instant now, agent::Effects& e) { core_.on_message(now, *message, e); });
+    const bool has_followed = place && connection_ == connection && client_.target() != *place;
+    if (has_followed) {
+      around_.checks.require(false, "R17: " + label() + " follows to one of an older epoch");
+    }
   }
+}
+
+void Node::look_at_message(const control::CoordinatorMessage& message) {
+  if (const auto* welcome = std::get_if<control::Welcome>(&message)) {
+    epoch_ = std::max(epoch_, welcome->epoch);
+  }
+  if (std::holds_alternative<control::Moved>(message) && is_blank()) epoch_ = Epoch();
+  if (std::holds_alternative<control::Decided>(message)) knows_outcome_ = true;
+  const auto* world = std::get_if<control::World>(&message);
+  if (world != nullptr && world->epoch >= epoch_) told_ = RoundName{world->epoch, world->round};
 }
 
 void Node::on_ended(ConnectionId connection, Ending) {
@@ -275,17 +288,9 @@ void Node::on_ended(ConnectionId connection, Ending) {
 
 // ---------------------------------------------------------------- its timer
 
-// One event is planned for the nearest deadline; it looks again when it comes.
 void Node::arm_timer() {
   if (!is_running()) return;
-  Instant next = spec_.clock.truth(std::min(core_.next_deadline(), client_.next_deadline()));
-  if (next.is_never() || next >= armed_for_) return;
-  armed_for_ = next;
-  around_.agenda.at(next, [this, next] {
-    if (armed_for_ != next) return;  // an earlier one was planned meanwhile
-    armed_for_ = Instant::never();
-    if (!is_frozen_) on_timer();
-  });
+  alarm_.set(spec_.clock.truth(std::min(core_.next_deadline(), client_.next_deadline())));
 }
 
 void Node::on_timer() {

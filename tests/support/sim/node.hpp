@@ -17,6 +17,7 @@
 #include "agent/core/agent.hpp"
 #include "common/worker_end.hpp"
 #include "rendezvous/client/core/client_core.hpp"
+#include "tests/support/sim/alarm.hpp"
 #include "tests/support/sim/candidate.hpp"
 #include "tests/support/sim/coordinator_process.hpp"
 #include "tests/support/sim/host_clock.hpp"
@@ -141,6 +142,11 @@ class Node final : public Program {
   void on_deposed();
   void leave_election(const agent::Finish& finish);
   void take_messages(ConnectionId connection);
+  void look_at_message(const control::CoordinatorMessage& message);
+  bool is_blank() const { return told_.round == RoundNumber(); }
+  void judge_move(ConnectionId connection, const control::CoordinatorMessage& message);
+  bool must_stay(const control::CoordinatorMessage& message) const;
+  void must_leave(ConnectionId connection, const std::string& why);
   void arm_timer();
   void on_timer();
 
@@ -170,7 +176,7 @@ class Node final : public Program {
 
   std::deque<agent::Effect> queue_;
   bool is_carrying_out_ = false;
-  Instant armed_for_ = Instant::never();  // true time
+  Alarm alarm_;
   std::optional<ConnectionId> connection_;
   std::optional<ConnectionId> dialling_;
   Endpoint dialled_;

@@ -32,6 +32,8 @@ class Life {
     plan_faults();
     ElectedFaults elected(cluster_, plan_.elected, dice_.child(6), faults_end_);
     if (plan_.cluster.has_etcd) elected.plan();
+    HeirFaults heirs(cluster_, plan_.heirs, dice_.child(7), faults_end_, nodes_max());
+    heirs.plan();
     cluster_.run_until(faults_end_);
     heal();
     judge_liveness();
@@ -41,13 +43,14 @@ class Life {
   }
 
  private:
+  size_t nodes_max() const { return static_cast<size_t>(plan_.nodes) + 12; }
   bool are_faults_on() const { return cluster_.now() < faults_end_; }
   void later(std::function<void()> what) {
     cluster_.in(dice_.up_to(plan_.fault_lasts_max), std::move(what));
   }
   void arrive_in(Duration delay) {
     cluster_.in(delay, [this] {
-      if (cluster_.nodes().size() < static_cast<size_t>(plan_.nodes) + 12) cluster_.add_node();
+      if (cluster_.nodes().size() < nodes_max()) cluster_.add_node();
     });
   }
 
@@ -133,7 +136,8 @@ class Life {
       later([this] { cluster_.thaw_coordinator(); });
     });
     again(f.slow_coordinator, [this] {
-      CoordinatorProcess* slow = cluster_.coordinator();
+      CoordinatorProcess* slow = main_coordinator();
+      if (slow == nullptr) return;
       slow->stop_reading();
       later([slow] { slow->read_again(); });
     });
@@ -201,7 +205,7 @@ class Life {
     };
     const auto& nodes = cluster_.nodes();
     if (std::any_of(nodes.begin(), nodes.end(), is_there)) return;
-    if (nodes.size() < static_cast<size_t>(plan_.nodes) + 12) cluster_.restart(gone);
+    if (nodes.size() < nodes_max()) cluster_.restart(gone);
   }
   void with_connection(const Node& node, void (Network::*fault)(ConnectionId)) {
     if (node.connection()) (cluster_.network().*fault)(*node.connection());
@@ -216,6 +220,12 @@ class Life {
   HostId hub() {
     const Node* leader = plan_.cluster.has_etcd ? cluster_.elected() : nullptr;
     return leader == nullptr ? 0 : leader->spec().host;
+  }
+  // At the endpoint, or whoever leads by an election.
+  CoordinatorProcess* main_coordinator() {
+    if (!plan_.cluster.has_etcd) return cluster_.coordinator();
+    Node* leader = cluster_.elected();
+    return leader == nullptr ? nullptr : leader->coordinator();
   }
   void cut_off(const Node& node) {
     HostId host = node.spec().host;
@@ -299,12 +309,14 @@ class Life {
         here[node->id().incarnation] = node->epoch();
       }
     }
-    return is_led && is_undecided &&
+    // Whoever knows of a later epoch waits for one that is later still.
+    const bool is_heeded = !plan_.cluster.clock_goes_back;
+    return is_led && is_undecided && is_heeded &&
            static_cast<int64_t>(here.size()) >= plan_.cluster.terms.min_nodes;
   }
 
   static bool is_orphan(const Membership& job) {
-    return job.phase() == Membership::Phase::Recovering && job.may_be_handed_over();
+    return job.phase() == Membership::Phase::Recovering;
   }
 
   // Reconnecting, the lease of who is gone, last call, and workers that are stopped first.

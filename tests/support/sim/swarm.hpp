@@ -9,6 +9,7 @@
 
 #include "tests/support/sim/cluster.hpp"
 #include "tests/support/sim/swarm_elected.hpp"
+#include "tests/support/sim/swarm_heirs.hpp"
 
 namespace cpprun::sim {
 
@@ -37,6 +38,7 @@ struct SwarmPlan {
   int64_t nodes = 1;  // at first
   FaultRates faults;
   ElectedRates elected;  // where etcd is the arbiter
+  HeirRates heirs;       // in lives that are about them
   Duration safety_phase{};
   Duration worker_runs_max = std::chrono::seconds(4);
   Duration fault_lasts_max = std::chrono::seconds(8);

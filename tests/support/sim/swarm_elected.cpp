@@ -1,8 +1,9 @@
 #include "tests/support/sim/swarm_elected.hpp"
 
 #include <array>
-#include <cstdio>
 #include <utility>
+
+#include "tests/support/sim/fault_kinds.hpp"
 
 namespace cpprun::sim {
 
@@ -10,12 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct Kind {
-  const char* name;
-  Duration ElectedRates::*mean;
-  double is_on;  // chance
-};
-constexpr std::array<Kind, 8> kKinds{{
+constexpr std::array<FaultKind<ElectedRates>, 8> kKinds{{
     {"cut-way-to-etcd", &ElectedRates::cut_way, 0.5},
     {"cut-etcd", &ElectedRates::cut_etcd, 0.3},
     {"stop-etcd", &ElectedRates::stop_etcd, 0.2},
@@ -29,15 +25,10 @@ constexpr std::array<Kind, 8> kKinds{{
 }  // namespace
 
 std::string ElectedRates::text() const {
-  std::array<char, 96> line{};
-  std::snprintf(line.data(), line.size(), "\netcd: loses-answers=%.3f lingers=%.3f", loses_answers,
-                lingers);
-  std::string text = line.data();
-  for (const Kind& kind : kKinds) {
-    if (this->*kind.mean == Duration{}) continue;
-    std::snprintf(line.data(), line.size(), " %s=%.2fs", kind.name, to_seconds(this->*kind.mean));
-    text += line.data();
-  }
+  std::string text = "\netcd:";
+  append(text, " %s=%.3f", "loses-answers", loses_answers);
+  append(text, " %s=%.3f", "lingers", lingers);
+  append_means(text, kKinds, *this);
   return text;
 }
 
@@ -46,7 +37,7 @@ ElectedRates draw_elected(Dice dice, ClusterOptions& options) {
   options.is_first_own = false;
   options.etcd.ttl_least_s = dice.between(1, 2);
   ElectedRates rates;
-  for (const Kind& kind : kKinds) {
+  for (const auto& kind : kKinds) {
     if (dice.chance(kind.is_on)) rates.*kind.mean = dice.between(Duration(500ms), Duration(8s));
   }
   if (dice.chance(0.5)) rates.loses_answers = 0.3 * dice.share();
@@ -65,15 +56,9 @@ void ElectedFaults::plan() {
     cluster_.etcd().stop();
     later([this] { cluster_.etcd().start(); });
   });
-  on_leader(rates_.freeze_leader, [this](Node& node) {
-    cluster_.freeze(node);
-    later([this, &node] { cluster_.thaw(node); });
-  });
-  on_leader(rates_.cut_leader, [this](Node& node) {
-    cluster_.network().cut_off(node.spec().host);
-    later([this, host = node.spec().host] { cluster_.network().mend_host(host); });
-  });
-  on_leader(rates_.kill_leader, [this](Node& node) { cluster_.kill(node, dice_.chance(0.2)); });
+  freeze_leader(rates_.freeze_leader);
+  cut_leader(rates_.cut_leader);
+  kill_leader(rates_.kill_leader);
   on_leader(rates_.power_leader, [this](Node& node) {
     cluster_.cut_power(node);
     later([this, host = node.spec().host] { cluster_.network().set_power(host, true); });
@@ -86,24 +71,10 @@ void ElectedFaults::plan() {
   });
 }
 
-void ElectedFaults::again(Duration mean, std::function<void()> fault) {
-  if (mean == Duration{}) return;
-  cluster_.in(dice_.until_event(mean), [this, mean, fault = std::move(fault)] {
-    if (cluster_.now() >= end_) return;
-    fault();
-    again(mean, fault);
-  });
-}
-
-void ElectedFaults::on_leader(Duration mean, std::function<void(Node&)> fault) {
-  again(mean, [this, fault = std::move(fault)] {
-    Node* leader = cluster_.elected();
-    if (leader != nullptr && leader->is_running() && !leader->is_frozen()) fault(*leader);
-  });
-}
-
-void ElectedFaults::later(std::function<void()> what) {
-  cluster_.in(dice_.up_to(rates_.lasts_max), std::move(what));
+Node* ElectedFaults::leader() {
+  Node* elected = cluster_.elected();
+  const bool is_awake = elected != nullptr && elected->is_running() && !elected->is_frozen();
+  return is_awake ? elected : nullptr;
 }
 
 // Between one host and etcd, one way or both.

@@ -3,10 +3,9 @@
 // killed or without power.
 #pragma once
 
-#include <functional>
 #include <string>
 
-#include "tests/support/sim/cluster.hpp"
+#include "tests/support/sim/leader_faults.hpp"
 
 namespace cpprun::sim {
 
@@ -24,23 +23,18 @@ struct ElectedRates {
 // From dice of its own. Changes what the options say of coordinators.
 ElectedRates draw_elected(Dice dice, ClusterOptions& options);
 
-class ElectedFaults {
+class ElectedFaults final : private LeaderFaults {
  public:
   ElectedFaults(Cluster& cluster, ElectedRates rates, Dice dice, Instant end)
-      : cluster_(cluster), rates_(rates), dice_(dice), end_(end) {}
+      : LeaderFaults(cluster, dice, end, rates.lasts_max), rates_(rates) {}
 
   void plan();
 
  private:
-  void again(Duration mean, std::function<void()> fault);
-  void on_leader(Duration mean, std::function<void(Node&)> fault);
-  void later(std::function<void()> what);
+  Node* leader() override;
   void cut_way();
 
-  Cluster& cluster_;
   const ElectedRates rates_;
-  Dice dice_;
-  const Instant end_;
 };
 
 }  // namespace cpprun::sim

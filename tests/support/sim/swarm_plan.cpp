@@ -1,7 +1,7 @@
 // Swarm: what a seed draws.
 #include <array>
-#include <cstdio>
 
+#include "tests/support/sim/fault_kinds.hpp"
 #include "tests/support/sim/swarm.hpp"
 
 namespace cpprun::sim {
@@ -10,11 +10,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct Kind {
-  const char* name;
-  Duration FaultRates::*mean;
-  double is_on;  // chance
-};
+using Kind = FaultKind<FaultRates>;
 constexpr std::array<Kind, 15> kKinds{{
     {"break", &FaultRates::break_connection, 0.6},
     {"black-hole", &FaultRates::black_hole, 0.25},
@@ -80,8 +76,11 @@ void draw_orders(Dice dice, Size size, SwarmPlan& plan) {
   plan.faults.order = dice.between(Duration(500ms), Duration(8s));
 }
 
-// From dice of its own, whose number is one by which the lives of seeds.txt stay what they were.
+// From dice of their own, whose numbers are such that the lives of seeds.txt stay what they were.
 constexpr uint64_t kExtras = 5287;
+constexpr uint64_t kHeirs = 846;
+constexpr uint64_t kElectedExtras = 248;
+
 void draw_extras(Dice dice, Size size, SwarmPlan& plan) {
   if (size == Size::Large || dice.chance(0.6)) return;
   const auto mean = [&] { return dice.between(Duration(300ms), Duration(8s)); };
@@ -106,12 +105,6 @@ void draw_terms(Dice& dice, control::Terms& terms) {
   terms.scale_up_interval = dice.up_to(4s);
   if (dice.chance(0.3)) terms.last_call = dice.up_to(2s);
   terms.is_agent_store = dice.chance(0.2);
-}
-
-void append(std::string& text, const char* format, const char* name, double value) {
-  std::array<char, 96> line{};
-  std::snprintf(line.data(), line.size(), format, name, value);
-  text += line.data();
 }
 
 }  // namespace
@@ -151,12 +144,14 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   draw_orders(dice.child(5), size, plan);
   if (!is_elected) {
     draw_extras(Dice(seed).child(kExtras), size, plan);
+    if (size == Size::Small) draw_heirs(Dice(seed).child(kHeirs), plan);
     return plan;
   }
   plan.elected = draw_elected(dice.child(6), cluster);
   FaultRates& faults = plan.faults;
   faults.kill_coordinator = faults.freeze_coordinator = faults.cut_coordinator = Duration{};
   faults.does_coordinator_return = false;
+  draw_extras(Dice(seed).child(kElectedExtras), size, plan);
   return plan;
 }
 
@@ -167,7 +162,8 @@ std::string SwarmPlan::text() const {
                      " nproc=" + std::to_string(cluster.nproc) +
                      " max-restarts=" + std::to_string(terms.max_restarts) +
                      (cluster.is_first_own ? " first-node-is-host" : "") +
-                     (cluster.has_control_ports ? " heirs" : "");
+                     (cluster.has_control_ports ? " heirs" : "") +
+                     (cluster.clock_goes_back ? " clock-goes-back" : "");
   append(text, " %s=%.2fs", "lease", to_seconds(terms.lease));
   append(text, " %s=%.2fs", "heartbeat", to_seconds(terms.heartbeat));
   append(text, " %s=%.2fs", "grace", to_seconds(cluster.stop_grace));
@@ -176,14 +172,8 @@ std::string SwarmPlan::text() const {
   append(text, " %s=%.0fppm", "drift", static_cast<double>(cluster.drift_ppm_max));
   append(text, " %s=%.2fs", "safety-phase", to_seconds(safety_phase));
   text += "\nmean time between faults:";
-  for (const Kind& kind : kKinds) {
-    if (faults.*kind.mean > Duration{})
-      append(text, " %s=%.2fs", kind.name, to_seconds(faults.*kind.mean));
-  }
-  for (const Kind& kind : kMoreKinds) {
-    if (faults.*kind.mean > Duration{})
-      append(text, " %s=%.2fs", kind.name, to_seconds(faults.*kind.mean));
-  }
+  append_means(text, kKinds, faults);
+  append_means(text, kMoreKinds, faults);
   text += "\nworkers:";
   append(text, " %s=%.3f", "fail", faults.worker_fails);
   append(text, " %s=%.3f", "deaf", faults.worker_is_deaf);
@@ -200,6 +190,7 @@ std::string SwarmPlan::text() const {
     append(text, " %s=%.2fs", "saved-each", to_seconds(saves_each));
   }
   if (cluster.has_etcd) text += elected.text();
+  if (heirs.are_on()) text += heirs.text();
   return text;
 }
 

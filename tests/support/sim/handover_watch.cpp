@@ -1,0 +1,35 @@
+#include "tests/support/sim/handover_watch.hpp"
+
+namespace cpprun::sim {
+
+void HandoverWatch::on_message(ConnectionId connection, const control::Hello& from,
+                               const Membership* job, const control::AgentMessage& message) {
+  const bool is_here = job != nullptr && !job->is_over();
+  if (std::holds_alternative<control::Acting>(message)) {
+    heralds_.insert(connection);
+    told_by_[from.run_id] = connection;
+    keeps_its_job_ = is_here && !has_no_memory(*job);
+  } else if (std::holds_alternative<control::Register>(message)) {
+    if (!is_here && told_by_.contains(from.run_id)) sent_on_.insert(connection);
+  }
+}
+
+void HandoverWatch::on_sent(ConnectionId connection, Incarnation to,
+                            const control::CoordinatorMessage& message) {
+  const bool is_moved = std::holds_alternative<control::Moved>(message);
+  const bool is_refused = std::holds_alternative<control::Refused>(message);
+  const bool is_taken_in = !is_moved && !is_refused && sent_on_.contains(connection);
+  const bool is_given_away = is_moved && keeps_its_job_ && !heralds_.contains(connection);
+  if (!is_taken_in && !is_given_away) return;
+  checks_.require(false, "R17: node " + std::to_string(to.value) +
+                             (is_taken_in ? " is taken in, though the job is led elsewhere"
+                                          : " is sent away by a coordinator that leads its job"));
+}
+
+void HandoverWatch::on_ended(ConnectionId connection) {
+  heralds_.erase(connection);
+  sent_on_.erase(connection);
+  std::erase_if(told_by_, [&](const auto& entry) { return entry.second == connection; });
+}
+
+}  // namespace cpprun::sim
