@@ -156,6 +156,7 @@ class Client:
         inside[lock] = self.number + 1
         self.known.doing = IN_LOCK
         value = int(self.store.get(f'sum/{lock}'))
+        time.sleep(self.chance.uniform(0, 0.01))  # time for others to come in, and to be killed
         self.store.set(f'sum/{lock}', str(value + 1))
         self.known.sums += 1
         must(inside[lock] == self.number + 1, f'lock {lock}: {inside[lock] - 1} came in as well')
