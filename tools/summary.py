@@ -5,7 +5,9 @@
     tools/summary.py --write-skipped LIST FILE     # tests left out (`name | reason`) as JUnit
 
 Reads FOLDER/*.xml of pytest and ctest. A failed stage without a failed test of its own counts as
-one failure. The last line is `N passed, N failed, N skipped`; exits 1 if anything failed.
+one failure. FOLDER/*.repeats (tests/conftest.py) names tests that ran more than once: they are
+listed, whatever came of it. The last line is `N passed, N failed, N skipped`; exits 1 if anything
+failed.
 """
 
 import collections
@@ -54,6 +56,17 @@ def write_skipped(list_path, junit_path):
     ElementTree.ElementTree(suite).write(junit_path)
 
 
+def print_repeats(folder):
+    names = [
+        f'{path.stem}: {name}'
+        for path in sorted(pathlib.Path(folder).glob('*.repeats'))
+        for name in dict.fromkeys(path.read_text().splitlines())
+    ]
+    if names:
+        print(f'\n{len(names)} failed once and ran again; each is a fault, of the test or of more:')
+        print(''.join(f'  {name}\n' for name in names), end='')
+
+
 def report(folder, failed_stages):
     """Prints the report; returns the numbers of passed, failed and skipped tests."""
     passed, failed, reasons = 0, [], collections.defaultdict(list)
@@ -77,6 +90,7 @@ def report(folder, failed_stages):
     for why, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
         others = f' and {len(names) - 3} more' if len(names) > 3 else ''
         print(f'  {len(names)} x {why}: {", ".join(names[:3])}{others}')
+    print_repeats(folder)
     if failed:
         print(f'\n{len(failed)} failed:')
         print(''.join(f'  {name}\n' for name in failed), end='')
