@@ -7,7 +7,7 @@
 #include "launcher/loop_thread.hpp"
 #include "launcher/network/own_addresses.hpp"
 #include "launcher/seat.hpp"
-#include "rendezvous/client/control_client.hpp"
+#include "rendezvous/client/herald.hpp"
 #include "rendezvous/server/coordinator_setup.hpp"
 
 namespace cpprun {
@@ -72,15 +72,8 @@ class RendezvousHost::Impl {
     hello.version = CPPRUN_VERSION;
     hello.run_id = config.run_id;
     hello.node = NodeId{heir.address, heir.node};
-    ControlClient::Events events;
-    events.on_connected = [this, hello, epoch, heir](const auto&, const Endpoint&) {
-      herald_->send(hello);
-      herald_->send(control::Acting{epoch, heir.address, heir.port});
-    };
-    ControlClient::Options options;
-    options.back_off_max = limits::kTellEndpoint;
-    herald_ =
-        std::make_unique<ControlClient>(thread_.loop().context(), config.endpoint, options, events);
+    herald_ = std::make_unique<Herald>(thread_.loop().context(), config.endpoint, std::move(hello),
+                                       control::Acting{epoch, heir.address, heir.port});
   }
 
   Status listen(const Place& place) {
@@ -108,7 +101,7 @@ class RendezvousHost::Impl {
  private:
   LoopThread thread_;
   Seat seat_;
-  std::unique_ptr<ControlClient> herald_;  // of an heir
+  std::unique_ptr<Herald> herald_;  // of an heir
   Endpoint endpoint_;
 };
 

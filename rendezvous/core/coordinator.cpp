@@ -136,7 +136,10 @@ void Coordinator::on_register(Instant now, SessionId id, Session& session,
            effects);
     return;
   }
-  if (is_led_elsewhere(id, session.hello->run_id, effects)) return;
+  if (is_led_elsewhere(id, session.hello->run_id, effects)) {
+    session.is_registered = true;  // what else it has said already changes nothing
+    return;
+  }
   Membership* job = job_for(session.hello->run_id, message, id, effects);
   if (job == nullptr) return;
   job->on_register(now, id, *session.hello, message, session.facts, effects);
@@ -153,8 +156,10 @@ void Coordinator::on_acting(SessionId id, const Session& session, const control:
   }
   const std::string& run_id = session.hello->run_id;
   const control::Moved where{message.epoch, message.address, message.port};
-  elsewhere_[run_id] = Elsewhere{id, where};
   effects.push_back(Send{id, where});  // we have heard it
+  auto [known, is_news] = elsewhere_.try_emplace(run_id, Elsewhere{id, where});
+  if (!is_news && known->second.told_by == id) return;
+  known->second = Elsewhere{id, where};
   auto job = jobs_.find(run_id);
   if (job == jobs_.end() || job->second->is_over()) return;
   if (job->second->may_be_handed_over()) {

@@ -107,7 +107,7 @@ void Membership::on_register(Instant now, SessionId session, const control::Hell
   recall(now, message);
   Node& node = take_in(now, session, hello, message, facts, effects);
   if (is_recovering()) {
-    take_in_memory(node, effects);
+    take_in_memory(now, node, effects);
   } else {
     place(now, node, effects);
   }
@@ -140,6 +140,7 @@ Node& Membership::take_in(Instant now, SessionId session, const control::Hello& 
   node.unanswered.reset();
   node.is_embedded = options_.embedded == hello.node.incarnation;
   node.facts = message;
+  if (node.is_embedded && node.is_draining()) is_host_drained_ = true;
   strikes_.learn(message.strikes);
   if (!is_recovering()) node.facts.world.reset();
   if (terms_.has_fixed_ranks) node.facts.node_rank = message.node_rank.value_or(0);

@@ -170,7 +170,8 @@ class Membership {
   bool is_foreign(const std::optional<control::World>& world) const;
   void recall(Instant now, const control::Register& message);
   void recall_world(const control::World& world);
-  void take_in_memory(Node& node, Effects& effects);
+  void take_in_memory(Instant now, Node& node, Effects& effects);
+  void learn_of_death(Instant now);
   void charge_known_failure(control::Charge kind);
   void end_recovery_if_due(Instant now, Effects& effects);
   void go_on(Instant now, Effects& effects);

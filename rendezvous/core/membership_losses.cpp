@@ -74,6 +74,7 @@ void Membership::bury_the_dead(Instant now, Effects& effects) {
 void Membership::end_leases(Instant now, Effects& effects) {
   std::vector<Incarnation> lost;
   next_lease_end_ = Instant::never();
+  if (is_recovering()) return;  // nobody has a lease yet, and who has no workers does not ping
   for (const auto& [incarnation, node] : nodes_) {
     if (is_free(node) || node.life != Node::Life::Present) continue;
     Instant end = node.heard_at + terms_.lease;

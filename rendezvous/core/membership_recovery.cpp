@@ -21,6 +21,14 @@ namespace {
 // Processes of an agent that has died are gone by then.
 constexpr Duration kGone = limits::kDeathGrace / 100 * (100 + limits::kClockDriftPercent);
 
+// Where `own`, by a clock that went back, is not greater than what an agent has seen: beyond where
+// heirs count to by ones (R16), elsewhere than another start that counts on, and soon less than
+// what a clock says that is right again.
+Epoch count_on(Epoch seen, Epoch own) {
+  constexpr int64_t kStride = 1'000;  // milliseconds
+  return Epoch(seen.value + kStride + own.value % kStride);
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- what agents remember
@@ -52,7 +60,7 @@ void Membership::recall(Instant now, const control::Register& message) {
     hang_budget_.learn(message.world->hang_restarts);
     return;
   }
-  if (message.epoch > epoch_) epoch_ = Epoch(message.epoch.value + 1);  // the clock went back
+  if (message.epoch > epoch_) epoch_ = count_on(message.epoch, options_.epoch);
   if (message.decided) recovery_->decided = message.decided;
   if (is_foreign(message.world)) recall_world(*message.world);
 }
@@ -92,14 +100,14 @@ bool Membership::may_lead() const {
 }
 
 // The node has been taken in.
-void Membership::take_in_memory(Node& node, Effects& effects) {
+void Membership::take_in_memory(Instant now, Node& node, Effects& effects) {
   recovery_->heard.insert(node.id.incarnation);
   const std::optional<control::World>& world = node.facts.world;
   const control::World& newest = recovery_->newest;
   if (world && world->epoch == newest.epoch && world->round == newest.round) {
     recovery_->seen.insert(world->group_rank);
     const bool is_witness = !newest.heir || newest.heir->node == node.id.incarnation;
-    if (is_witness && node.facts.has_evidence) recovery_->has_evidence = true;
+    if (is_witness && node.facts.has_evidence) learn_of_death(now);
     worlds_.emplace(node.id.incarnation, *world);
     node.group_rank = world->group_rank;
     if (node.work == Node::Work::Done) done_.insert(node.id.incarnation);
@@ -108,6 +116,12 @@ void Membership::take_in_memory(Node& node, Effects& effects) {
     if (node.facts.charged != control::Charge::None) charge_known_failure(node.facts.charged);
   }
   say_wait(node, false, effects);
+}
+
+// Who led the job elsewhere has died, maybe a moment ago: its other grants go on for a lease (I1).
+void Membership::learn_of_death(Instant now) {
+  if (std::exchange(recovery_->has_evidence, true) || !recovery_->newest.is_moved) return;
+  recovery_->ends_at = std::max(recovery_->ends_at, now + terms_.lease);
 }
 
 void Membership::charge_known_failure(control::Charge kind) {
@@ -150,7 +164,11 @@ void Membership::go_on(Instant now, Effects& effects) {
   if (round_ > RoundNumber()) continued_epoch_ = known.newest.epoch;
   if (options_.is_heir) heir_.reset();                                     // that was us
   if (round_ > RoundNumber() && !known.newest.heir) is_heir_lost_ = true;  // perhaps
-  for (const auto& [incarnation, node] : nodes_) welcome(node, effects);
+  for (auto& [incarnation, node] : nodes_) {
+    node.heard_at = now;  // its lease begins
+    welcome(node, effects);
+  }
+  next_lease_end_ = now + terms_.lease;
   if (known.decided) {
     decision_ = *known.decided;
     return decide(effects);

@@ -46,6 +46,9 @@ TEST_F(Acting, R17_AJobThatRunsHereGoesOnHereAndPeopleAreTold) {
   EXPECT_TRUE(heard<control::Moved>("x")) << "it was heard";
   EXPECT_EQ(phase(), Phase::Running);
   EXPECT_FALSE(heard<control::Moved>("a"));
+  player("x").heard.clear();
+  says("x", control::Acting{Epoch(8), "10.0.0.2", 4702});
+  EXPECT_TRUE(heard<control::Moved>("x")) << "so that it knows that somebody listens";
   EXPECT_EQ(notes_of("two_jobs"), 1);
   dies("b");
   passes(limits::kDeathGrace);
@@ -53,6 +56,14 @@ TEST_F(Acting, R17_AJobThatRunsHereGoesOnHereAndPeopleAreTold) {
   join("c");
   EXPECT_FALSE(heard<control::Moved>("c"));
   expect_world("c", 2, 1, 4);
+}
+
+TEST_F(Acting, R17_WhatAnAgentSaysBeforeItHearsWhereToGoIsNoFault) {
+  says_who_leads("x");
+  join("a");
+  says("a", control::Stopped{RoundNumber(1), 40001});
+  EXPECT_TRUE(heard<control::Moved>("a"));
+  EXPECT_FALSE(heard<control::Refused>("a"));
 }
 
 TEST_F(Acting, R17_WhatWasSaidEndsWithItsConnection) {

@@ -211,7 +211,26 @@ TEST_F(MembershipHeir, R17_WhatAnHeirHasFormedIsLeftToItUnlessItIsDead) {
   passes(limits::kLease * 3);
   EXPECT_EQ(phase(), Phase::Recovering) << "its coordinator may live";
   comes_back("c", Standing::Stopped, true);
+  passes(limits::kLease - 1ms);
+  EXPECT_EQ(phase(), Phase::Recovering) << "it may have died a moment ago, and granted till then";
+  passes(1ms);
   EXPECT_NE(phase(), Phase::Recovering);
+}
+
+// One that has no workers does not ping before it is welcomed.
+TEST_F(MembershipHeir, R17_WhoWaitsForAnHeirIsNotLost) {
+  all_run();
+  is_led_by("a", 9, "");
+  comes_back("c", Standing::Idle);
+  player("c").is_silent = true;
+  passes(limits::kLease * 3);
+  EXPECT_TRUE(player("c").session);
+  player("c").is_silent = false;
+  comes_back("b", Standing::Stopped);
+  EXPECT_TRUE(heard<control::Welcome>("c"));
+  player("c").is_silent = true;
+  passes(limits::kLease);
+  EXPECT_EQ(job().nodes().count(player("c").hello.node.incarnation), 0U) << "its lease had begun";
 }
 
 TEST_F(MembershipHeir, R17_WhoHasGrantedNothingHandsOver) {
@@ -230,6 +249,19 @@ TEST_F(MembershipHeir, R17_WhoHasGrantedNothingHandsOver) {
 TEST_F(MembershipHeir, R15_AHostThatIsAskedToStopLeavesTheJobToTheHeir) {
   all_run();
   drains("a");
+  says("a", control::Leave{"asked to stop", false});
+  for (const char* name : {"b", "c"}) says_stopped(name);
+  EXPECT_EQ(phase(), Phase::Gathering);
+  EXPECT_TRUE(core.is_left_to_heir());
+}
+
+// The signal came while it was cut off from its own coordinator.
+TEST_F(MembershipHeir, R15_AHostThatComesBackDrainingLeavesTheJobToTheHeirToo) {
+  all_run();
+  says_failed("c");
+  is_cut_off("a");
+  player("a").facts.is_draining = true;
+  comes_back("a", Standing::Stopped);
   says("a", control::Leave{"asked to stop", false});
   for (const char* name : {"b", "c"}) says_stopped(name);
   EXPECT_EQ(phase(), Phase::Gathering);

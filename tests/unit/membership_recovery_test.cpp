@@ -237,6 +237,19 @@ TEST_F(MembershipRecovery, R13_AnEpochIsGreaterThanAnyThatAnAgentHasSeen) {
   EXPECT_TRUE(heard<control::Welcome>("a"));
 }
 
+TEST_F(MembershipRecovery, R13_WhoCountsOnMeetsNoHeirAndNobodyElseWhoDoes) {
+  a_and_b_run();
+  coordinator_restarts(2);
+  const control::Register known = player("a").facts;
+  comes_back("a", Standing::Running);
+  const Epoch first = job().epoch();
+  coordinator_restarts(3);
+  player("a").facts = known;  // nobody has heard of the one before
+  comes_back("a", Standing::Running);
+  EXPECT_NE(job().epoch(), first);
+  EXPECT_GT(first, Epoch(known.epoch.value + 900)) << "heirs count by ones";
+}
+
 TEST_F(MembershipRecovery, R13_AWorldThatMakesNoSenseIsRefused) {
   a_and_b_run();
   coordinator_restarts();

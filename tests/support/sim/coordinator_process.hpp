@@ -13,6 +13,7 @@
 #include "tests/support/sim/alarm.hpp"
 #include "tests/support/sim/handover_watch.hpp"
 #include "tests/support/sim/heard.hpp"
+#include "tests/support/sim/herald.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/surroundings.hpp"
 
@@ -26,31 +27,6 @@ struct CoordinatorSpec {
   HostClock clock;
   CoordinatorOptions options;
   double port_fails = 0;  // chance that no port for a store can be opened
-};
-
-// Tells whoever listens at the job's endpoint where the job is led from (R17).
-class Herald final : public Program {
- public:
-  Herald(Surroundings& around, HostId host, control::Hello hello,
-         std::function<control::Acting()> says);
-  void end();
-  void set_frozen(bool is_frozen);
-
-  void on_dialled(ConnectionId connection, bool is_connected, const std::string& why) override;
-  void on_accepted(ConnectionId) override {}
-  void on_bytes(ConnectionId, std::span<const uint8_t>) override {}
-  void on_ended(ConnectionId connection, Ending how) override;
-
- private:
-  void dial();
-  void dial_later();
-
-  Surroundings& around_;
-  const control::Hello hello_;
-  const std::function<control::Acting()> says_;
-  ProgramId program_ = 0;
-  bool is_alive_ = true;
-  bool is_frozen_ = false;
 };
 
 class CoordinatorProcess final : public Program {

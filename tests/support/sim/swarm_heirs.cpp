@@ -56,9 +56,8 @@ void draw_heirs(Dice dice, SwarmPlan& plan) {
   faults.does_coordinator_return = true;
   faults.kill_coordinator = dice.between(Duration(1s), Duration(8s));
   faults.coordinator_is_away_max = dice.chance(0.5) ? Duration(300ms) : Duration(3s);
-  // No heirs then: whoever counts on from an older epoch may come to the one that an heir has.
-  plan.cluster.clock_goes_back = dice.chance(0.06);
-  plan.cluster.has_control_ports = !plan.cluster.clock_goes_back;
+  plan.cluster.clock_goes_back = dice.chance(0.2);
+  plan.cluster.has_control_ports = true;
   plan.cluster.join_timeout = plan.cluster.clock_goes_back ? 20s : 60s;
   for (const auto& kind : kKinds) {
     if (dice.chance(kind.is_on))
