@@ -15,6 +15,7 @@
 
 #include "agent/daemon/daemon.hpp"
 #include "common/limits/election.hpp"
+#include "common/limits/log.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
 #include "launcher/doctor/quick.hpp"
@@ -142,5 +143,7 @@ int main(int argc, char** argv) {
     return std::fflush(stdout) == 0 ? 0 : 1;
   }
   times.options = boot_clock();
-  return guarded([&] { return launch(std::get<Launch>(*asked), times); });
+  const int code = guarded([&] { return launch(std::get<Launch>(*asked), times); });
+  if (code >= kSignalBase) log::finish(limits::kLastWords);
+  return code;
 }

@@ -10,7 +10,8 @@ SDK_PARTS = {
 # Which modules each module may name. A file belongs to the longest folder that fits.
 ARROWS = {
     'common': set(),
-    **{f'common/{part}': {'common'} for part in ('faults', 'holder', 'log', 'machine', 'proof')},
+    **{f'common/{part}': {'common'} for part in ('faults', 'holder', 'machine', 'proof')},
+    'common/log': {'common', 'common/machine'},
     'rendezvous/protocol': {'common'},
     'rendezvous/core': {'common', 'rendezvous/protocol'},
     'rendezvous/server': {

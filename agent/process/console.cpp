@@ -1,12 +1,8 @@
 #include "agent/process/console.hpp"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <linux/kcmp.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,23 +15,7 @@ namespace {
 // Stands for a writer that is gone and left its last line without an end.
 const char kNobody = 0;
 
-UniqueFd open_anew(int fd) {
-  const std::string path = "/proc/self/fd/" + std::to_string(fd);
-  return UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-}
-
 }  // namespace
-
-Console::Console(int fd) : fd_(fd) {
-  struct stat info {};
-  if (::fstat(fd, &info) < 0 || S_ISREG(info.st_mode) || S_ISBLK(info.st_mode)) return;
-  if (S_ISSOCK(info.st_mode)) {
-    way_ = Way::Socket;
-    return;
-  }
-  own_ = open_anew(fd);
-  way_ = own_.is_open() ? Way::OwnDescription : Way::SmallSteps;
-}
 
 void Console::begin(const void* writer) {
   if (at_ == text_.size()) {
@@ -81,27 +61,6 @@ bool Console::is_full() const {
   return text_.size() - at_ >= limits::kOutputBufferBytes;
 }
 
-ssize_t Console::write_some(std::string_view text) {
-  switch (way_) {
-    case Way::Socket:
-      return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    case Way::OwnDescription:
-      return ::write(own_.get(), text.data(), text.size());
-    case Way::SmallSteps: {
-      // A pipe that polls writable takes PIPE_BUF bytes without blocking.
-      pollfd ready{fd_, POLLOUT, 0};
-      if (::poll(&ready, 1, 0) == 0) {
-        errno = EAGAIN;
-        return -1;
-      }
-      return ::write(fd_, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
-    }
-    case Way::Plain:
-      break;
-  }
-  return ::write(fd_, text.data(), text.size());
-}
-
 Console::Outcome Console::fail(int error) {
   text_.clear();
   at_ = 0;
@@ -121,7 +80,7 @@ void Console::drop_written() {
 
 Console::Outcome Console::flush() {
   while (!is_empty()) {
-    const ssize_t size = write_some(std::string_view(text_).substr(at_));
+    const ssize_t size = outlet_.write_some(std::string_view(text_).substr(at_));
     if (size >= 0) {
       at_ += static_cast<size_t>(size);
     } else if (errno == EAGAIN) {

@@ -4,22 +4,18 @@
 // Not a thread: the output thread owns it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "agent/process/unique_fd.hpp"
+#include "common/machine/outlet.hpp"
 
 namespace cpprun {
 
 class Console {
  public:
-  // `fd` stays the caller's. Its open file description is shared with others (a shell), so it is
-  // never made non-blocking: pipes and terminals are opened anew for that, the rest is written to
-  // with care.
-  explicit Console(int fd);
+  // `fd` stays the caller's.
+  explicit Console(int fd) : outlet_(fd) {}
 
   // Whole lines of a writer, or a piece of a line that goes on. `writer` only serves to tell
   // writers apart.
@@ -33,22 +29,15 @@ class Console {
   bool is_closed() const { return is_closed_; }
   bool is_full() const;  // its writers must wait
   bool is_empty() const { return at_ == text_.size(); }
-  int poll_fd() const {
-    return own_.is_open() ? own_.get() : fd_;
-  }                                                      // to be waited for when blocked
+  int poll_fd() const { return outlet_.poll_fd(); }      // to be waited for when blocked
   int take_error() { return std::exchange(error_, 0); }  // errno of text that had to be dropped
 
  private:
-  enum class Way { Plain, OwnDescription, Socket, SmallSteps };
-
   void begin(const void* writer);
-  ssize_t write_some(std::string_view text);
   Outcome fail(int error);
   void drop_written();
 
-  int fd_;
-  UniqueFd own_;
-  Way way_ = Way::Plain;
+  Outlet outlet_;
   std::string text_;
   size_t at_ = 0;                    // of text_ is written
   const void* open_line_ = nullptr;  // whose line stands unfinished at the end; nullptr: none

@@ -176,8 +176,10 @@ void ProcessHost::Impl::hurry() {
 }
 
 void ProcessHost::Impl::limit_drain() {
-  const bool is_wanted = is_hurried_ && workers_.empty() && !is_drained_;
-  if (is_wanted) drain_timer_.set(boot_now() + limits::kOutputAfterExit);
+  const bool is_due = (is_hurried_ || is_stopping_) && workers_.empty() && !is_drained_;
+  if (!is_due) return;
+  const Duration most = is_hurried_ ? limits::kOutputAfterExit : limits::kOutputAfterStop;
+  drain_timer_.set(std::min(drain_timer_.at(), boot_now() + most));
 }
 
 void ProcessHost::Impl::on_drained() {
@@ -216,6 +218,7 @@ void ProcessHost::Impl::stop(int signal, Duration grace) {
   is_stopping_ = true;
   ask_to_stop();
   stop_all(signal, grace);
+  limit_drain();
 }
 
 void ProcessHost::Impl::stop_saving(int signal, Duration grace) {

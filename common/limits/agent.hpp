@@ -15,6 +15,8 @@ inline constexpr Duration kStopGrace = 30s;  // TERM to KILL; a job saves its sn
 inline constexpr Duration kSweepGrace = 5s;  // the same for what a worker left behind
 inline constexpr Duration kOutputAfterExit =
     1s;  // a stranger may hold the pipe: wait this long for its end
+inline constexpr Duration kOutputAfterStop =
+    2s;  // the same for a slow console, where other nodes wait for the next round; nothing is lost
 inline constexpr Duration kPartialLine = 100ms;  // a line without end is shown after this long
 inline constexpr size_t kLineBytes = 64 * 1024;  // longer lines are shown in pieces of this size
 inline constexpr size_t kOutputBufferBytes =

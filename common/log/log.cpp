@@ -1,12 +1,19 @@
 #include "common/log/log.hpp"
 
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <unistd.h>
+
 #include <cctype>
+#include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+
+#include "common/log/patient.hpp"
 
 namespace cpprun::log {
 namespace {
@@ -27,12 +34,27 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::warn;
 }
 
+PatientWriter& err() {
+  static PatientWriter& kErr = *new PatientWriter(STDERR_FILENO);  // its thread may outlive main
+  static const int kAtExit = std::atexit([] { err().finish(std::nullopt); });
+  static_cast<void>(kAtExit);
+  return kErr;
+}
+
+class ErrSink final : public spdlog::sinks::base_sink<std::mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    err().write(std::string_view(line.data(), line.size()));
+  }
+  void flush_() override {}
+};
+
 std::shared_ptr<spdlog::logger> make_logger() {
-  auto made =
-      std::make_shared<spdlog::logger>("cpprun", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto made = std::make_shared<spdlog::logger>("cpprun", std::make_shared<ErrSink>());
   made->set_pattern("cpprun: %v");
   made->set_level(spdlog::level::warn);
-  made->set_error_handler([](const std::string&) {});  // a full or closed stderr must not stop us
   return made;
 }
 
@@ -76,8 +98,11 @@ void error(std::string_view text) {
 }
 
 void plain(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
+  err().write(text);
+}
+
+void finish(Duration most) {
+  err().finish(most);
 }
 
 }  // namespace cpprun::log

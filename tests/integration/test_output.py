@@ -180,6 +180,47 @@ def test_a_pipe_that_nobody_reads_stops_nobody_for_ever(jobs):
     assert jobs.wait_until_gone() == []
 
 
+def test_a_job_starts_anew_while_nobody_reads_its_errors(jobs):
+    """The launcher has something to say then, and says it when somebody reads."""
+    reader, writer = os.pipe()
+    worker = jobs.sh(
+        'echo up >"$MARKS/attempt$TORCHELASTIC_RESTART_COUNT"\n'
+        '[ "$TORCHELASTIC_RESTART_COUNT" = 1 ] && exit 0\n'
+        '[ "$RANK" = 1 ] && exec sleep 60\n'
+        'head -c 100000 /dev/zero | tr "\\0" x >&2; exit 3'
+    )
+    running = jobs.cpprun('--nproc-per-node=2', '--max-restarts=1', worker, stderr=writer)
+    os.close(writer)
+    poll(lambda: is_full(reader), what='a full pipe')
+    jobs.mark('attempt1', 10)
+    got = b''
+    while more := os.read(reader, 65536):
+        got += more
+    os.close(reader)
+    assert running.done(20) == 0
+    assert got.count(b'x') >= 100_000
+    assert b'cpprun: rank 0 (' in got
+
+
+def test_a_launcher_that_is_told_to_go_waits_for_no_reader_of_its_last_words(jobs):
+    reader, writer = os.pipe()
+    filler = os.open(f'/proc/self/fd/{writer}', os.O_WRONLY | os.O_NONBLOCK)
+    worker = jobs.sh('echo up >"$MARKS/up"; exec sleep 60')
+    running = jobs.cpprun('--nproc-per-node=1', worker, stderr=writer)
+    os.close(writer)
+    jobs.mark('up')
+    try:
+        while True:
+            os.write(filler, b'x' * 4096)
+    except BlockingIOError:
+        pass
+    running.send(signal.SIGTERM)
+    assert running.done(10) == 128 + signal.SIGTERM
+    os.close(filler)
+    os.close(reader)
+    assert jobs.wait_until_gone() == []
+
+
 def test_a_slow_reader_gets_all_of_a_job_that_ends(jobs):
     """As of any program: only a signal makes us leave before it has read."""
     reader, writer = os.pipe()
