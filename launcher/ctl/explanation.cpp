@@ -60,7 +60,9 @@ std::vector<std::string> differences(const AgentConfig& config) {
         "MASTER_ADDR and MASTER_PORT itself");
   }
   if (config.max_restarts > 0) {
-    all.emplace_back("each round has a new, empty store and a new port");
+    const bool is_chosen = config.rendezvous.master_port.has_value();
+    all.emplace_back(is_chosen ? "each round has a new, empty store, at the port that was asked for"
+                               : "each round has a new, empty store and a new port");
   }
   if (config.rendezvous.max_nodes > 1) {
     all.emplace_back("--max-restarts counts for the job, not for each node");

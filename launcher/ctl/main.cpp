@@ -31,6 +31,17 @@ int fail(const cpprun::Error& error) {
   return cpprun::exit_code(error);
 }
 
+// CLI11's own say "not in range 0.000000 to 17976931..." of a number that is wrong.
+CLI::Validator number(const char* wanted, bool (*is_right)(double)) {
+  const auto judge = [wanted, is_right](const std::string& text) {
+    const std::optional<double> value = cpprun::text::parse_double(text);
+    return value && is_right(*value) ? std::string() : "'" + text + "' is not a number " + wanted;
+  };
+  return {judge, ""};
+}
+const CLI::Validator kAboveZero = number("above 0", [](double value) { return value > 0; });
+const CLI::Validator kFromZero = number("from 0 on", [](double value) { return value >= 0; });
+
 // The verbs of `cpprunctl snapshot`. `chosen` becomes the one that was typed.
 using SnapshotVerb = cpprun::Status (*)(const cpprun::SnapshotOptions&);
 void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotOptions& options, SnapshotVerb& chosen) {
@@ -65,14 +76,14 @@ void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotOptions& options, Snapsho
   convert->add_option("--strip-prefix", options.strip_prefix,
                       "take this from the front of names, where all have it");
   convert->add_option("--step", options.step, "optimizer steps done, for a file that does not say")
-      ->check(CLI::NonNegativeNumber);
+      ->check(kFromZero);
   CLI::App* prune = add("prune", "Remove old snapshots, and what dead writers left",
                         "a folder of snapshots", cpprun::snapshot_prune);
   prune->add_option("--keep", options.keep, "how many of the newest stay")
       ->required()
-      ->check(CLI::PositiveNumber);
+      ->check(kAboveZero);
   prune->add_option("--keep-every", options.keep_every, "those of each so many steps stay as well")
-      ->check(CLI::PositiveNumber);
+      ->check(kAboveZero);
 }
 
 CLI::App* add_events_verb(CLI::App& app, cpprun::EventsOptions& options) {
@@ -108,9 +119,9 @@ CLI::App* add_doctor(CLI::App& app, cpprun::DoctorOptions& options) {
   doctor
       ->add_option("--min-gbps", options.nodes.least_gbps,
                    "a slower way between nodes is a finding; else only one that is far off")
-      ->check(CLI::PositiveNumber);
+      ->check(kAboveZero);
   doctor->add_option("--max-latency-ms", options.nodes.most_latency_ms, "likewise")
-      ->check(CLI::PositiveNumber);
+      ->check(kAboveZero);
   doctor->add_option("--snapshot-dir", options.snapshot_dir, "where snapshots are to be written");
   doctor->add_flag("--json", options.is_json, "print JSON");
   return doctor;
@@ -136,7 +147,7 @@ class JobVerbs {
         ->check(CLI::Range(0.1, 3600.0))
         ->capture_default_str();
     top->add_option("-n,--count", options_.frames, "how many looks; 0: until the job ends")
-        ->check(CLI::NonNegativeNumber);
+        ->check(kFromZero);
     CLI::App* pid = add("pid", "The pid of a worker here", cpprun::pid);
     pid->add_option("rank,--rank", options_.rank, "its global rank")->required();
     add_job_option(pid);
@@ -147,7 +158,7 @@ class JobVerbs {
     logs->add_option("--rank", options_.rank, "only this global rank");
     logs->add_option("--node", options_.node, "only this node's, where several run here");
     logs->add_option("-n,--lines", options_.lines, "how many lines of each file")
-        ->check(CLI::NonNegativeNumber)
+        ->check(kFromZero)
         ->capture_default_str();
     logs->add_option("--since", options_.since,
                      "from this time on, earlier rounds included: 30s, 5m, 2h, 1d ago, 06:14, or "

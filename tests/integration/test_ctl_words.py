@@ -47,6 +47,15 @@ def test_without_a_verb_it_says_which_there_are():
     assert 'INT' not in out('logs', '--help') and '-n,--lines N (10)' in out('logs', '--help')
 
 
+@pytest.mark.parametrize('words, said', [
+    (('snapshot', 'prune', '.', '--keep', '0'), "--keep: '0' is not a number above 0"),
+    (('snapshot', 'prune', '.', '--keep', 'x'), "--keep: 'x' is not a number above 0"),
+    (('snapshot', 'convert', 'a', 'b', '--step=-3'), "--step: '-3' is not a number from 0 on"),
+])
+def test_a_number_that_is_none_is_named(words, said):
+    assert refused(*words).splitlines()[0] == said
+
+
 def completed(line):
     """What bash offers for the last word of this line."""
     words = line.split(' ')
