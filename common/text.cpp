@@ -104,6 +104,15 @@ std::string nearest(std::string_view wrong, const std::vector<std::string>& cand
   return best;
 }
 
+std::string cut(std::string_view text, size_t most) {
+  if (text.size() <= most) return std::string(text);
+  constexpr size_t kLongest = 4;  // bytes of a character
+  const auto goes_on = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80; };
+  size_t end = most;
+  while (end > 0 && most - end < kLongest && goes_on(end)) --end;
+  return std::string(text.substr(0, goes_on(end) ? most : end));  // it is no UTF-8
+}
+
 std::string hex(std::span<const uint8_t> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string out;

@@ -25,6 +25,9 @@ std::optional<double> parse_double(std::string_view text);
 // else "".
 std::string nearest(std::string_view wrong, const std::vector<std::string>& candidates);
 
+// At most so many bytes of it; no character of UTF-8 is cut into two.
+std::string cut(std::string_view text, size_t most);
+
 std::string hex(std::span<const uint8_t> bytes);
 
 // "1 worker", "2 workers".

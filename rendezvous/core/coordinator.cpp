@@ -7,6 +7,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "rendezvous/core/rank_progress.hpp"
+#include "rendezvous/protocol/plain.hpp"
 
 namespace cpprun {
 
@@ -78,8 +79,9 @@ void Coordinator::refuse(SessionId session, const std::string& why, Effects& eff
   effects.emplace_back(Close{session, false});
 }
 
-void Coordinator::on_message(Instant now, SessionId id, const control::AgentMessage& message,
+void Coordinator::on_message(Instant now, SessionId id, const control::AgentMessage& said,
                              Effects& effects) {
+  const control::AgentMessage message = control::plain(said);
   auto it = sessions_.find(id);
   if (it == sessions_.end()) return;  // closed meanwhile
   Session& session = it->second;

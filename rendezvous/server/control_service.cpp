@@ -172,8 +172,16 @@ class ControlService::Impl {
     auto it = connections_.find(effect.session);
     if (it == connections_.end()) return;
     std::vector<uint8_t> frame;
-    control::append_frame(frame, control::encode(effect.message));
+    Status fits = control::try_append_frame(frame, control::encode(effect.message));
+    if (!fits) return break_off(*it->second, fits.error());
     it->second->send(std::string_view(reinterpret_cast<const char*>(frame.data()), frame.size()));
+  }
+
+  // A part of what we say is what others said. It costs this connection and nothing else.
+  static void break_off(Connection& connection, const Error& error) {
+    log::error("resetting the control connection from " + connection.peer_address() + ": " +
+               error.text);
+    connection.reset();
   }
 
   void carry_out(const Close& effect) {

@@ -159,6 +159,31 @@ def test_agent_meets_something_else(cluster, coordinator, name, what, words):
     assert agent.err().count("can't reach") <= 2, agent.story(name)
 
 
+# ---------------------------------------------------------------- texts
+
+
+def fails_in_many_words(agent):
+    """As large as one frame may be; what the outcome makes of it would be larger."""
+    most = 'x' * 16_000
+    agent.tell('failed', round=1, is_fatal=True, why='y' * 15_000, sent_at_ns=1,
+               end={'last_lines': [most] * 3, 'exit_code': 1})
+
+
+def test_an_agent_that_says_much_costs_the_coordinator_nothing(cluster):
+    """Its job ends with the outcome; the others of the coordinator go on."""
+    job = Job(cluster, 1)
+    server = job.serve()
+    agent = FakeAgent(job.port, 'wordy').register(nodes=(1, 1))
+    agent.hears('world')
+    agent.tell('started', round=1)
+    fails_in_many_words(agent)
+    agent.tell('stopped', round=1, reserved_port=9)
+    decided = agent.hears('decided')
+    assert decided['culprit']['why'].endswith('y') and len(decided['verdict']) < 4_096
+    FakeAgent(job.port, 'other').register(nodes=(2, 2)).hears('welcome')
+    assert server.poll() is None
+
+
 # ---------------------------------------------------------------- torchrun
 
 

@@ -61,6 +61,16 @@ TEST(Text, HexAndCount) {
   EXPECT_EQ(text::count(0, "worker"), "0 workers");
 }
 
+TEST(Text, CutKeepsCharactersWhole) {
+  EXPECT_EQ(text::cut("short", 5), "short");
+  EXPECT_EQ(text::cut("longer", 4), "long");
+  const std::string euro = "a\xE2\x82\xAC";  // one byte and three
+  EXPECT_EQ(text::cut(euro, 4), euro);
+  EXPECT_EQ(text::cut(euro, 3), "a");
+  EXPECT_EQ(text::cut(std::string(9, '\x80'), 5), std::string(5, '\x80')) << "no UTF-8 at all";
+  EXPECT_EQ(text::cut(euro, 0), "");
+}
+
 TEST(Text, NaturalOrderIsAnOrder) {
   Strings sorted{"", "a", "a1", "a2", "a10", "a10b", "b", "node-2.x", "node-10.x", "\xc3\xa4"};
   for (size_t i = 0; i < sorted.size(); ++i) {
