@@ -255,7 +255,8 @@ void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
   }
   effects.push_back(Note{Note::Level::Info, error.text});  // people read it in the verdict
   effects.push_back(Fence{Instant::never()});
-  unreported_ = control::Failed{world_.round, WorkerEnd{}, true, error.text};
+  const bool is_fatal = error.kind == ErrorKind::BadValue;
+  unreported_ = control::Failed{world_.round, WorkerEnd{}, is_fatal, error.text};
   effects.push_back(Tell{*unreported_});
   become_stopped(now, effects);
 }
