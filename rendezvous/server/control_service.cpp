@@ -232,17 +232,9 @@ class ControlService::Impl {
   }
 
   void carry_out(const Note& effect) {
-    switch (effect.level) {
-      case Note::Level::Debug:
-        log::debug(effect.text);
-        return;
-      case Note::Level::Info:
-        log::info(effect.text);
-        return;
-      case Note::Level::Warning:
-        log::warning(effect.text);
-        return;
-    }
+    if (effect.level == Note::Level::Debug) return log::debug(effect.text);
+    if (effect.level == Note::Level::Info) return log::info(effect.text);
+    log::warning(effect.text);
   }
 
   void arm_timer() {
@@ -321,14 +313,22 @@ class ControlSession final : public Session {
       if (!message) return broken(message.error().text, bytes.size());
       used += frame.consumed;
       has_spoken_ = true;
+      is_settled_ = is_settled_ || !is_greeting(*message);
       service_.on_message(id_, *message);
     }
     return bytes.size();
   }
 
+  bool is_settled() const override { return is_settled_; }
+
   void on_closed(CloseKind kind) override { service_.on_closed(id_, kind); }
 
  private:
+  static bool is_greeting(const control::AgentMessage& message) {
+    return std::holds_alternative<control::Hello>(message) ||
+           std::holds_alternative<control::Operate>(message);
+  }
+
   // A bad peer loses its own connection and nothing else.
   size_t broken(const std::string& why, size_t all) {
     log::info("closing the control connection from " + connection_.peer_address() + ": " + why);
@@ -340,6 +340,7 @@ class ControlSession final : public Session {
   Connection& connection_;
   const SessionId id_;
   bool has_spoken_ = false;
+  bool is_settled_ = false;
 };
 
 }  // namespace

@@ -240,6 +240,21 @@ def test_an_agent_that_says_much_costs_the_coordinator_nothing(cluster):
     assert server.poll() is None
 
 
+def test_who_greets_and_wants_nothing_is_dropped(cluster):
+    """As who says nothing at all is; a coordinator elsewhere that says so stays."""
+    job = Job(cluster, 1)
+    job.serve()
+    acting = FakeAgent(job.port, 'elsewhere')
+    acting.tell('acting', epoch=5, address='127.0.0.1', port=9)
+    acting.hears('moved')
+    idle = FakeAgent(job.port, 'idle')
+    idle.sock.settimeout(20)
+    assert idle.is_closed()
+    acting.sock.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        acting.sock.recv(1)
+
+
 # ---------------------------------------------------------------- torchrun
 
 
