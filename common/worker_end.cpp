@@ -85,7 +85,7 @@ std::vector<std::string> newest_lines(const std::vector<std::string>& lines) {
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     if (line->size() > room || kept.size() == limits::kLastLines) break;
     room -= line->size();
-    kept.push_back(*line);
+    kept.push_back(text::printable(*line));
   }
   std::reverse(kept.begin(), kept.end());
   return kept;
@@ -94,20 +94,23 @@ std::vector<std::string> newest_lines(const std::vector<std::string>& lines) {
 }  // namespace
 
 WorkerEnd for_the_wire(WorkerEnd end) {
+  const auto cut = [](const std::string& said) {
+    return text::cut(text::printable(said), limits::kSummaryTextBytes);
+  };
   if (end.error) {
-    end.error->path = text::cut(end.error->path, limits::kNameBytes);
-    end.error->message = text::cut(end.error->message, limits::kSummaryTextBytes);
-    end.error->traceback = text::cut(end.error->traceback, limits::kSummaryTextBytes);
+    end.error->path = text::one_line(end.error->path, limits::kNameBytes);
+    end.error->message = cut(end.error->message);
+    end.error->traceback = cut(end.error->traceback);
   }
-  end.hang = text::cut(end.hang, limits::kNameBytes);
+  end.hang = text::one_line(end.hang, limits::kNameBytes);
   end.last_lines = newest_lines(end.last_lines);
   return end;
 }
 
 Culprit for_the_wire(Culprit culprit) {
-  culprit.node = text::cut(culprit.node, limits::kNameBytes);
+  culprit.node = text::one_line(culprit.node, limits::kNameBytes);
   culprit.end = for_the_wire(std::move(culprit.end));
-  culprit.why = text::cut(culprit.why, limits::kVerdictBytes);
+  culprit.why = text::cut(text::printable(culprit.why), limits::kVerdictBytes);
   return culprit;
 }
 

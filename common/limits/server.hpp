@@ -25,5 +25,7 @@ inline constexpr size_t kConnections =
 inline constexpr size_t kDescriptorsKept =
     256;  // of a lower limit, and no more than a quarter of it: for listeners, and for the agent
           // and its workers' output, which may live in the same process
+inline constexpr Duration kSayAgain = 60s;   // the same refusal in the log
+inline constexpr size_t kRefusalsSaid = 64;  // different ones in that time; peers choose the words
 
 }  // namespace cpprun::limits

@@ -20,6 +20,13 @@ bool is_short(const std::string& name) {
   return name.size() <= limits::kNameBytes;
 }
 
+// They stand in texts for people and in log lines.
+bool is_sane(const control::Hello& hello) {
+  const bool is_plain = !text::has_control(hello.version) && !text::has_control(hello.run_id) &&
+                        !text::has_control(hello.node.name);
+  return is_plain && hello.version.size() <= limits::kVersionBytes;
+}
+
 bool is_sane(const control::Terms& terms) {
   return terms.min_nodes >= 1 && terms.max_nodes >= terms.min_nodes &&
          terms.max_nodes <= limits::kNodesPerJob && terms.max_restarts >= 0 &&
@@ -110,7 +117,12 @@ void Coordinator::on_message(Instant now, SessionId id, const control::AgentMess
 
 void Coordinator::on_hello(SessionId id, Session& session, const control::Hello& hello,
                            Effects& effects) {
-  if (hello.protocol != control::kProtocolVersion) {
+  if (!is_sane(hello)) {
+    refuse(id,
+           "the agent's version, run id or node name holds control characters, or its version is "
+           "too long",
+           effects);
+  } else if (hello.protocol != control::kProtocolVersion) {
     refuse(id,
            "this agent is cpprun " + hello.version + " and speaks version " +
                std::to_string(hello.protocol) + " of the control protocol, the coordinator on " +

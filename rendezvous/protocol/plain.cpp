@@ -9,7 +9,7 @@ namespace cpprun::control {
 namespace {
 
 std::string reason(const std::string& said) {
-  return text::cut(said, limits::kReasonBytes);
+  return text::cut(text::printable(said), limits::kReasonBytes);
 }
 
 template <class Message>
@@ -26,10 +26,10 @@ void make_plain(Stopped& message) {
   if (message.failure) message.failure = for_the_wire(*std::move(message.failure));
 }
 void make_plain(Leave& message) {
-  message.why = reason(message.why);
+  message.why = text::one_line(message.why, limits::kReasonBytes);
 }
 void make_plain(Strike& message) {
-  message.where = text::cut(message.where, limits::kNameBytes);
+  message.where = text::one_line(message.where, limits::kNameBytes);
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ AgentMessage plain(AgentMessage message) {
 }
 
 Decided plain(Decided decided) {
-  decided.verdict = text::cut(decided.verdict, limits::kVerdictBytes);
+  decided.verdict = text::cut(text::printable(decided.verdict), limits::kVerdictBytes);
   if (decided.culprit) decided.culprit = for_the_wire(*std::move(decided.culprit));
   return decided;
 }

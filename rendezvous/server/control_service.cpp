@@ -13,6 +13,7 @@
 #include "rendezvous/core/chronicle.hpp"
 #include "rendezvous/core/job_metrics.hpp"
 #include "rendezvous/core/patience.hpp"
+#include "rendezvous/core/seldom.hpp"
 #include "rendezvous/core/status.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
@@ -123,7 +124,7 @@ class ControlService::Impl {
   void on_command(SessionId session, const control::Command& command) {
     const std::string peer = address_of(session);
     if (Status may = gate_.on_command(server_time(), session, peer, command); !may) {
-      log::warning("refused an order from " + peer + ": " + may.error().text);
+      say_refusal("refused an order from " + peer + ": " + may.error().text);
       return refuse(session, may.error().text);
     }
     tell_core([&](Effects& effects) {
@@ -134,6 +135,10 @@ class ControlService::Impl {
       effects.emplace_back(Close{session, false});
       effects.insert(effects.end(), follows.begin(), follows.end());
     });
+  }
+
+  void say_refusal(const std::string& text) {
+    if (refusals_.may_say(server_time(), text)) log::warning(text);
   }
 
   void refuse(SessionId session, const std::string& why) {
@@ -232,6 +237,7 @@ class ControlService::Impl {
   }
 
   void carry_out(const Note& effect) {
+    if (effect.event == "refused") return say_refusal(effect.text);
     if (effect.level == Note::Level::Debug) return log::debug(effect.text);
     if (effect.level == Note::Level::Info) return log::info(effect.text);
     log::warning(effect.text);
@@ -268,6 +274,7 @@ class ControlService::Impl {
   OperatorGate gate_;
   Onlookers onlookers_;
   Patience patience_;
+  Seldom refusals_;
   asio::steady_timer timer_;
   Instant armed_for_ = Instant::never();
   Server* server_ = nullptr;

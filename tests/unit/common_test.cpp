@@ -61,6 +61,19 @@ TEST(Text, HexAndCount) {
   EXPECT_EQ(text::count(0, "worker"), "0 workers");
 }
 
+TEST(Text, PrintableMovesNoCursor) {
+  EXPECT_EQ(text::printable("plain\ttext\nof \xC3\xA4"), "plain\ttext\nof \xC3\xA4");
+  EXPECT_EQ(text::printable("\x1b[31mred\x1b[0m"), "red");
+  EXPECT_EQ(text::printable("\x1b[2J\r\x7f"), "?[2J??");
+  EXPECT_EQ(text::printable("\x1b[31"), "?[31");
+  EXPECT_EQ(text::printable("a\xC2\x9B z\xC2\xA9"), "a? z\xC2\xA9");
+  EXPECT_EQ(text::printable(std::string_view("\0", 1)), "?");
+  EXPECT_EQ(text::one_line("two\nlines", 7), "two lin");
+  EXPECT_TRUE(text::has_control("a\nb"));
+  EXPECT_TRUE(text::has_control("a\xC2\x80"));
+  EXPECT_FALSE(text::has_control("a \xC3\xA4"));
+}
+
 TEST(Text, CutKeepsCharactersWhole) {
   EXPECT_EQ(text::cut("short", 5), "short");
   EXPECT_EQ(text::cut("longer", 4), "long");

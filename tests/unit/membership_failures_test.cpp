@@ -189,13 +189,31 @@ TEST_F(Failures, SoMayWhatItSaysOfItsError) {
 }
 
 TEST_F(Failures, SoMayWhatItSaysWhenItHasStopped) {
+  terms.max_restarts = 0;
   player("a").facts.clock_id = player("b").facts.clock_id = "box";
-  run_without_restarts();
+  a_and_b_run();
   fails("a", ended("a", 1ms));
   stops_with("b", wordy_error(ended("a", 5ms)));
   says_stopped("a");
   expect_decided("a", false);
   EXPECT_EQ(decided().culprit->node, "b");
+}
+
+TEST_F(Failures, WhatAnAgentSaysMovesNobodysCursor) {
+  a_and_b_run();
+  WorkerEnd end = ended("b", 1ms);
+  end.last_lines = {"\x1b[2Jline"};
+  says("b", control::Failed{round_of("b"), end, true, "gone\x1b[2J"});
+  all({"a", "b"}, &JobTest::says_stopped);
+  EXPECT_EQ(decided().culprit->why, "a worker could not be started on b: gone?[2J");
+  EXPECT_EQ(decided().verdict.find('\x1b'), std::string::npos);
+  EXPECT_EQ(decided().culprit->end.last_lines.front(), "?[2Jline");
+}
+
+TEST_F(Failures, NorDoesWhyItLeaves) {
+  a_and_b_run();
+  says("b", control::Leave{"bored\x1b[2J\nERROR forged"});
+  EXPECT_EQ(heard<control::Stop>("a")->why, "b left (bored?[2J ERROR forged)");
 }
 
 TEST_F(Failures, ManyEmptyLinesAreNotSentOn) {
