@@ -11,7 +11,8 @@ namespace {
 
 // Words that begin with "class=" or "signal=" fit the end itself, not what was said.
 constexpr std::array kHints{
-    Hint{"out_of_memory", "A worker ran out of memory", "class=out_of_memory",
+    Hint{"out_of_memory", "A worker ran out of memory",
+         "class=out_of_memory|Cannot allocate memory",
          "the machine, or the job's cgroup, ran out of memory: fewer workers per node, a smaller "
          "batch, fewer DataLoader workers, or a higher memory limit of the container or Slurm "
          "job"},
@@ -41,6 +42,15 @@ constexpr std::array kHints{
          "libcudart.so|undefined symbol: ",
          "a shared library is missing or of another version on this node: look with ldd, and "
          "set LD_LIBRARY_PATH for the workers"},
+    Hint{"disk_full", "No space left on device", "No space left on device|Disk quota exceeded",
+         "a disk, or your quota, is full: see df -h for the folders of snapshots and logs"},
+    Hint{"too_many_files", "Too many open files", "Too many open files|too many open files|EMFILE",
+         "the limit on open files is reached: ulimit -n 65536, and "
+         "torch.multiprocessing.set_sharing_strategy('file_system') for many DataLoader workers"},
+    Hint{"no_threads", "No thread can be started",
+         "can't start new thread|Resource temporarily unavailable|libgomp: Thread creation failed",
+         "the limit on processes is reached: ulimit -u, the pids limit of the container, and "
+         "OMP_NUM_THREADS"},
     Hint{"program_not_found", "The program could not be started",
          "class=start_failure|can't open file|No such file or directory: 'train",
          "check the program's path on every node (it must be the same), that it may be executed, "
@@ -89,15 +99,6 @@ constexpr std::array kHints{
          "FloatingPointError|loss is nan|Loss is nan|contains NaN|contains inf",
          "the numbers diverged, and a restart from the same snapshot diverges again: look at the "
          "learning rate, the loss scale and the batch that came last"},
-    Hint{"disk_full", "No space left on device", "No space left on device|Disk quota exceeded",
-         "a disk, or your quota, is full: see df -h for the folders of snapshots and logs"},
-    Hint{"too_many_files", "Too many open files", "Too many open files|EMFILE",
-         "the limit on open files is reached: ulimit -n 65536, and "
-         "torch.multiprocessing.set_sharing_strategy('file_system') for many DataLoader workers"},
-    Hint{"no_threads", "No thread can be started",
-         "can't start new thread|Resource temporarily unavailable|libgomp: Thread creation failed",
-         "the limit on processes is reached: ulimit -u, the pids limit of the container, and "
-         "OMP_NUM_THREADS"},
     Hint{"permission", "Permission denied", "PermissionError|Permission denied",
          "the workers may not read or write what they name: look at the owner of that path on "
          "this node"},

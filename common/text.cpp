@@ -30,6 +30,21 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// Bytes of the control character that `text` begins with; 0: it begins with none.
+size_t control_at(std::string_view text) {
+  const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };
+  if (byte(0) < 0x20 || byte(0) == 0x7F) return 1;
+  const bool is_second_set = text.size() > 1 && byte(0) == 0xC2 && byte(1) < 0xA0;  // U+0080 on
+  return is_second_set ? 2 : 0;
+}
+
+// The same for "ESC [ 1;31 m", which only colours what follows.
+size_t colour_at(std::string_view text) {
+  if (!text.starts_with("\x1b[")) return 0;
+  const size_t end = text.find_first_not_of("0123456789;", 2);
+  return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
+}
+
 // Takes the run of digits at the front of `text` without its leading zeros.
 std::string_view take_number(std::string_view& text) {
   size_t n = 0;
@@ -102,6 +117,43 @@ std::string nearest(std::string_view wrong, const std::vector<std::string>& cand
     }
   }
   return best;
+}
+
+std::string cut(std::string_view text, size_t most) {
+  if (text.size() <= most) return std::string(text);
+  constexpr size_t kLongest = 4;  // bytes of a character
+  const auto goes_on = [&](size_t at) { return (static_cast<uint8_t>(text[at]) & 0xC0) == 0x80; };
+  size_t end = most;
+  while (end > 0 && most - end < kLongest && goes_on(end)) --end;
+  return std::string(text.substr(0, goes_on(end) ? most : end));  // it is no UTF-8
+}
+
+std::string printable(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  while (!text.empty()) {
+    const size_t colour = colour_at(text);
+    const size_t control = control_at(text);
+    const bool is_kept = control == 0 || text.front() == '\n' || text.front() == '\t';
+    if (colour == 0) plain += is_kept ? text.front() : '?';
+    text.remove_prefix(std::max({colour, control, size_t{1}}));
+  }
+  return plain;
+}
+
+std::string one_line(std::string_view text, size_t most) {
+  std::string line = cut(printable(text), most);
+  for (char& c : line) {
+    if (c == '\n' || c == '\t') c = ' ';
+  }
+  return line;
+}
+
+bool has_control(std::string_view text) {
+  for (; !text.empty(); text.remove_prefix(1)) {
+    if (control_at(text) != 0) return true;
+  }
+  return false;
 }
 
 std::string hex(std::span<const uint8_t> bytes) {

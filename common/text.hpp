@@ -25,6 +25,17 @@ std::optional<double> parse_double(std::string_view text);
 // else "".
 std::string nearest(std::string_view wrong, const std::vector<std::string>& candidates);
 
+// At most so many bytes of it; no character of UTF-8 is cut into two.
+std::string cut(std::string_view text, size_t most);
+
+// What others said, fit for terminals and logs: colours are left out, every other control character
+// but newline and tab is a "?".
+std::string printable(std::string_view text);
+// The same as one line of at most so many bytes.
+std::string one_line(std::string_view text, size_t most);
+// Newline and tab count.
+bool has_control(std::string_view text);
+
 std::string hex(std::span<const uint8_t> bytes);
 
 // "1 worker", "2 workers".

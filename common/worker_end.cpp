@@ -5,7 +5,10 @@
 #include <string_view>
 
 #include "common/check.hpp"
+#include "common/limits/agent.hpp"
+#include "common/limits/rendezvous.hpp"
 #include "common/signals.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
 namespace {
@@ -75,7 +78,41 @@ bool is_hang(const WorkerEnd& end) {
   return end.is_hang();
 }
 
+// The newest, as many as fit.
+std::vector<std::string> newest_lines(const std::vector<std::string>& lines) {
+  size_t room = limits::kLastLinesWireBytes;
+  std::vector<std::string> kept;
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (line->size() > room || kept.size() == limits::kLastLines) break;
+    room -= line->size();
+    kept.push_back(text::printable(*line));
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
 }  // namespace
+
+WorkerEnd for_the_wire(WorkerEnd end) {
+  const auto cut = [](const std::string& said) {
+    return text::cut(text::printable(said), limits::kSummaryTextBytes);
+  };
+  if (end.error) {
+    end.error->path = text::one_line(end.error->path, limits::kNameBytes);
+    end.error->message = cut(end.error->message);
+    end.error->traceback = cut(end.error->traceback);
+  }
+  end.hang = text::one_line(end.hang, limits::kNameBytes);
+  end.last_lines = newest_lines(end.last_lines);
+  return end;
+}
+
+Culprit for_the_wire(Culprit culprit) {
+  culprit.node = text::one_line(culprit.node, limits::kNameBytes);
+  culprit.end = for_the_wire(std::move(culprit.end));
+  culprit.why = text::cut(text::printable(culprit.why), limits::kVerdictBytes);
+  return culprit;
+}
 
 bool is_consequence(const WorkerEnd& end) {
   return (end.error && end.error->is_consequence) || has_any(last_said(end), kPeerWords);

@@ -54,6 +54,12 @@ struct Culprit {
   std::string why{};  // what went wrong before any worker ran
 };
 
+// What of it goes over the wire: so much that any message that carries it fits into one frame, and
+// nothing that would move the cursor of a terminal.
+// Senders cut, and so do receivers: not every peer is a sender of ours.
+WorkerEnd for_the_wire(WorkerEnd end);
+Culprit for_the_wire(Culprit culprit);
+
 // A peer's end brought it about, by what the worker itself said (its error, its last lines on
 // stderr): Gloo's, NCCL's and TCPStore's words for a connection that a peer has closed.
 bool is_consequence(const WorkerEnd& end);

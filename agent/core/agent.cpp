@@ -5,7 +5,6 @@
 
 #include "common/check.hpp"
 #include "common/exit_code.hpp"
-#include "common/limits/agent.hpp"
 #include "common/limits/election.hpp"
 #include "common/limits/faults.hpp"
 
@@ -13,23 +12,6 @@ namespace cpprun::agent {
 namespace {
 
 constexpr int kSigTerm = 15;
-
-// What fits into one frame: the error's texts and last lines are cut.
-WorkerEnd for_the_wire(WorkerEnd end) {
-  if (end.error) {
-    end.error->message.resize(std::min(end.error->message.size(), limits::kSummaryTextBytes));
-    end.error->traceback.resize(std::min(end.error->traceback.size(), limits::kSummaryTextBytes));
-  }
-  size_t room = limits::kSummaryTextBytes;
-  std::vector<std::string> kept;
-  for (auto line = end.last_lines.rbegin(); line != end.last_lines.rend(); ++line) {
-    if (line->size() > room) break;
-    room -= line->size();
-    kept.insert(kept.begin(), *line);
-  }
-  end.last_lines = std::move(kept);
-  return end;
-}
 
 Endpoint place_of(const control::Heir& heir) {
   return Endpoint{heir.address, static_cast<uint16_t>(heir.port)};
@@ -273,7 +255,8 @@ void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
   }
   effects.push_back(Note{Note::Level::Info, error.text});  // people read it in the verdict
   effects.push_back(Fence{Instant::never()});
-  unreported_ = control::Failed{world_.round, WorkerEnd{}, true, error.text};
+  const bool is_fatal = error.kind == ErrorKind::BadValue;
+  unreported_ = control::Failed{world_.round, WorkerEnd{}, is_fatal, error.text};
   effects.push_back(Tell{*unreported_});
   become_stopped(now, effects);
 }

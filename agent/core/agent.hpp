@@ -73,6 +73,7 @@ class Agent {
   void on_worker_end(Instant now, const WorkerEnd& end, Effects& effects);
   // All workers are reaped, nothing of them is left, their output is written.
   void on_quiet(Instant now, Effects& effects);
+  // BadValue: no restart can heal it.
   void on_start_failed(Instant now, const Error& error, Effects& effects);
   void on_port(Instant now, int64_t port, Effects& effects);
   void on_signal(Instant now, int signal, Effects& effects);

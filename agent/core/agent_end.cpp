@@ -4,6 +4,7 @@
 
 #include "agent/core/agent.hpp"
 #include "common/exit_code.hpp"
+#include "rendezvous/protocol/plain.hpp"
 
 namespace cpprun::agent {
 namespace {
@@ -56,7 +57,7 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
 // ---------------------------------------------------------------- the end
 
 void Agent::on(Instant, const control::Decided& message, Effects& effects) {
-  decided_ = message;
+  decided_ = control::plain(message);
   if (!message.is_resumable) say_unsaid(effects);
   effects.push_back(Tell{control::Ack{message.is_success}});
   drop_fetch(effects);

@@ -177,6 +177,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   tell_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
+  host_->kill_everything();  // who was refused may have workers, and the report may take its time
   guardian_->dismiss();
   const int code = report_->finish(*finish_, *recorder_);
   recorder_->finished(*finish_, code);

@@ -49,8 +49,7 @@ void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
 
 Status AgentDaemon::Impl::start_workers(const control::World& world) {
   int attempt = static_cast<int>(agent::restarts_of(world));
-  Status ok = folder_.begin_attempt(attempt, world.round.value, config_.workers.nproc);
-  if (!ok) return ok;
+  begin_files(folder_.begin_attempt(attempt, world.round.value, config_.workers.nproc));
   int64_t port = world.store_port != 0 ? world.store_port : coordinator_.port;
   agent::WorkerPlace place;
   place.store = to_string(Endpoint{connection_->peer_address(), static_cast<uint16_t>(port)});
@@ -67,6 +66,15 @@ Status AgentDaemon::Impl::start_workers(const control::World& world) {
       folder.empty() ? "" : folder + "/hang_round_" + std::to_string(world.round.value) + ".txt");
   say_debugged_worker(specs);
   return {};
+}
+
+// A full disk stops nothing. Said once, until there is room again.
+void AgentDaemon::Impl::begin_files(const Status& made) {
+  if (!std::exchange(has_no_files_, !made.ok()) && !made.ok()) {
+    log::warning(made.error().text +
+                 "; this round's workers keep no log and error files, what they say goes to the "
+                 "console");
+  }
 }
 
 void AgentDaemon::Impl::say_debugged_worker(const std::vector<WorkerSpec>& specs) const {

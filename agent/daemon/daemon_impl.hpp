@@ -100,6 +100,7 @@ class AgentDaemon::Impl {
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
   Status start_workers(const control::World& world);
+  void begin_files(const Status& made);
   void start_host();
   void on_word(int local_rank, WorkerWord word);
   void keep_control_port();
@@ -150,6 +151,7 @@ class AgentDaemon::Impl {
 
   std::unique_ptr<Guardian> guardian_;
   LogFolder folder_;
+  bool has_no_files_ = false;  // of the newest attempt
   std::optional<Report> report_;
   std::optional<Recorder> recorder_;
   std::optional<PortReservation> port_;

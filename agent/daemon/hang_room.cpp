@@ -1,8 +1,6 @@
 #include "agent/daemon/hang_room.hpp"
 
 #include <algorithm>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
 #include <fstream>
 #include <utility>
 
@@ -54,7 +52,14 @@ struct HangRoom::Found {
 };
 
 HangRoom::HangRoom(boost::asio::io_context& loop, HangConfig config, Events events)
-    : loop_(loop), events_(std::move(events)), watch_(config), timer_(loop, [this] { look(); }) {}
+    : events_(std::move(events)),
+      watch_(config),
+      timer_(loop, [this] { look(); }),
+      way_(std::make_shared<WayBack>(loop)) {}
+
+HangRoom::~HangRoom() {
+  way_->close();
+}
 
 void HangRoom::begin_round(const std::string& report) {
   ++round_;
@@ -88,11 +93,10 @@ void HangRoom::collect(const agent::Hang& hang, std::vector<Witness> witnesses) 
   found->round = round_;
   found->hang = hang;
   found->witnesses = std::move(witnesses);
-  const auto done = [this, found, alive = std::weak_ptr<int>(life_)] {
-    if (!alive.expired() && found->round == round_) on_evidence(*found);
+  const auto done = [this, found] {
+    if (found->round == round_) on_evidence(*found);
   };
-  const auto run = [found, done, report = report_,
-                    work = boost::asio::make_work_guard(loop_.get_executor())] {
+  const auto run = [found, done, report = report_, way = way_] {
     found->texts = collect_evidence(found->witnesses);
     if (!report.empty()) {
       std::ofstream file(report);
@@ -100,7 +104,7 @@ void HangRoom::collect(const agent::Hang& hang, std::vector<Witness> witnesses) 
       file.close();
       found->is_written = !file.fail();
     }
-    boost::asio::post(work.get_executor(), done);
+    WayBack::post(way, done);
   };
   if (Status started = start_quiet_thread(run); !started) done();
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/core/hang_watch.hpp"
+#include "agent/daemon/way_back.hpp"
 #include "agent/process/process_host.hpp"
 #include "agent/process/timer.hpp"
 #include "common/worker_end.hpp"
@@ -28,6 +29,8 @@ class HangRoom {
   };
 
   HangRoom(boost::asio::io_context& loop, HangConfig config, Events events);
+  ~HangRoom();
+  HangRoom(const HangRoom&) = delete;
 
   // The workers of a round have started. The stacks of a hang are written to `report` ("": nowhere)
   void begin_round(const std::string& report);
@@ -43,14 +46,12 @@ class HangRoom {
   void on_evidence(const Found& found);
   bool goes_on(const WorkerSight& before);
 
-  boost::asio::io_context& loop_;
   Events events_;
   agent::HangWatch watch_;
   Timer timer_;
   std::string report_;
   uint64_t round_ = 0;  // a number of our own: evidence of an older one is dropped
-  std::shared_ptr<int> life_ =
-      std::make_shared<int>();  // shared: handlers ask whether we still are
+  const std::shared_ptr<WayBack> way_;
 };
 
 }  // namespace cpprun

@@ -1,7 +1,5 @@
 #include "agent/daemon/stack_room.hpp"
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
 #include <utility>
 
 #include "agent/daemon/quiet_thread.hpp"
@@ -33,7 +31,7 @@ void collect(Found& found) {
 }  // namespace
 
 void StackRoom::ask(const operators::Question& question, const Reply& reply) {
-  if (is_looking_) {
+  if (reply_) {
     return reply(operators::refusal("somebody looks at the stacks already; try again"));
   }
   auto found = std::make_shared<Found>();  // shared: with the thread, which may outlive us
@@ -45,19 +43,13 @@ void StackRoom::ask(const operators::Question& question, const Reply& reply) {
   if (found->witnesses.empty()) {
     return reply(operators::refusal("no such worker lives on this node"));
   }
-  const auto done = [this, found, reply, alive = std::weak_ptr<int>(life_)] {
-    if (!alive.expired()) is_looking_ = false;
-    reply(operators::encode(found->stacks));
-  };
-  const auto run = [found, done, work = boost::asio::make_work_guard(loop_.get_executor())] {
+  reply_ = reply;
+  const Status started = start_quiet_thread([this, found, way = way_] {
     collect(*found);
-    boost::asio::post(work.get_executor(), done);
-  };
-  is_looking_ = true;
-  if (Status started = start_quiet_thread(run); !started) {
-    is_looking_ = false;
-    reply(operators::refusal(started.error().text));
-  }
+    WayBack::post(
+        way, [this, found] { std::exchange(reply_, nullptr)(operators::encode(found->stacks)); });
+  });
+  if (!started) std::exchange(reply_, nullptr)(operators::refusal(started.error().text));
 }
 
 }  // namespace cpprun

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/core/operator_words.hpp"
+#include "agent/daemon/way_back.hpp"
 #include "agent/process/evidence.hpp"
 
 namespace cpprun {
@@ -21,17 +22,18 @@ class StackRoom {
   using Look = std::function<std::vector<Witness>()>;  // at the live workers
   using Reply = std::function<void(std::string body)>;
 
-  StackRoom(boost::asio::io_context& loop, Look look) : loop_(loop), look_(std::move(look)) {}
+  StackRoom(boost::asio::io_context& loop, Look look)
+      : look_(std::move(look)), way_(std::make_shared<WayBack>(loop)) {}
+  ~StackRoom() { way_->close(); }
+  StackRoom(const StackRoom&) = delete;
 
   // Of one global rank (`rank`), or of all workers here.
   void ask(const operators::Question& question, const Reply& reply);
 
  private:
-  boost::asio::io_context& loop_;
   Look look_;
-  bool is_looking_ = false;
-  std::shared_ptr<int> life_ =
-      std::make_shared<int>();  // shared: handlers ask whether we still are
+  Reply reply_;  // to whoever waits; it holds parts of the loop, so it never leaves its thread
+  const std::shared_ptr<WayBack> way_;
 };
 
 }  // namespace cpprun

@@ -7,17 +7,21 @@ struct Wish {
   bool is_redirected = false;
   bool is_teed = false;
   bool is_shown = true;  // passes --local-ranks-filter
+  bool is_lost = false;  // no file can be had
 };
 
 StreamPlan plan(Wish wish, std::string file, const std::string& prefix,
                 const std::vector<std::string>& filters, std::string duplicate_file) {
   StreamPlan plan;
   if (wish.is_redirected || wish.is_teed) plan.file = std::move(file);
-  plan.to_console = wish.is_shown && (wish.is_teed || !wish.is_redirected);
+  // What has no file goes to the console, the filtered ranks' as well: it must not be lost.
+  const bool has_file = wish.is_redirected && !wish.is_lost;
+  plan.to_console = (wish.is_shown && (wish.is_teed || !has_file)) ||
+                    (wish.is_lost && (wish.is_redirected || wish.is_teed));
   if (wish.is_teed) {
     plan.prefix = prefix;
     plan.duplicate_filters = filters;
-    if (!filters.empty()) plan.duplicate_file = std::move(duplicate_file);
+    if (!filters.empty() && !wish.is_lost) plan.duplicate_file = std::move(duplicate_file);
   }
   return plan;
 }
@@ -29,11 +33,12 @@ StreamPlans plan_streams(const LogConfig& config, const LogFolder& folder, int l
   StreamBits redirects = config.redirects.at(static_cast<size_t>(local_rank));
   StreamBits tee = config.tee.at(static_cast<size_t>(local_rank));
   bool is_shown = !config.local_ranks_filter || config.local_ranks_filter->contains(local_rank);
+  const bool is_lost = folder.lacks_attempt();
   StreamPlans plans;
-  plans.out = plan({redirects.has_out(), tee.has_out(), is_shown},
+  plans.out = plan({redirects.has_out(), tee.has_out(), is_shown, is_lost},
                    folder.stream_file(local_rank, "stdout.log"), prefix,
                    config.duplicate_stdout_filters, folder.attempt_file("filtered_stdout.log"));
-  plans.err = plan({redirects.has_err(), tee.has_err(), is_shown},
+  plans.err = plan({redirects.has_err(), tee.has_err(), is_shown, is_lost},
                    folder.stream_file(local_rank, "stderr.log"), prefix,
                    config.duplicate_stderr_filters, folder.attempt_file("filtered_stderr.log"));
   return plans;

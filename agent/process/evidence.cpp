@@ -30,14 +30,6 @@ std::string proc_file(int pid, const char* name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
 }
 
-// It goes to people's terminals: no control characters.
-std::string printable(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(),
-      [](unsigned char c) { return (c < 32 && c != '\n' && c != '\t') || c == 127; }, '?');
-  return text;
-}
-
 // A signal that is not caught would end it.
 bool catches(int pid, int signal) {
   const std::string status = read_small_file(proc_file(pid, "status"));
@@ -148,7 +140,7 @@ std::vector<std::string> collect_evidence(const std::vector<Witness>& witnesses)
     if (stack.empty()) stack = tool_stack(witness.worker, until);
     if (stack.empty()) stack = "(no stack: neither its own, nor by py-spy or gdb)\n";
     texts.push_back(summary_of(witness.worker) + "\n" +
-                    printable(indented(stack + "\n" + kernel_view(witness.worker.pid))));
+                    text::printable(indented(stack + "\n" + kernel_view(witness.worker.pid))));
   }
   return texts;
 }

@@ -33,6 +33,7 @@ class ProcessHost::Impl {
   ~Impl();
 
   Status start(const std::vector<WorkerSpec>& specs);
+  void kill_everything();
   void stop(int signal, Duration grace);
   void stop_saving(int signal, Duration grace);
   void end_saving(int signal);
@@ -57,7 +58,6 @@ class ProcessHost::Impl {
   Result<std::string> program_of(const WorkerSpec& spec);
   std::vector<std::string> marked(const std::vector<std::string>& environment) const;
   void carry(std::vector<OutputStream> streams);
-  void kill_everything();
   void reap_killed(Instant until);
 
   // process_host.cpp: events

@@ -136,6 +136,12 @@ Status LogFolder::begin_attempt(int attempt, int64_t round, int nproc) {
   if (run_.empty()) return {};
   const std::string name = "attempt_" + std::to_string(attempt);
   attempt_ = run_ + "/" + name;
+  Status made = make_attempt(name, round, nproc);
+  if (!made) attempt_.clear();
+  return made;
+}
+
+Status LogFolder::make_attempt(const std::string& name, int64_t round, int nproc) {
   if (::access(attempt_.c_str(), F_OK) == 0) {
     const std::string old = attempt_ + ".round_" + std::to_string(attempt_round_);
     if (::rename(attempt_.c_str(), old.c_str()) < 0) {
@@ -162,11 +168,11 @@ void LogFolder::point_latest_at(const std::string& name) const {
 }
 
 std::string LogFolder::stream_file(int local_rank, const char* name) const {
-  return run_.empty() ? "" : attempt_ + "/" + std::to_string(local_rank) + "/" + name;
+  return attempt_.empty() ? "" : attempt_ + "/" + std::to_string(local_rank) + "/" + name;
 }
 
 std::string LogFolder::attempt_file(const char* name) const {
-  return run_.empty() ? "" : attempt_ + "/" + name;
+  return attempt_.empty() ? "" : attempt_ + "/" + name;
 }
 
 bool LogFolder::holds_logs() const {

@@ -20,13 +20,17 @@ class LogFolder {
 
   // Makes attempt_<attempt> with a folder for each local rank. One of the same number that is there
   // already (the round re-formed without a restart) is renamed to
-  // attempt_<n>.round_<previous_round> first.
+  // attempt_<n>.round_<previous_round> first. After an error this attempt has no files: every path
+  // below but run_folder() is empty, as with /dev/null.
   Status begin_attempt(int attempt, int64_t round, int nproc);
 
   std::string stream_file(int local_rank,
                           const char* name) const;        // name: "stdout.log", "error.json", ...
   std::string attempt_file(const char* name) const;       // "filtered_stdout.log", ...
   const std::string& run_folder() const { return run_; }  // "" with /dev/null
+
+  // This attempt's files were wished for and could not be had.
+  bool lacks_attempt() const { return !run_.empty() && attempt_.empty(); }
 
   // Whether something is in it that people would look for: output, or error files.
   bool holds_logs() const;
@@ -36,6 +40,7 @@ class LogFolder {
   bool is_temporary() const { return is_temporary_; }
 
  private:
+  Status make_attempt(const std::string& name, int64_t round, int nproc);
   void point_latest_at(const std::string& name) const;
 
   std::string temporary_;  // the folder around run_ when it is temporary

@@ -41,6 +41,9 @@ void ProcessHost::forward(int signal) {
 bool ProcessHost::forward_to(LocalRank worker, int signal) {
   return impl_->forward_to(worker, signal);
 }
+void ProcessHost::kill_everything() {
+  impl_->kill_everything();
+}
 bool ProcessHost::is_quiet() const {
   return impl_->is_quiet();
 }

@@ -111,6 +111,9 @@ class ProcessHost {
   ~ProcessHost();  // kills what is left, without waiting for grace
   ProcessHost(const ProcessHost&) = delete;
 
+  // Does so now, and waits until they are gone; nothing is told of their ends.
+  void kill_everything();
+
   // Starts all workers of a round, in order. Requires: is_quiet(). On an error the ones already
   // started are killed and their ends are not reported; the text names the program and the reason.
   Status start(const std::vector<WorkerSpec>& workers);

@@ -53,6 +53,24 @@ std::string exec_reason(const std::string& program, int error) {
   }
 }
 
+// The next attempt would find the same.
+bool is_lasting(int error) {
+  switch (error) {
+    case ENOENT:
+    case EACCES:
+    case EPERM:
+    case ENOEXEC:
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case E2BIG:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Error step_error(const SpawnPlan& plan, ChildStep step, int error) {
   const std::string start = "cannot start " + plan.program + ": ";
   switch (step) {
@@ -67,7 +85,8 @@ Error step_error(const SpawnPlan& plan, ChildStep step, int error) {
     case ChildStep::Stdio:
       return system_error(start + "its standard streams", error);
     default:
-      return Error{ErrorKind::System, start + exec_reason(plan.program, error)};
+      return Error{is_lasting(error) ? ErrorKind::BadValue : ErrorKind::System,
+                   start + exec_reason(plan.program, error)};
   }
 }
 
@@ -108,10 +127,10 @@ Result<std::string> find_program(const std::string& name,
     if (refused.empty()) refused = path;
   }
   if (!refused.empty()) {
-    return Error{ErrorKind::System, "cannot start " + name + ": " + refused +
-                                        " is on PATH but may not be executed (chmod +x)"};
+    return Error{ErrorKind::BadValue, "cannot start " + name + ": " + refused +
+                                          " is on PATH but may not be executed (chmod +x)"};
   }
-  return Error{ErrorKind::System, "cannot start " + name + ": no such program on PATH"};
+  return Error{ErrorKind::BadValue, "cannot start " + name + ": no such program on PATH"};
 }
 
 SpawnGround::SpawnGround() {

@@ -32,5 +32,8 @@ inline constexpr size_t kErrorFileBytes = 1 << 20;  // a larger error file is cu
 inline constexpr uint64_t kEventsBytes =
     256 << 20;  // of events.jsonl; a worker that commits without end must not fill the disk
 inline constexpr size_t kSummaryTextBytes = 16 * 1024;  // per worker on the wire and in the summary
+inline constexpr size_t kLastLinesWireBytes =
+    8 * 1024;  // of a worker's end: with its two texts of 16 KiB, its verdict and the rest of a
+               // message it must fit into a frame of 64 KiB
 
 }  // namespace cpprun::limits

@@ -22,5 +22,10 @@ inline constexpr Duration kAcceptPause =
     100ms;  // no memory for a new connection: try again after this long
 inline constexpr size_t kConnections =
     60'000;  // below the usual hard limit of descriptors with room to spare
+inline constexpr size_t kDescriptorsKept =
+    256;  // of a lower limit, and no more than a quarter of it: for listeners, and for the agent
+          // and its workers' output, which may live in the same process
+inline constexpr Duration kSayAgain = 60s;   // the same refusal in the log
+inline constexpr size_t kRefusalsSaid = 64;  // different ones in that time; peers choose the words
 
 }  // namespace cpprun::limits

@@ -10,6 +10,7 @@
 #include <boost/asio/write.hpp>
 #include <span>
 
+#include "common/log/log.hpp"
 #include "rendezvous/client/attempt.hpp"
 #include "rendezvous/client/core/client_core.hpp"
 #include "rendezvous/client/store_probe.hpp"
@@ -47,7 +48,11 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
 
   void send(const control::AgentMessage& message) {
     if (!socket_ || is_closing_) return;
-    control::append_frame(pending_, control::encode(message));
+    Status fits = control::try_append_frame(pending_, control::encode(message));
+    if (!fits) {  // a part of it is what a coordinator said; another may hear us
+      log::error("the connection to the coordinator is reset: " + fits.error().text);
+      return reconnect(false);
+    }
     flush();
   }
 

@@ -7,6 +7,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "rendezvous/core/rank_progress.hpp"
+#include "rendezvous/protocol/plain.hpp"
 
 namespace cpprun {
 
@@ -17,6 +18,13 @@ bool is_port(int64_t number) {
 }
 bool is_short(const std::string& name) {
   return name.size() <= limits::kNameBytes;
+}
+
+// They stand in texts for people and in log lines.
+bool is_sane(const control::Hello& hello) {
+  const bool is_plain = !text::has_control(hello.version) && !text::has_control(hello.run_id) &&
+                        !text::has_control(hello.node.name);
+  return is_plain && hello.version.size() <= limits::kVersionBytes;
 }
 
 bool is_sane(const control::Terms& terms) {
@@ -78,8 +86,9 @@ void Coordinator::refuse(SessionId session, const std::string& why, Effects& eff
   effects.emplace_back(Close{session, false});
 }
 
-void Coordinator::on_message(Instant now, SessionId id, const control::AgentMessage& message,
+void Coordinator::on_message(Instant now, SessionId id, const control::AgentMessage& said,
                              Effects& effects) {
+  const control::AgentMessage message = control::plain(said);
   auto it = sessions_.find(id);
   if (it == sessions_.end()) return;  // closed meanwhile
   Session& session = it->second;
@@ -108,7 +117,12 @@ void Coordinator::on_message(Instant now, SessionId id, const control::AgentMess
 
 void Coordinator::on_hello(SessionId id, Session& session, const control::Hello& hello,
                            Effects& effects) {
-  if (hello.protocol != control::kProtocolVersion) {
+  if (!is_sane(hello)) {
+    refuse(id,
+           "the agent's version, run id or node name holds control characters, or its version is "
+           "too long",
+           effects);
+  } else if (hello.protocol != control::kProtocolVersion) {
     refuse(id,
            "this agent is cpprun " + hello.version + " and speaks version " +
                std::to_string(hello.protocol) + " of the control protocol, the coordinator on " +

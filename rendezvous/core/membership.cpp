@@ -293,7 +293,7 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
 void Membership::on_strike(const Node& asker, const control::Strike& message, Effects& effects) {
   const std::optional<int64_t> count = strikes_.claim(message.fault, message.times);
   control::Struck struck{message.fault, count.value_or(0), count.has_value()};
-  struck.where = message.where.substr(0, limits::kNameBytes);
+  struck.where = message.where;
   struck.step = message.step;
   struck.training_epoch = message.training_epoch;
   for (const auto& [incarnation, node] : nodes_) {

@@ -282,6 +282,7 @@ class Membership {
   std::set<Incarnation> done_;         // members that said done(round_); kept when they go
   std::set<Incarnation> pending_;      // Stopping: not yet stopped; Deciding: not yet acknowledged
   std::optional<int64_t> store_port_;  // open and unused
+  bool is_port_refused_ = false;       // while a round ran, which needs none
 
   int64_t arrivals_ = 0;
   Instant arrived_at_;                     // the newest registration while gathering

@@ -1,5 +1,6 @@
 // Membership: how rounds form, stop and end.
 #include <algorithm>
+#include <utility>
 
 #include "common/check.hpp"
 #include "common/limits/rendezvous.hpp"
@@ -129,6 +130,7 @@ void Membership::try_form(Instant now, Effects& effects) {
     if (say_waiting_at_.is_never() && !nodes_.empty()) say_waiting_at_ = now + options_.say_waiting;
     return;
   }
+  if (std::exchange(is_port_refused_, false)) effects.push_back(WantStorePort{options_.run_id});
   if (!min_reached_at_) min_reached_at_ = now;
   if (!has_store_port()) return;  // on_store_port() comes
   if (is_heir_awaited() || (is_host_drained_ && has_successor())) return;
@@ -301,8 +303,9 @@ void Membership::on_store_port(Instant now, int64_t port, Effects& effects) {
   if (port == 0) {
     effects.push_back(Note{Note::Level::Warning, "no_store_port",
                            "no port for the next round's store could be opened"});
-    failing_ = "the coordinator could not open a port for the round's store";
+    is_port_refused_ = phase_ != Phase::Gathering;  // it is asked for again when it is needed
     if (phase_ == Phase::Gathering) {
+      failing_ = "the coordinator could not open a port for the round's store";
       decision_ = control::Decided{false, *failing_};
       decide(effects);
       settle(now, effects);

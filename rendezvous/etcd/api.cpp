@@ -145,13 +145,8 @@ void take_key_values(const json& range, std::vector<KeyValue>& found, bool& is_w
   }
 }
 
-// For people's consoles: nothing that moves their cursor.
 std::string shown(std::string_view text) {
-  std::string plain(text.substr(0, kShownBytes));
-  for (char& c : plain) {
-    if (c < ' ' || c > '~') c = ' ';
-  }
-  return plain;
+  return text::one_line(text, kShownBytes);
 }
 
 }  // namespace

@@ -11,11 +11,15 @@
 #include <span>
 #include <vector>
 
+#include "common/result.hpp"
+
 namespace cpprun::control {
 
 inline constexpr uint8_t kMagic[4] = {'C', 'P', 'R', 'N'};
 
-// Appends length and body. Requires: body within the limit.
+// Appends length and body. Error (Protocol): the body is larger than a frame may be.
+Status try_append_frame(std::vector<uint8_t>& out, std::span<const uint8_t> body);
+// The same for bodies that nobody else has made any part of.
 void append_frame(std::vector<uint8_t>& out, std::span<const uint8_t> body);
 
 // What stands at the front of a receive buffer.

@@ -81,8 +81,9 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   // Ends it now, telling the session.
   void kill(CloseKind kind);
 
-  int listener() const { return listener_; }         // which listener accepted it
-  bool has_spoken() const { return has_spoken_; }    // finished its first command
+  int listener() const { return listener_; }  // which listener accepted it
+  // Finished its first command, and what belongs to that.
+  bool has_spoken() const { return has_spoken_ && (!session_ || session_->is_settled()); }
   bool is_silent() const { return !has_received_; }  // sent nothing at all so far
   bool is_lingering() const { return state_ == State::Closing; }
   bool is_legacy = false;  // a store client of torch 2.0 or 2.1

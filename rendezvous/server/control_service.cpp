@@ -13,6 +13,7 @@
 #include "rendezvous/core/chronicle.hpp"
 #include "rendezvous/core/job_metrics.hpp"
 #include "rendezvous/core/patience.hpp"
+#include "rendezvous/core/seldom.hpp"
 #include "rendezvous/core/status.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
@@ -123,7 +124,7 @@ class ControlService::Impl {
   void on_command(SessionId session, const control::Command& command) {
     const std::string peer = address_of(session);
     if (Status may = gate_.on_command(server_time(), session, peer, command); !may) {
-      log::warning("refused an order from " + peer + ": " + may.error().text);
+      say_refusal("refused an order from " + peer + ": " + may.error().text);
       return refuse(session, may.error().text);
     }
     tell_core([&](Effects& effects) {
@@ -134,6 +135,10 @@ class ControlService::Impl {
       effects.emplace_back(Close{session, false});
       effects.insert(effects.end(), follows.begin(), follows.end());
     });
+  }
+
+  void say_refusal(const std::string& text) {
+    if (refusals_.may_say(server_time(), text)) log::warning(text);
   }
 
   void refuse(SessionId session, const std::string& why) {
@@ -172,8 +177,16 @@ class ControlService::Impl {
     auto it = connections_.find(effect.session);
     if (it == connections_.end()) return;
     std::vector<uint8_t> frame;
-    control::append_frame(frame, control::encode(effect.message));
+    Status fits = control::try_append_frame(frame, control::encode(effect.message));
+    if (!fits) return break_off(*it->second, fits.error());
     it->second->send(std::string_view(reinterpret_cast<const char*>(frame.data()), frame.size()));
+  }
+
+  // A part of what we say is what others said. It costs this connection and nothing else.
+  static void break_off(Connection& connection, const Error& error) {
+    log::error("resetting the control connection from " + connection.peer_address() + ": " +
+               error.text);
+    connection.reset();
   }
 
   void carry_out(const Close& effect) {
@@ -224,17 +237,10 @@ class ControlService::Impl {
   }
 
   void carry_out(const Note& effect) {
-    switch (effect.level) {
-      case Note::Level::Debug:
-        log::debug(effect.text);
-        return;
-      case Note::Level::Info:
-        log::info(effect.text);
-        return;
-      case Note::Level::Warning:
-        log::warning(effect.text);
-        return;
-    }
+    if (effect.event == "refused") return say_refusal(effect.text);
+    if (effect.level == Note::Level::Debug) return log::debug(effect.text);
+    if (effect.level == Note::Level::Info) return log::info(effect.text);
+    log::warning(effect.text);
   }
 
   void arm_timer() {
@@ -268,6 +274,7 @@ class ControlService::Impl {
   OperatorGate gate_;
   Onlookers onlookers_;
   Patience patience_;
+  Seldom refusals_;
   asio::steady_timer timer_;
   Instant armed_for_ = Instant::never();
   Server* server_ = nullptr;
@@ -313,14 +320,22 @@ class ControlSession final : public Session {
       if (!message) return broken(message.error().text, bytes.size());
       used += frame.consumed;
       has_spoken_ = true;
+      is_settled_ = is_settled_ || !is_greeting(*message);
       service_.on_message(id_, *message);
     }
     return bytes.size();
   }
 
+  bool is_settled() const override { return is_settled_; }
+
   void on_closed(CloseKind kind) override { service_.on_closed(id_, kind); }
 
  private:
+  static bool is_greeting(const control::AgentMessage& message) {
+    return std::holds_alternative<control::Hello>(message) ||
+           std::holds_alternative<control::Operate>(message);
+  }
+
   // A bad peer loses its own connection and nothing else.
   size_t broken(const std::string& why, size_t all) {
     log::info("closing the control connection from " + connection_.peer_address() + ": " + why);
@@ -332,6 +347,7 @@ class ControlSession final : public Session {
   Connection& connection_;
   const SessionId id_;
   bool has_spoken_ = false;
+  bool is_settled_ = false;
 };
 
 }  // namespace

@@ -62,6 +62,8 @@ class Session {
   virtual size_t on_bytes(std::span<const uint8_t> bytes) = 0;
   // After on_bytes(): it need not be called again before this many unused bytes are there.
   virtual size_t wants() const { return 1; }
+  // Its peer has said what it is here for. Until then it has the time of those who say nothing.
+  virtual bool is_settled() const { return true; }
   // The last call, exactly once, never from inside of another call of this session.
   virtual void on_closed(CloseKind kind) = 0;
 };

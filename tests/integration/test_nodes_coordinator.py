@@ -4,9 +4,13 @@ It goes on from what the agents know (R13 of docs/protocol.md). Leases are long 
 must not notice, and short where somebody does not come back.
 """
 
+import os
+import pathlib
 import signal
+import subprocess
 
-from nodes import Job, cluster, wait_for  # noqa: F401
+from nodes import BIN, Job, cluster, pids_with, wait_for  # noqa: F401
+from nodes_wire import FakeAgent
 
 LONG = 30.0
 SHORT = 2.0
@@ -77,3 +81,32 @@ def test_an_agent_that_died_meanwhile_is_missed_for_one_lease(cluster):
     assert second.restarts == [0]
     cluster.say(0)
     cluster.agents[0].ends(0)
+
+
+def test_stacks_that_come_when_their_agent_has_gone(cluster):
+    """The process stays to lead another job; what was asked of its agent goes nowhere."""
+    spy = cluster.tmp / 'bin' / 'py-spy'
+    spy.parent.mkdir()
+    spy.write_text('#!/bin/sh\n: > "$NODES_DIR/spy-$NODES_NODE"\nsleep 3\n')
+    spy.chmod(0o755)
+    job = Job(cluster, 1)
+    host = job.host(0, PATH=f'{spy.parent}:{os.environ["PATH"]}', MALLOC_PERTURB_='165')
+    worker, = cluster.world(0)
+    another = FakeAgent(job.port, 'another').register(nodes=(2, 2))
+    another.hears('wait')
+    asks = subprocess.Popen([str(BIN / 'cpprunctl'), 'stacks', job.run_id], env=cluster.env(),
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for((cluster.folder / 'spy-0').exists, 'the look to begin')
+    cluster.say(0)
+    wait_for(lambda: not worker.alive(), host.story)
+    asks.wait(30)
+    wait_for(lambda: not spies(cluster), 'the look to end')
+    assert host.running(), host.story()
+    another.tell('leave', why='a test is over')
+    another.sock.close()
+    assert host.popen.wait(20) >= 0, host.story()
+
+
+def spies(cluster):
+    return [pid for pid in pids_with(cluster.tag.encode())
+            if b'py-spy' in pathlib.Path(f'/proc/{pid}/cmdline').read_bytes()]

@@ -1,9 +1,12 @@
 """Who does not belong: other versions, twins, other terms, torchrun; and what /status shows."""
 
+import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -157,6 +160,99 @@ def test_agent_meets_something_else(cluster, coordinator, name, what, words):
     agent = lone_agent(cluster, coordinator(what).port).ends(1)
     assert words in agent.err() and 'timed out after 6 s' in agent.err(), agent.story(name)
     assert agent.err().count("can't reach") <= 2, agent.story(name)
+
+
+def full_pipe(path):
+    """A stderr that nobody reads: whoever writes to it waits."""
+    os.mkfifo(path)
+    end = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        while True:
+            os.write(end, b'x' * 4096)
+    except BlockingIOError:
+        pass
+    try:
+        while True:
+            os.write(end, b'x')
+    except BlockingIOError:
+        return end
+
+
+def test_an_agent_that_is_refused_leaves_no_worker_while_it_reports(cluster, coordinator):
+    """It came back with a round that runs; how long its report takes is another matter."""
+    came = []
+
+    def lead_once(line):
+        assert line._read(4) == MAGIC
+        port = line.hears('register')['reserved_port']
+        came.append(line)
+        if len(came) > 1:
+            line.tell('refused', why='not again')
+            return
+        line.tell('welcome', epoch=1, heartbeat_ns=10**9, lease_ns=5 * 10**9)
+        line.tell('world', epoch=1, round=1, group_rank=0, group_size=1, base_rank=0,
+                  world_size=1, base_role_rank=0, role_world_size=1, store_port=9,
+                  master_addr='127.0.0.1', master_port=port)
+        while not cluster.workers():
+            name, fields = line.hear()
+            if name == 'ping':
+                line.tell('pong', seq=fields['seq'], grant_ns=4 * 10**9)
+        line.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+        line.sock.close()
+    pipe = full_pipe(cluster.tmp / 'err')
+    job = Job(cluster, 1, port=coordinator(lead_once).port, join_timeout=6, is_host='false')
+    command = ('sh', '-c', 'exec "$@" 2>err', 'sh')
+    agent = cluster.start(0, job.options(0), wrap=command, env={'NODES_STUBBORN': '1'})
+    worker, = cluster.world(0)
+    wait_for(lambda: len(came) > 1, 'the agent to come back')
+    wait_for(lambda: not worker.alive(), 'the worker to end', 3)
+    while agent.running():
+        try:
+            os.read(pipe, 65536)
+        except BlockingIOError:
+            time.sleep(0.01)
+    os.close(pipe)
+    agent.ends(1)
+
+
+# ---------------------------------------------------------------- texts
+
+
+def fails_in_many_words(agent):
+    """As large as one frame may be; what the outcome makes of it would be larger."""
+    most = 'x' * 16_000
+    agent.tell('failed', round=1, is_fatal=True, why='y' * 15_000, sent_at_ns=1,
+               end={'last_lines': [most] * 3, 'exit_code': 1})
+
+
+def test_an_agent_that_says_much_costs_the_coordinator_nothing(cluster):
+    """Its job ends with the outcome; the others of the coordinator go on."""
+    job = Job(cluster, 1)
+    server = job.serve()
+    agent = FakeAgent(job.port, 'wordy').register(nodes=(1, 1))
+    agent.hears('world')
+    agent.tell('started', round=1)
+    fails_in_many_words(agent)
+    agent.tell('stopped', round=1, reserved_port=9)
+    decided = agent.hears('decided')
+    assert decided['culprit']['why'].endswith('y') and len(decided['verdict']) < 4_096
+    FakeAgent(job.port, 'other').register(nodes=(2, 2)).hears('welcome')
+    assert server.poll() is None
+
+
+def test_who_greets_and_wants_nothing_is_dropped(cluster):
+    """As who says nothing at all is; a coordinator elsewhere that says so stays."""
+    job = Job(cluster, 1)
+    job.serve()
+    acting = FakeAgent(job.port, 'elsewhere')
+    acting.tell('acting', epoch=5, address='127.0.0.1', port=9)
+    acting.hears('moved')
+    idle = FakeAgent(job.port, 'idle')
+    idle.sock.settimeout(20)
+    assert idle.is_closed()
+    acting.sock.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        acting.sock.recv(1)
 
 
 # ---------------------------------------------------------------- torchrun

@@ -119,3 +119,16 @@ def test_a_fixed_port_stays_over_restarts(jobs):
     running = jobs.cpprun(f'--master-port={port}', '--max-restarts=5', worker)
     assert running.done(20) == 1
     assert running.out.split() == [str(port)] * 6
+
+
+def test_an_attempt_without_a_folder_goes_on_without_files(jobs):
+    """As on a full disk: what was to go into files goes to the console, and is said once."""
+    logs = jobs.folder / 'logs'
+    worker = jobs.sh(f'case $TORCHELASTIC_RESTART_COUNT in 0) rm -rf {logs}/*; exit 3;; '
+                     '1) exit 3;; esac; echo "it goes on"; echo "to both" >&2')
+    running = jobs.cpprun('--max-restarts=2', f'--log-dir={logs}', '--redirects=1', '--tee=2',
+                          worker)
+    assert running.done(20) == 0, running.output
+    assert running.out == 'it goes on\n'
+    assert 'to both' in running.err
+    assert running.err.count('keep no log and error files') == 1, running.err

@@ -168,6 +168,14 @@ TEST_F(Agent, AProgramThatCannotBeStartedIsFatal) {
   expect_finish(How::Failure);
 }
 
+TEST_F(Agent, WhatARestartMayHealIsAnOrdinaryFailure) {
+  runs();
+  start_fails(ErrorKind::System);
+  EXPECT_FALSE(said<control::Failed>()->is_fatal);
+  EXPECT_FALSE(said<control::Failed>()->why.empty());
+  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+}
+
 TEST_F(Agent, AStopThatIsQuickerThanTheFailedStart) {
   runs();
   is_stopped(1);

@@ -91,7 +91,7 @@ TEST_F(Chronicle, WhatItKeepsIsBounded) {
   join("a");
   WorkerEnd end;
   end.exit_code = 1;
-  end.last_lines.assign(40, std::string(1000, 'x'));
+  end.last_lines.assign(40, std::string(405, 'x'));
   const size_t many = limits::kRoundsTold + 20;
   for (size_t i = 0; i < many; ++i) {
     says_started("a");

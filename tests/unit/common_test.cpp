@@ -61,6 +61,29 @@ TEST(Text, HexAndCount) {
   EXPECT_EQ(text::count(0, "worker"), "0 workers");
 }
 
+TEST(Text, PrintableMovesNoCursor) {
+  EXPECT_EQ(text::printable("plain\ttext\nof \xC3\xA4"), "plain\ttext\nof \xC3\xA4");
+  EXPECT_EQ(text::printable("\x1b[31mred\x1b[0m"), "red");
+  EXPECT_EQ(text::printable("\x1b[2J\r\x7f"), "?[2J??");
+  EXPECT_EQ(text::printable("\x1b[31"), "?[31");
+  EXPECT_EQ(text::printable("a\xC2\x9B z\xC2\xA9"), "a? z\xC2\xA9");
+  EXPECT_EQ(text::printable(std::string_view("\0", 1)), "?");
+  EXPECT_EQ(text::one_line("two\nlines", 7), "two lin");
+  EXPECT_TRUE(text::has_control("a\nb"));
+  EXPECT_TRUE(text::has_control("a\xC2\x80"));
+  EXPECT_FALSE(text::has_control("a \xC3\xA4"));
+}
+
+TEST(Text, CutKeepsCharactersWhole) {
+  EXPECT_EQ(text::cut("short", 5), "short");
+  EXPECT_EQ(text::cut("longer", 4), "long");
+  const std::string euro = "a\xE2\x82\xAC";  // one byte and three
+  EXPECT_EQ(text::cut(euro, 4), euro);
+  EXPECT_EQ(text::cut(euro, 3), "a");
+  EXPECT_EQ(text::cut(std::string(9, '\x80'), 5), std::string(5, '\x80')) << "no UTF-8 at all";
+  EXPECT_EQ(text::cut(euro, 0), "");
+}
+
 TEST(Text, NaturalOrderIsAnOrder) {
   Strings sorted{"", "a", "a1", "a2", "a10", "a10b", "b", "node-2.x", "node-10.x", "\xc3\xa4"};
   for (size_t i = 0; i < sorted.size(); ++i) {

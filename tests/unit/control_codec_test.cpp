@@ -238,6 +238,16 @@ TEST(ControlFrame, CutAtEveryByte) {
   EXPECT_EQ(stream[0], 3) << "little-endian";
 }
 
+TEST(ControlFrame, WhatIsTooLargeIsLeftOut) {
+  Bytes stream{1};
+  EXPECT_TRUE(control::try_append_frame(stream, Bytes(limits::kControlFrameBytes, 7)).ok());
+  const size_t before = stream.size();
+  const Status refused = control::try_append_frame(stream, Bytes(limits::kControlFrameBytes + 1));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().text.find("65537 bytes"), std::string::npos);
+  EXPECT_EQ(stream.size(), before);
+}
+
 TEST(ControlFrame, LengthsThatCannotBe) {
   auto state = [](Bytes bytes) { return control::next_frame(bytes).state; };
   EXPECT_EQ(state({0, 0, 0, 0}), control::FrameView::State::Broken);

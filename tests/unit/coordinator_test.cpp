@@ -53,6 +53,24 @@ TEST_F(Coordinator, AnotherVersionIsRefusedInWords) {
   expect_refused("a", "use the same cpprun on all nodes");
 }
 
+TEST_F(Coordinator, WhoNamesItselfInControlCharactersIsRefused) {
+  const control::Hello good = player("a").hello;
+  std::vector<control::Hello> all(4, good);
+  all[0].version = "\x1b[2J";
+  all[1].run_id += "\nERROR forged";
+  all[2].node.name =
+      "\xC2\x9B"
+      "2J";
+  all[3].version = std::string(65, '1');
+  for (control::Hello& bad : all) {
+    bad.protocol = 99;  // whatever else is wrong
+    player("a").hello = bad;
+    hello_is_refused("a");
+    expect_refused("a", "control characters");
+    EXPECT_EQ(notes.back().text.find_first_of("\x1b\n\x9B"), std::string::npos);
+  }
+}
+
 TEST_F(Coordinator, NamesThatAreEmptyOrTooLong) {
   for (const std::string& bad : {std::string(), std::string(2000, 'x')}) {
     player("a").hello.run_id = bad;

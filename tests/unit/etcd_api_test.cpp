@@ -117,7 +117,7 @@ TEST(EtcdApi, WhatItSaysForPeople) {
   EXPECT_EQ(refusal_in(R"({"error":{"message":"no\nleader"}})"), "no leader");
   EXPECT_EQ(refusal_in("Client sent an HTTP request to an HTTPS server.\nX"),
             "Client sent an HTTP request to an HTTPS server.");
-  EXPECT_EQ(refusal_in("\x1b[2J<html>"), " [2J<html>");
+  EXPECT_EQ(refusal_in("\x1b[2J<html>"), "?[2J<html>");
   EXPECT_EQ(refusal_in("3"), "");
   EXPECT_EQ(refusal_in(R"({"message":")" + std::string(5000, 'x') + "\"}").size(), 300u);
 }

@@ -79,6 +79,13 @@ TEST(Hints, TheEndItselfCounts) {
   end.exit_code = -7;
   EXPECT_EQ(id_of(end, classify(end)), "shared_memory");
   EXPECT_EQ(id_of({}, FailureClass::StartFailure, "no such file"), "program_not_found");
+  const std::vector<std::pair<const char*, const char*>> kStarts{
+      {"cannot make /x/attempt_1: No space left on device", "disk_full"},
+      {"cannot start /x: Resource temporarily unavailable (too many processes", "no_threads"},
+      {"too many open files: 8 workers need up to 100 descriptors", "too_many_files"},
+      {"cannot start /x: Cannot allocate memory", "out_of_memory"},
+  };
+  for (const auto& [why, id] : kStarts) EXPECT_EQ(id_of({}, FailureClass::StartFailure, why), id);
 }
 
 TEST(FailureClass, EveryKind) {

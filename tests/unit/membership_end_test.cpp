@@ -303,6 +303,21 @@ TEST_F(Membership, Stores_NoPortAtAllEndsTheJobInWords) {
   EXPECT_NE(heard<control::Bye>("a"), nullptr);
 }
 
+TEST_F(Membership, Stores_APortThatCouldNotBeHadIsAskedForAgainWhenItIsNeeded) {
+  are_ports_given = false;
+  join("a");
+  join("b");
+  call([&](Effects& e) { core.on_store_port(now, run_id, 50123, e); });
+  call([&](Effects& e) { core.on_store_port(now, run_id, 0, e); });  // the next one's
+  all({"a", "b"}, &JobTest::says_started);
+  passes(1h);
+  are_ports_given = true;
+  says_failed("a");
+  all({"a", "b"}, &JobTest::says_stopped);
+  EXPECT_EQ(round_of("a"), RoundNumber(2));
+  EXPECT_FALSE(heard<control::Decided>("a"));
+}
+
 TEST_F(Membership, Stores_NoPortForTheNextRoundDoesNotDisturbThisOne) {
   are_ports_given = false;
   join("a");
@@ -310,6 +325,8 @@ TEST_F(Membership, Stores_NoPortForTheNextRoundDoesNotDisturbThisOne) {
   call([&](Effects& e) { core.on_store_port(now, run_id, 50123, e); });
   call([&](Effects& e) { core.on_store_port(now, run_id, 0, e); });
   EXPECT_EQ(phase(), Phase::Running);
+  are_ports_given = true;
+  are_ports_open = false;
   says_failed("a");
   all({"a", "b"}, &Membership::says_stopped);
   expect_decided("a", false);

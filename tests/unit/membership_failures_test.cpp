@@ -158,5 +158,89 @@ TEST_F(Failures, OthersDoNot) {
   }
 }
 
+// As large as a frame of one message may be: what is made of it is larger.
+WorkerEnd wordy(WorkerEnd end) {
+  const std::string most(16'000, 'x');
+  end.last_lines = {most, most, most};
+  return end;
+}
+
+WorkerEnd wordy_error(WorkerEnd end) {
+  const std::string most(16'000, 'x');
+  end.error.emplace().path = most;
+  end.error->message = end.error->traceback = end.hang = most;
+  return end;
+}
+
+TEST_F(Failures, WhatAnAgentSaysMayBeAsLargeAsAFrameAndDecidesTheJob) {
+  a_and_b_run();
+  says("b", control::Failed{round_of("b"), wordy(ended("b", 1ms)), true, std::string(15'000, 'y')});
+  all({"a", "b"}, &JobTest::says_stopped);
+  expect_decided("a", false);
+  EXPECT_FALSE(decided().culprit->why.empty());
+}
+
+TEST_F(Failures, SoMayWhatItSaysOfItsError) {
+  run_without_restarts();
+  fails("b", wordy_error(ended("b", 1ms)));
+  all({"a", "b"}, &JobTest::says_stopped);
+  expect_decided("a", false);
+  EXPECT_EQ(decided().culprit->end.error->message.size(), 16'000U);
+}
+
+TEST_F(Failures, SoMayWhatItSaysWhenItHasStopped) {
+  terms.max_restarts = 0;
+  player("a").facts.clock_id = player("b").facts.clock_id = "box";
+  a_and_b_run();
+  fails("a", ended("a", 1ms));
+  stops_with("b", wordy_error(ended("a", 5ms)));
+  says_stopped("a");
+  expect_decided("a", false);
+  EXPECT_EQ(decided().culprit->node, "b");
+}
+
+TEST_F(Failures, WhatAnAgentSaysMovesNobodysCursor) {
+  a_and_b_run();
+  WorkerEnd end = ended("b", 1ms);
+  end.last_lines = {"\x1b[2Jline"};
+  says("b", control::Failed{round_of("b"), end, true, "gone\x1b[2J"});
+  all({"a", "b"}, &JobTest::says_stopped);
+  EXPECT_EQ(decided().culprit->why, "a worker could not be started on b: gone?[2J");
+  EXPECT_EQ(decided().verdict.find('\x1b'), std::string::npos);
+  EXPECT_EQ(decided().culprit->end.last_lines.front(), "?[2Jline");
+}
+
+TEST_F(Failures, NorDoesWhyItLeaves) {
+  a_and_b_run();
+  says("b", control::Leave{"bored\x1b[2J\nERROR forged"});
+  EXPECT_EQ(heard<control::Stop>("a")->why, "b left (bored?[2J ERROR forged)");
+}
+
+TEST_F(Failures, ManyEmptyLinesAreNotSentOn) {
+  run_without_restarts();
+  WorkerEnd end = ended("b", 1ms);
+  end.last_lines.resize(60'000);
+  fails("b", end);
+  all({"a", "b"}, &JobTest::says_stopped);
+  EXPECT_LE(decided().culprit->end.last_lines.size(), 20U);
+}
+
+TEST_F(Failures, AnOutcomeThatAnAgentBringsMayBeAsLargeToo) {
+  control::World world;
+  world.round = RoundNumber(3);
+  world.epoch = Epoch(3);
+  world.group_size = 1;
+  control::Register& facts = player("b").facts;
+  facts.epoch = world.epoch;
+  facts.world = world;
+  facts.decided = control::Decided{false, std::string(16'000, 'v')};
+  facts.decided->culprit = Culprit{"n", wordy(WorkerEnd{}), "w"};
+  returns("b", control::Standing::Stopped, 3);
+  join("a");
+  passes(limits::kLease + 2s);
+  expect_decided("a", false);
+  EXPECT_EQ(decided().verdict.size(), limits::kVerdictBytes);
+}
+
 }  // namespace
 }  // namespace cpprun::test

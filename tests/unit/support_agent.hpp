@@ -128,8 +128,8 @@ class AgentTest : public testing::Test {
   void all_quiet() {
     call([&](agent::Effects& e) { core.on_quiet(now, e); });
   }
-  void start_fails() {
-    Error error{ErrorKind::System, "no such program"};
+  void start_fails(ErrorKind kind = ErrorKind::BadValue) {
+    Error error{kind, "no such program"};
     call([&](agent::Effects& e) { core.on_start_failed(now, error, e); });
   }
   void signal(int number) {

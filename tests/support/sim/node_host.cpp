@@ -42,7 +42,7 @@ void Node::carry_out(const agent::StartWorkers& effect) {
     trace("can't start its workers");
     around_.checks.on_true_failure(name_of(effect.world));
     tell_core([this](Instant now, agent::Effects& e) {
-      core_.on_start_failed(now, Error{ErrorKind::System, "no such program"}, e);
+      core_.on_start_failed(now, Error{ErrorKind::BadValue, "no such program"}, e);
     });
     return;
   }

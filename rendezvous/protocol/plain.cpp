@@ -1,0 +1,48 @@
+#include "rendezvous/protocol/plain.hpp"
+
+#include <utility>
+
+#include "common/limits/rendezvous.hpp"
+#include "common/text.hpp"
+
+namespace cpprun::control {
+namespace {
+
+std::string reason(const std::string& said) {
+  return text::cut(text::printable(said), limits::kReasonBytes);
+}
+
+template <class Message>
+void make_plain(Message&) {}  // it has no text for people
+
+void make_plain(Register& message) {
+  if (message.decided) message.decided = plain(*std::move(message.decided));
+}
+void make_plain(Failed& message) {
+  message.end = for_the_wire(std::move(message.end));
+  message.why = reason(message.why);
+}
+void make_plain(Stopped& message) {
+  if (message.failure) message.failure = for_the_wire(*std::move(message.failure));
+}
+void make_plain(Leave& message) {
+  message.why = text::one_line(message.why, limits::kReasonBytes);
+}
+void make_plain(Strike& message) {
+  message.where = text::one_line(message.where, limits::kNameBytes);
+}
+
+}  // namespace
+
+AgentMessage plain(AgentMessage message) {
+  std::visit([](auto& m) { make_plain(m); }, message);
+  return message;
+}
+
+Decided plain(Decided decided) {
+  decided.verdict = text::cut(text::printable(decided.verdict), limits::kVerdictBytes);
+  if (decided.culprit) decided.culprit = for_the_wire(*std::move(decided.culprit));
+  return decided;
+}
+
+}  // namespace cpprun::control
