@@ -67,7 +67,9 @@ class FolderWriting {
     const Result<std::string> verdict = decode_outcome(talk_.hear("verdict"), 0);
     if (is_leader_) publish(verdict);
     if (!verdict) return verdict.error();
-    return published();
+    Result<std::string> path = published();
+    if (path && is_leader_) prune();
+    return path;
   }
 
  private:
@@ -238,9 +240,12 @@ class FolderWriting {
     if (!path && draft_) draft_->discard();
     draft_.reset();
     static_cast<void>(talk_.tell(key("published", context_.rank), encode(path)));
-    // What can't be removed is met again by the next save.
-    if (path)
-      static_cast<void>(snapshot_files::prune(*context_.files, context_.place, context_.keep));
+  }
+
+  // Once all groups have published: before, the one that goes may be the only one that all have.
+  // What can't be removed is met again by the next save.
+  void prune() {
+    static_cast<void>(snapshot_files::prune(*context_.files, context_.place, context_.keep));
   }
 
   // --- rank 0, then all
