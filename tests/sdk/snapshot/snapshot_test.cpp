@@ -228,6 +228,39 @@ TEST_F(SnapshotAlone, FallsBackToTheFileBefore) {
   EXPECT_EQ(value, 1);
 }
 
+// Turns a bit over, so that only a checksum tells.
+void damage(const std::string& path) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(100);
+  const int byte = file.get();
+  file.seekp(100);
+  file.put(static_cast<char>(byte ^ 1));
+}
+
+TEST_F(SnapshotAlone, DamagedOnesOfLaterStepsDoNotCostTheNewOnes) {
+  at::Tensor value = at::ones({64});
+  SnapshotOptions options = in_folder();
+  options.keep = 2;
+  for (const int step : {140, 160}) {
+    ASSERT_TRUE(Snapshot(options).track("value", value).save(step));
+    damage(path("snapshots/step-" + std::to_string(step) + "/optim.pt"));
+  }
+  Snapshot anew(options);
+  anew.track("value", value);
+  CaptureStderr();
+  EXPECT_FALSE(anew.resume());
+  for (const int step : {20, 40, 60}) ASSERT_TRUE(anew.save(step));
+  EXPECT_THAT(GetCapturedStderr(), HasSubstr("the newest snapshot is of step 20 now; those of "
+                                             "later steps are set aside"));
+  const auto found = snapshot_files::scan(snapshot_files::real_files(), path("snapshots"));
+  ASSERT_EQ(found->complete.size(), 2U);
+  EXPECT_EQ(found->complete[0].step, 60);
+  EXPECT_EQ(found->complete[1].step, 40);
+  CaptureStderr();
+  EXPECT_EQ(Snapshot(options).track("value", value).resume().step, 60);
+  EXPECT_EQ(GetCapturedStderr(), "");  // nothing to fall back from
+}
+
 TEST_F(SnapshotAlone, HintsAtWhatIsForgottenOnce) {
   const auto net = test::make_net();
   const auto sgd = test::make_optimizer("sgd", net->parameters());

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <optional>
 
@@ -245,7 +246,15 @@ class FolderWriting {
   // Once all groups have published: before, the one that goes may be the only one that all have.
   // What can't be removed is met again by the next save.
   void prune() {
-    static_cast<void>(snapshot_files::prune(*context_.files, context_.place, context_.keep));
+    const snapshot_files::Pruned pruned =
+        snapshot_files::prune(*context_.files, context_.place, context_.keep, staged_.step);
+    if (pruned.set_aside.empty()) return;
+    std::string paths;
+    for (const std::string& path : pruned.set_aside) paths += (paths.empty() ? "" : ", ") + path;
+    std::fprintf(stderr,
+                 "cpprun: the newest snapshot is of step %lld now; those of later steps are set "
+                 "aside, and are not chosen: %s\n",
+                 static_cast<long long>(staged_.step), paths.c_str());
   }
 
   // --- rank 0, then all

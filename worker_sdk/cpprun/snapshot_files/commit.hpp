@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -68,11 +69,17 @@ std::string draft_of(const std::string& path, const std::string& nonce);
 // A draft's writer is dead when it wrote on this machine since it booted, nobody holds the lock on
 // the draft, and nothing in it was changed for limits::kDraftYoung. Of other machines, and where
 // there are no locks: when nothing was changed for limits::kDraftAbandoned.
+//
+// `written`: the step that a training has just published. It is the newest then: folders of later
+// steps belong to a future that was left, and are renamed to left-step-<n>.<nonce>, where nobody
+// chooses them. Of those the last `rule.last` that were saved stay.
 struct Pruned {
   std::vector<std::string> removed;
+  std::vector<std::string> set_aside;  // by their new paths
   Status status;
 };
-Pruned prune(FileLayer& files, const std::string& dir, const KeepRule& rule);
+Pruned prune(FileLayer& files, const std::string& dir, const KeepRule& rule,
+             std::optional<int64_t> written = std::nullopt);
 // Only what dead writers left.
 Pruned sweep_drafts(FileLayer& files, const std::string& dir);
 
