@@ -5,6 +5,7 @@ tested."""
 import json
 import os
 import shutil
+import zlib
 
 import pytest
 from conftest import Ranks
@@ -119,6 +120,29 @@ def test_a_file_becomes_a_folder_and_a_file_again(written):
     assert ['MODEL_STATE/weight', 'float32', [1, 20]] in whole
     back = {entry['name'] for entry in written.ctl_json('ls', 'back.pt')}
     assert {'MODEL_STATE/weight', 'EPOCHS_RUN', 'OPTIMIZER_STATE/state/0/exp_avg'} <= back
+
+
+def test_a_part_of_a_snapshot_is_not_taken_for_the_whole(written):
+    written.ctl('convert', 'training.pt', 'runs', '--step', 8).well()
+    step = written.folder / 'runs' / 'step-8'
+    manifest = json.loads((step / 'manifest.json').read_text())
+    manifest.update(world_size=3, elsewhere=['rank-0.pt', 'rank-2.pt'])
+    shutil.copy(written.folder / 'values.pt', step / 'rank-1.pt')
+    data = (step / 'rank-1.pt').read_bytes()
+    own = {'name': 'rank-1.pt', 'bytes': len(data), 'crc32': f'{zlib.crc32(data):08x}'}
+    manifest['files'].append(own)
+    (step / 'manifest.json').write_text(json.dumps(manifest))
+
+    refused = written.ctl('convert', 'runs/step-8', 'all.pt')
+    assert refused.code == 1
+    assert "other nodes' folders hold rank-0.pt, rank-2.pt. Copy" in refused.err
+    assert not (written.folder / 'all.pt').exists()
+    written.ctl('convert', 'runs/step-8', 'model.safetensors').well()
+    for rank in (0, 2):
+        shutil.copy(written.folder / 'values.pt', step / f'rank-{rank}.pt')
+    written.ctl('convert', 'runs/step-8', 'all.pt').well()
+    names = {entry['name'] for entry in written.ctl_json('ls', 'all.pt')}
+    assert {f'RANKS/{rank}/bytes' for rank in range(3)} <= names
 
 
 def test_the_newest_complete_one_is_named(written):
