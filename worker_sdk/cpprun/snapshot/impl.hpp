@@ -81,7 +81,7 @@ struct Snapshot::Impl {
   double pause = 0, writing = 0;  // of the last save, in seconds
   snapshot::LookOut look_out;
 
-  // Files that rank 0 has sent, for ranks that don't see them; by path.
+  // Files that rank 0 has sent, for ranks that don't see them; by path. While resume() is at work.
   std::map<std::string, std::string> sent;
 
   snapshot::Saver saver;  // the last: its thread uses all of the above
