@@ -90,15 +90,14 @@ Result<Read> read_snapshot(const std::string& path) {
 template <class Write>
 Status replace(const std::string& path, const Write& write) {
   FileLayer& files = real_files();
-  const std::string draft = draft_of(path, make_nonce());
+  Result<FileDraft> draft = create_file_draft(files, path);
+  if (!draft) return draft.error();
   Status done = [&]() -> Status {
-    Result<std::unique_ptr<File>> file = files.create(draft);
-    if (!file) return file.error();
-    if (Status wrote = write(**file); !wrote.ok()) return wrote;
-    if (Status synced = (*file)->sync(); !synced.ok()) return synced;
-    return replace_file(files, draft, path);
+    if (Status wrote = write(*draft->file); !wrote.ok()) return wrote;
+    if (Status synced = draft->file->sync(); !synced.ok()) return synced;
+    return replace_file(files, draft->path, path);
   }();
-  if (!done.ok()) static_cast<void>(files.remove_file(draft));
+  if (!done.ok()) static_cast<void>(files.remove_file(draft->path));
   return done;
 }
 

@@ -2,9 +2,11 @@
 cpprunctl does with snapshots. The Python side is twins/tensor_files.py, under the torch that is
 tested."""
 
+import fcntl
 import json
 import os
 import shutil
+import subprocess
 import zlib
 
 import pytest
@@ -143,6 +145,30 @@ def test_a_part_of_a_snapshot_is_not_taken_for_the_whole(written):
     written.ctl('convert', 'runs/step-8', 'all.pt').well()
     names = {entry['name'] for entry in written.ctl_json('ls', 'all.pt')}
     assert {f'RANKS/{rank}/bytes' for rank in range(3)} <= names
+
+
+def lock_of_draft(folder, writer):
+    """Whether the first draft that has bytes is locked: its writer has done so by then."""
+    while writer.poll() is None:
+        for draft in folder.glob('.*.tmp'):
+            try:
+                with draft.open('rb') as file:
+                    if os.fstat(file.fileno()).st_size > 0:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        return 'free'
+            except FileNotFoundError:
+                continue
+            except BlockingIOError:
+                return 'held'
+    return 'not seen'
+
+
+def test_what_convert_writes_is_locked(files):
+    files.python('big', 'big.pt', 2**24)  # 64 MiB: long enough to be seen
+    words = [BIN / 'cpprunctl', 'snapshot', 'convert', 'big.pt', 'copy.pt']
+    with subprocess.Popen(words, cwd=files.folder) as writer:
+        assert lock_of_draft(files.folder, writer) == 'held'
+    assert writer.returncode == 0
 
 
 def test_the_newest_complete_one_is_named(written):

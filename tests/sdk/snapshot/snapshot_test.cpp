@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
+#include <thread>
 
 #include "cpprun/archive/tensor_file.hpp"
 #include "cpprun/data/distributed_sampler.hpp"
@@ -327,6 +329,31 @@ TEST_F(SnapshotAlone, SavesByStepsAndByTime) {
   EXPECT_EQ(saves, 2);
   EXPECT_FALSE(snapshot.maybe_save(11, {.every = std::chrono::hours(1)}));
   EXPECT_TRUE(snapshot.maybe_save(12, {.every = std::chrono::milliseconds(1)}));
+}
+
+// The lock on the first draft in `folder` that has bytes: its writer has taken it by then.
+snapshot_files::LockState lock_of_draft(const fs::path& folder, const std::atomic<bool>& is_over) {
+  while (!is_over) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      std::error_code gone;
+      const auto bytes = fs::file_size(entry.path(), gone);
+      if (entry.path().extension() != ".tmp" || gone || bytes == 0) continue;
+      const auto state = snapshot_files::real_files().lock_state(entry.path());
+      if (state != snapshot_files::LockState::Unknown) return state;
+    }
+  }
+  return snapshot_files::LockState::Unknown;
+}
+
+TEST_F(SnapshotAlone, AStateDictIsLockedWhileItIsWritten) {
+  const torch::nn::Linear large(4096, 4096);  // 64 MiB: long enough to be seen
+  std::atomic<bool> is_over{false};
+  std::thread writer([&] {
+    save_state_dict(*large, path("model.pt"));
+    is_over = true;
+  });
+  EXPECT_EQ(lock_of_draft(folder_, is_over), snapshot_files::LockState::Held);
+  writer.join();
 }
 
 TEST_F(SnapshotAlone, StateDictsTakeWrappedNames) {

@@ -6,6 +6,7 @@
 
 #include "cpprun/snapshot/writing.hpp"
 #include "cpprun/snapshot_files/catalog.hpp"
+#include "cpprun/snapshot_files/commit.hpp"
 #include "tests/support/memory_files.hpp"
 
 namespace cpprun::snapshot {
@@ -72,6 +73,24 @@ TEST_F(FolderPerNode, TheOneBeforeStaysUntilAllNodesHaveTheNewOne) {
   EXPECT_TRUE(save(110, [] {}));
   EXPECT_THAT(steps(0), ElementsAre(110));
   EXPECT_THAT(steps(1), ElementsAre(110));
+}
+
+// Nothing has changed for long: only the lock says that somebody is at work.
+TEST(SingleFile, NoSweepTakesADraftThatIsBeingWritten) {
+  MemoryFiles files;
+  const std::atomic<bool> gives_up{false};
+  WriteContext context;
+  context.files = &files;
+  context.place = "snapshot.pt";
+  context.group = {{0}, {0}};
+  context.may_commit = [&](int64_t) {
+    EXPECT_THAT(snapshot_files::sweep_drafts(files, ".").removed, ::testing::IsEmpty());
+    return Status();
+  };
+  Talk talk({}, "", gives_up);
+  const auto written = write_single_file(staged_at(1, 0), context, talk);
+  EXPECT_TRUE(written.ok()) << written.error().text;
+  EXPECT_EQ(files.lock_state("snapshot.pt"), snapshot_files::LockState::Free);
 }
 
 }  // namespace

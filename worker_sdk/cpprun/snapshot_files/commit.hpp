@@ -61,6 +61,13 @@ std::string make_nonce();
 Status replace_file(FileLayer& files, const std::string& draft, const std::string& path);
 // Where to write such a file: ".<name>.<nonce>.tmp" beside it.
 std::string draft_of(const std::string& path, const std::string& nonce);
+// Such a file that this process writes. While it lives, no sweep takes the draft away.
+struct FileDraft {
+  std::string path;
+  std::unique_ptr<Lock> lock;
+  std::unique_ptr<File> file;
+};
+Result<FileDraft> create_file_draft(FileLayer& files, const std::string& path);
 
 // Removes the snapshot folders that `rule` does not keep, incomplete ones older than the newest
 // complete one, and what dead writers left. Returns the paths removed. Error: the first that could
