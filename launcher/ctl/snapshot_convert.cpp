@@ -18,6 +18,8 @@ using namespace ctl;
 using namespace snapshot_files;
 using archive::TensorFile;
 
+constexpr size_t kNamesTold = 8;  // a text for people; a job may have thousands of ranks
+
 Result<std::shared_ptr<const TensorFile>> open_shared(const std::string& path) {
   Result<TensorFile> file = open_tensor_file(real_files(), path);
   if (!file) return file.error();
@@ -38,14 +40,36 @@ Result<Read> read_file(const std::string& path) {
   return read;
 }
 
+// Where each node has a folder of its own, it holds what its ranks have of their own, and the
+// manifest names the rest. Files that were copied here count.
+Status has_all_ranks(const FoundSnapshot& found) {
+  std::string missing;
+  size_t count = 0;
+  for (const std::string& name : found.manifest.elsewhere) {
+    if (real_files().exists(found.path + "/" + name)) continue;
+    if (++count <= kNamesTold) missing += (missing.empty() ? "" : ", ") + name;
+  }
+  if (count == 0) return {};
+  if (count > kNamesTold) missing += " and " + std::to_string(count - kNamesTold) + " more";
+  return Error{ErrorKind::BadValue,
+               found.path + " is a part: other nodes' folders hold " + missing + ". Copy what is " +
+                   "missing here from their " + snapshot_name(found.step) +
+                   ", or convert to .safetensors, which is the model alone and is here"};
+}
+
 // A snapshot's folder, in the single-file form.
 Result<Read> read_snapshot(const std::string& path) {
   Result<FoundSnapshot> found = complete_snapshot(path);
   if (!found) return found.error();
+  if (Status whole = has_all_ranks(*found); !whole.ok()) return whole.error();
   Read read;
   FolderForm form;
+  const auto has = [&](const std::string& name) {
+    return found->manifest.find(name) != nullptr ||
+           std::ranges::count(found->manifest.elsewhere, name) != 0;
+  };
   const auto take = [&](const std::string& name, pickle::Value& into) -> Status {
-    if (found->manifest.find(name) == nullptr) return {};
+    if (!has(name)) return {};
     Result<std::shared_ptr<const TensorFile>> file = open_shared(found->path + "/" + name);
     if (!file) return file.error();
     into = read.merged.take(*file);
@@ -53,8 +77,7 @@ Result<Read> read_snapshot(const std::string& path) {
   };
   if (Status taken = take(kModelName, form.model); !taken.ok()) return taken.error();
   if (Status taken = take(kOptimizerName, form.optimizer); !taken.ok()) return taken.error();
-  for (int rank = 0; rank < found->manifest.world_size; ++rank) {
-    if (found->manifest.find(rank_file_name(rank)) == nullptr) break;
+  for (int rank = 0; rank < found->manifest.world_size && has(rank_file_name(rank)); ++rank) {
     form.ranks.emplace_back();
     Status taken = take(rank_file_name(rank), form.ranks.back());
     if (!taken.ok()) return taken.error();
@@ -67,15 +90,14 @@ Result<Read> read_snapshot(const std::string& path) {
 template <class Write>
 Status replace(const std::string& path, const Write& write) {
   FileLayer& files = real_files();
-  const std::string draft = draft_of(path, make_nonce());
+  Result<FileDraft> draft = create_file_draft(files, path);
+  if (!draft) return draft.error();
   Status done = [&]() -> Status {
-    Result<std::unique_ptr<File>> file = files.create(draft);
-    if (!file) return file.error();
-    if (Status wrote = write(**file); !wrote.ok()) return wrote;
-    if (Status synced = (*file)->sync(); !synced.ok()) return synced;
-    return replace_file(files, draft, path);
+    if (Status wrote = write(*draft->file); !wrote.ok()) return wrote;
+    if (Status synced = draft->file->sync(); !synced.ok()) return synced;
+    return replace_file(files, draft->path, path);
   }();
-  if (!done.ok()) static_cast<void>(files.remove_file(draft));
+  if (!done.ok()) static_cast<void>(files.remove_file(draft->path));
   return done;
 }
 

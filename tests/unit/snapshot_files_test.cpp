@@ -86,6 +86,11 @@ TEST(Keep, TheNewestAlwaysStays) {
   EXPECT_THAT(steps_to_remove({10, 20, 30, 40, 50}, {.last = 1, .every = 20}), ElementsAre(10, 30));
 }
 
+TEST(Keep, LaterStepsThanTheNewestDoNotCount) {
+  EXPECT_THAT(steps_to_remove({140, 160, 20}, {.last = 2}, 20), IsEmpty());
+  EXPECT_THAT(steps_to_remove({140, 160, 20, 40, 60}, {.last = 2}, 60), ElementsAre(20));
+}
+
 TEST(Catalog, NamesAreDecimalWithoutPadding) {
   EXPECT_EQ(step_of_name("step-0"), 0);
   EXPECT_EQ(step_of_name(snapshot_name(INT64_MAX)), INT64_MAX);
@@ -184,6 +189,45 @@ TEST_F(CatalogTest, PruneKeepsTheNewestAndSweepsWhatDeadWritersLeft) {
               ElementsAre("d/.hidden.tmp", alive->path(), "d/step-3", "d/step-4", "d/step-5"));
   alive->discard();
   EXPECT_FALSE(files_.exists(alive->path()));
+}
+
+// Names of what lies in the folder, without nonces.
+std::vector<std::string> names_in(FileLayer& files) {
+  std::vector<std::string> names;
+  const std::vector<Entry> entries = *files.list("d");
+  for (const Entry& entry : entries) names.push_back(entry.name.substr(0, entry.name.find('.')));
+  return names;
+}
+
+TEST_F(CatalogTest, PruneSetsAsideWhatIsLaterThanTheStepJustWritten) {
+  for (const int64_t step : {100, 140, 160, 120}) snapshot(step);
+  ASSERT_TRUE(files_.remove_file("d/step-160/manifest.json").ok());
+  const Pruned pruned = prune(files_, "d", {.last = 2}, 120);
+  EXPECT_TRUE(pruned.status.ok());
+  EXPECT_THAT(pruned.removed, IsEmpty());
+  ASSERT_EQ(pruned.set_aside.size(), 2U);
+  EXPECT_THAT(pruned.set_aside[0], HasSubstr("d/left-step-160."));
+  EXPECT_EQ(look(), "120 100 ");
+  EXPECT_THAT(names_in(files_),
+              ElementsAre("left-step-140", "left-step-160", "step-100", "step-120"));
+  // Put back by hand, it is what it was.
+  ASSERT_TRUE(files_.rename(pruned.set_aside[1], "d/step-140").ok());
+  EXPECT_EQ(look(), "140 120 100 ");
+}
+
+TEST_F(CatalogTest, NoMoreAreSetAsideThanAreKept) {
+  snapshot(10);
+  for (const int64_t later : {30, 40, 50}) {
+    snapshot(later);
+    EXPECT_EQ(prune(files_, "d", {.last = 2}, 10).set_aside.size(), 1U);
+  }
+  EXPECT_THAT(names_in(files_), ElementsAre("left-step-40", "left-step-50", "step-10"));
+}
+
+TEST_F(CatalogTest, PruneRemovesNothingWhileWhatWasWrittenIsNotToBeSeen) {
+  for (const int64_t step : {1, 2, 9}) snapshot(step);
+  EXPECT_THAT(prune(files_, "d", {.last = 1}, 3).removed, IsEmpty());
+  EXPECT_EQ(look(), "9 2 1 ");
 }
 
 TEST_F(CatalogTest, DraftsOfOtherMachinesAreLeftForADay) {

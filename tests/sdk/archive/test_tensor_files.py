@@ -2,9 +2,12 @@
 cpprunctl does with snapshots. The Python side is twins/tensor_files.py, under the torch that is
 tested."""
 
+import fcntl
 import json
 import os
 import shutil
+import subprocess
+import zlib
 
 import pytest
 from conftest import Ranks
@@ -119,6 +122,53 @@ def test_a_file_becomes_a_folder_and_a_file_again(written):
     assert ['MODEL_STATE/weight', 'float32', [1, 20]] in whole
     back = {entry['name'] for entry in written.ctl_json('ls', 'back.pt')}
     assert {'MODEL_STATE/weight', 'EPOCHS_RUN', 'OPTIMIZER_STATE/state/0/exp_avg'} <= back
+
+
+def test_a_part_of_a_snapshot_is_not_taken_for_the_whole(written):
+    written.ctl('convert', 'training.pt', 'runs', '--step', 8).well()
+    step = written.folder / 'runs' / 'step-8'
+    manifest = json.loads((step / 'manifest.json').read_text())
+    manifest.update(world_size=3, elsewhere=['rank-0.pt', 'rank-2.pt'])
+    shutil.copy(written.folder / 'values.pt', step / 'rank-1.pt')
+    data = (step / 'rank-1.pt').read_bytes()
+    own = {'name': 'rank-1.pt', 'bytes': len(data), 'crc32': f'{zlib.crc32(data):08x}'}
+    manifest['files'].append(own)
+    (step / 'manifest.json').write_text(json.dumps(manifest))
+
+    refused = written.ctl('convert', 'runs/step-8', 'all.pt')
+    assert refused.code == 1
+    assert "other nodes' folders hold rank-0.pt, rank-2.pt. Copy" in refused.err
+    assert not (written.folder / 'all.pt').exists()
+    written.ctl('convert', 'runs/step-8', 'model.safetensors').well()
+    for rank in (0, 2):
+        shutil.copy(written.folder / 'values.pt', step / f'rank-{rank}.pt')
+    written.ctl('convert', 'runs/step-8', 'all.pt').well()
+    names = {entry['name'] for entry in written.ctl_json('ls', 'all.pt')}
+    assert {f'RANKS/{rank}/bytes' for rank in range(3)} <= names
+
+
+def lock_of_draft(folder, writer):
+    """Whether the first draft that has bytes is locked: its writer has done so by then."""
+    while writer.poll() is None:
+        for draft in folder.glob('.*.tmp'):
+            try:
+                with draft.open('rb') as file:
+                    if os.fstat(file.fileno()).st_size > 0:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        return 'free'
+            except FileNotFoundError:
+                continue
+            except BlockingIOError:
+                return 'held'
+    return 'not seen'
+
+
+def test_what_convert_writes_is_locked(files):
+    files.python('big', 'big.pt', 2**24)  # 64 MiB: long enough to be seen
+    words = [BIN / 'cpprunctl', 'snapshot', 'convert', 'big.pt', 'copy.pt']
+    with subprocess.Popen(words, cwd=files.folder) as writer:
+        assert lock_of_draft(files.folder, writer) == 'held'
+    assert writer.returncode == 0
 
 
 def test_the_newest_complete_one_is_named(written):

@@ -2,8 +2,10 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
+#include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/nn/parallel/distributed_data_parallel.hpp"
 #include "tests/sdk/nn/nets.hpp"
@@ -76,6 +78,54 @@ SDK_CASE(ddp_join) {
   for (const std::string& word : args) {
     mode = word;
     if (const int code = modes().at(word)()) return code;
+  }
+  return 0;
+}
+
+// The mean over the ranks of what each has on its own batch.
+at::Tensor mean_gradient(parallel::DistributedDataParallel<Mlp>& ddp, const Batch& batch) {
+  ddp.zero_grad();
+  {
+    const auto no_sync = ddp.no_sync_if(true);
+    torch::mse_loss(ddp(batch.x), batch.y).backward();
+  }
+  at::Tensor gradient = ddp.module().first->weight.grad().clone();
+  dist::all_reduce(gradient, dist::ReduceOp::AVG);
+  return gradient;
+}
+
+void say_scale(const char* how, parallel::DistributedDataParallel<Mlp>& ddp, const Batch& batch) {
+  const at::Tensor expected = mean_gradient(ddp, batch);
+  ddp.zero_grad();
+  torch::mse_loss(ddp(batch.x), batch.y).backward();
+  const double scale = (ddp.module().first->weight.grad().norm() / expected.norm()).item<double>();
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4f", scale);
+  say(std::string(how) + " " + std::to_string(dist::get_rank()) + " scale " + text);
+}
+
+// Gradients after a join that divided by the ranks that were left are means over all ranks again:
+// after its end, after an early end, and after a program's own exception.
+SDK_CASE(ddp_join_after) {
+  const auto group = dist::init_process_group({.backend = "gloo"});
+  const int rank = dist::get_rank();
+  Batches batches(rank);
+  for (const std::string how : {"finished", "terminated", "thrown"}) {
+    parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
+    const bool ends_early = how == "terminated";
+    try {
+      auto guard = ddp.join(
+          {.divide_by_initial_world_size = false, .throw_on_early_termination = ends_early});
+      const int steps = how == "thrown" ? 2 : 2 + rank;
+      for (int step = 0; step < steps; ++step) {
+        const Batch batch = batches.next();
+        torch::mse_loss(ddp(batch.x), batch.y).backward();
+      }
+      if (how == "thrown") throw std::runtime_error("the program's own");
+      guard.finish();
+    } catch (const std::runtime_error&) {
+    }
+    say_scale(how.c_str(), ddp, batches.next());
   }
   return 0;
 }

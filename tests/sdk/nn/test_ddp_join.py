@@ -19,6 +19,12 @@ def test_all_ranks_end_with_the_same_model(ranks):
     assert len({line.split()[-1] for line in ended.lines('buffers end ')}) == 1
 
 
+def test_later_gradients_are_means_over_all_ranks(ranks):
+    lines = ranks.case('nn', 2, 'ddp_join_after').well().lines()
+    modes = ('finished', 'terminated', 'thrown')
+    assert lines == [f'{mode} {rank} scale 1.0000' for mode in modes for rank in range(2)]
+
+
 def test_early_termination_reaches_all(ranks):
     lines = ranks.case('nn', 3, 'ddp_join_terminates').well().lines('terminated ')
     assert [line.split()[1] for line in lines] == ['0', '1', '2']

@@ -1,5 +1,7 @@
 // snapshot_train WORD=VALUE...: a training on several ranks that resumes and saves; prints where it
 // resumed from and what it ended with.
+#include <malloc.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -129,6 +131,29 @@ class Training {
 };
 
 }  // namespace
+
+// How much memory a resume() leaves behind, for ranks that have the file from rank 0.
+SDK_CASE(snapshot_sent) {
+  const auto group = dist::init_process_group({.backend = "gloo"});
+  const std::string file = dist::get_rank() == 0 ? "snapshot.pt" : "nowhere/snapshot.pt";
+  at::Tensor value = at::ones({8 << 20});  // 32 MiB
+  {
+    Snapshot snapshot({.file = file, .uses_memory = false, .has_hints = false});
+    snapshot.track("value", value);
+    snapshot.save(1);
+    snapshot.save(2);
+  }
+  value.zero_();
+  Snapshot snapshot({.file = file, .uses_memory = false, .has_hints = false});
+  snapshot.track("value", value);
+  const auto in_use = [] { return ::mallinfo2().uordblks + ::mallinfo2().hblkhd; };
+  const auto before = in_use();
+  const Resumed from = snapshot.resume();
+  const bool is_whole = value.min().item<float>() == 1;
+  const bool is_lean = in_use() < before + (8 << 20);
+  say("step " + std::to_string(from.step) + (is_whole ? " whole" : "") + (is_lean ? " lean" : ""));
+  return 0;
+}
 
 SDK_CASE(snapshot_train) {
   const auto group = dist::init_process_group_or_solo({.backend = "gloo"});

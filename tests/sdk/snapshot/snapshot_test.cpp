@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
+#include <thread>
 
 #include "cpprun/archive/tensor_file.hpp"
 #include "cpprun/data/distributed_sampler.hpp"
@@ -228,6 +230,39 @@ TEST_F(SnapshotAlone, FallsBackToTheFileBefore) {
   EXPECT_EQ(value, 1);
 }
 
+// Turns a bit over, so that only a checksum tells.
+void damage(const std::string& path) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(100);
+  const int byte = file.get();
+  file.seekp(100);
+  file.put(static_cast<char>(byte ^ 1));
+}
+
+TEST_F(SnapshotAlone, DamagedOnesOfLaterStepsDoNotCostTheNewOnes) {
+  at::Tensor value = at::ones({64});
+  SnapshotOptions options = in_folder();
+  options.keep = 2;
+  for (const int step : {140, 160}) {
+    ASSERT_TRUE(Snapshot(options).track("value", value).save(step));
+    damage(path("snapshots/step-" + std::to_string(step) + "/optim.pt"));
+  }
+  Snapshot anew(options);
+  anew.track("value", value);
+  CaptureStderr();
+  EXPECT_FALSE(anew.resume());
+  for (const int step : {20, 40, 60}) ASSERT_TRUE(anew.save(step));
+  EXPECT_THAT(GetCapturedStderr(), HasSubstr("the newest snapshot is of step 20 now; those of "
+                                             "later steps are set aside"));
+  const auto found = snapshot_files::scan(snapshot_files::real_files(), path("snapshots"));
+  ASSERT_EQ(found->complete.size(), 2U);
+  EXPECT_EQ(found->complete[0].step, 60);
+  EXPECT_EQ(found->complete[1].step, 40);
+  CaptureStderr();
+  EXPECT_EQ(Snapshot(options).track("value", value).resume().step, 60);
+  EXPECT_EQ(GetCapturedStderr(), "");  // nothing to fall back from
+}
+
 TEST_F(SnapshotAlone, HintsAtWhatIsForgottenOnce) {
   const auto net = test::make_net();
   const auto sgd = test::make_optimizer("sgd", net->parameters());
@@ -294,6 +329,31 @@ TEST_F(SnapshotAlone, SavesByStepsAndByTime) {
   EXPECT_EQ(saves, 2);
   EXPECT_FALSE(snapshot.maybe_save(11, {.every = std::chrono::hours(1)}));
   EXPECT_TRUE(snapshot.maybe_save(12, {.every = std::chrono::milliseconds(1)}));
+}
+
+// The lock on the first draft in `folder` that has bytes: its writer has taken it by then.
+snapshot_files::LockState lock_of_draft(const fs::path& folder, const std::atomic<bool>& is_over) {
+  while (!is_over) {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      std::error_code gone;
+      const auto bytes = fs::file_size(entry.path(), gone);
+      if (entry.path().extension() != ".tmp" || gone || bytes == 0) continue;
+      const auto state = snapshot_files::real_files().lock_state(entry.path());
+      if (state != snapshot_files::LockState::Unknown) return state;
+    }
+  }
+  return snapshot_files::LockState::Unknown;
+}
+
+TEST_F(SnapshotAlone, AStateDictIsLockedWhileItIsWritten) {
+  const torch::nn::Linear large(4096, 4096);  // 64 MiB: long enough to be seen
+  std::atomic<bool> is_over{false};
+  std::thread writer([&] {
+    save_state_dict(*large, path("model.pt"));
+    is_over = true;
+  });
+  EXPECT_EQ(lock_of_draft(folder_, is_over), snapshot_files::LockState::Held);
+  writer.join();
 }
 
 TEST_F(SnapshotAlone, StateDictsTakeWrappedNames) {

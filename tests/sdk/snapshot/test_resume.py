@@ -77,6 +77,11 @@ def test_a_single_file_continues_as_well(ranks, world):
     assert ends(rest) == ends(whole)
 
 
+def test_files_that_were_sent_are_not_kept_in_memory(ranks):
+    lines = ranks.case('snapshot', 2, 'snapshot_sent').well().lines('rank')
+    assert lines == [f'rank {rank} step 2 whole lean' for rank in range(2)]
+
+
 def test_within_a_training_epoch(ranks):
     whole = train(ranks, 2, 'every=3', folder='a')
     killed = train(

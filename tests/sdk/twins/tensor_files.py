@@ -114,9 +114,9 @@ def load(path, **options):
     return torch.load(path, weights_only=True, **options)
 
 
-def write_big(path):
-    """More than 4 GiB in one storage, and another behind it."""
-    big = torch.zeros(2**30 + 7, dtype=torch.float32)
+def write_big(path, numel=2**30 + 7):
+    """More than 4 GiB in one storage, if not told otherwise, and another behind it."""
+    big = torch.zeros(int(numel), dtype=torch.float32)
     big[-1] = 7
     torch.save({'big': big, 'behind': torch.arange(5)}, path)
 

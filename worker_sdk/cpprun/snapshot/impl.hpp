@@ -1,6 +1,7 @@
 // The inside of a Snapshot: what it tracks, where it lies, who it makes snapshots with. Private.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -76,12 +77,13 @@ struct Snapshot::Impl {
   bool has_hinted = false, has_told_busy = false;
 
   std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();
-  double seconds_before = 0;      // of training, in earlier runs
-  double saved_at = 0;            // in seconds(); when the last save began
-  double pause = 0, writing = 0;  // of the last save, in seconds
+  double seconds_before = 0;       // of training, in earlier runs
+  double saved_at = 0;             // in seconds(); when the last save began
+  double pause = 0;                // of the last save, in seconds
+  std::atomic<double> writing{0};  // the same; told by its thread
   snapshot::LookOut look_out;
 
-  // Files that rank 0 has sent, for ranks that don't see them; by path.
+  // Files that rank 0 has sent, for ranks that don't see them; by path. While resume() is at work.
   std::map<std::string, std::string> sent;
 
   snapshot::Saver saver;  // the last: its thread uses all of the above

@@ -194,6 +194,11 @@ Result<Loaded> Snapshot::Impl::load(const Candidate& candidate) {
 
 Resumed Snapshot::Impl::resume() {
   saver.wait();
+  // Nobody needs the bytes of whole files through all of the training.
+  struct Forgetting {
+    Impl& impl;
+    ~Forgetting() { impl.sent.clear(); }
+  } const forgetting{*this};
   std::vector<Candidates> of_ranks = gather_candidates();
   if (share_single_files(of_ranks)) of_ranks = gather_candidates();
   const snapshot::Common common = snapshot::common(of_ranks);

@@ -21,19 +21,31 @@ void check(const Status& status) {
   if (!status) throw std::runtime_error(status.error().text);
 }
 
-Status write(const std::string& draft, const pickle::Value& value,
-             const std::vector<snapshot::Storage>& storages) {
-  std::map<std::string, at::Tensor> by_name;
-  for (const auto& each : storages) by_name.emplace(each.name, each.bytes.cpu());
-  auto file = real_files().create(draft);
-  if (!file) return file.error();
-  const auto written = archive::write_file(**file, value, [&](const std::string& name) {
+Status write_draft(snapshot_files::File& file, const pickle::Value& value,
+                   const std::map<std::string, at::Tensor>& by_name) {
+  const auto written = archive::write_file(file, value, [&](const std::string& name) {
     const at::Tensor& bytes = by_name.at(name);
     return archive::ConstBytes(static_cast<const std::byte*>(bytes.const_data_ptr()),
                                static_cast<size_t>(bytes.numel()));
   });
   if (!written) return written.error();
-  return (*file)->sync();
+  return file.sync();
+}
+
+Status write(const std::string& path, const pickle::Value& value,
+             const std::vector<snapshot::Storage>& storages) {
+  std::map<std::string, at::Tensor> by_name;
+  for (const auto& each : storages) by_name.emplace(each.name, each.bytes.cpu());
+  const auto draft = snapshot_files::create_file_draft(real_files(), path);
+  if (!draft) return draft.error();
+  Status placed = write_draft(*draft->file, value, by_name);
+  if (placed) placed = real_files().rename(draft->path, path);
+  if (placed) {
+    const std::string folder = std::filesystem::absolute(path).parent_path();
+    placed = real_files().sync_folder(folder);
+  }
+  if (!placed) static_cast<void>(real_files().remove_file(draft->path));
+  return placed;
 }
 
 }  // namespace
@@ -42,15 +54,7 @@ void save_state_dict(const torch::nn::Module& module, const std::string& path) {
   const auto tracked = snapshot::track_module(const_cast<torch::nn::Module&>(module), true);
   snapshot::Capture capture;
   const pickle::Value value = tracked.save(capture);
-  const std::string draft = snapshot_files::draft_of(path, snapshot_files::make_nonce());
-  const Status written = write(draft, value, capture.take_storages());
-  Status placed = written ? real_files().rename(draft, path) : written;
-  if (placed) {
-    const std::string folder = std::filesystem::absolute(path).parent_path();
-    placed = real_files().sync_folder(folder);
-  }
-  if (!placed) static_cast<void>(real_files().remove_file(draft));
-  check(placed);
+  check(write(path, value, capture.take_storages()));
 }
 
 void load_state_dict(torch::nn::Module& module, const std::string& path, bool strict) {

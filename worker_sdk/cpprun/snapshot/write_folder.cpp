@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <optional>
 
@@ -67,7 +68,9 @@ class FolderWriting {
     const Result<std::string> verdict = decode_outcome(talk_.hear("verdict"), 0);
     if (is_leader_) publish(verdict);
     if (!verdict) return verdict.error();
-    return published();
+    Result<std::string> path = published();
+    if (path && is_leader_) prune();
+    return path;
   }
 
  private:
@@ -238,9 +241,20 @@ class FolderWriting {
     if (!path && draft_) draft_->discard();
     draft_.reset();
     static_cast<void>(talk_.tell(key("published", context_.rank), encode(path)));
-    // What can't be removed is met again by the next save.
-    if (path)
-      static_cast<void>(snapshot_files::prune(*context_.files, context_.place, context_.keep));
+  }
+
+  // Once all groups have published: before, the one that goes may be the only one that all have.
+  // What can't be removed is met again by the next save.
+  void prune() {
+    const snapshot_files::Pruned pruned =
+        snapshot_files::prune(*context_.files, context_.place, context_.keep, staged_.step);
+    if (pruned.set_aside.empty()) return;
+    std::string paths;
+    for (const std::string& path : pruned.set_aside) paths += (paths.empty() ? "" : ", ") + path;
+    std::fprintf(stderr,
+                 "cpprun: the newest snapshot is of step %lld now; those of later steps are set "
+                 "aside, and are not chosen: %s\n",
+                 static_cast<long long>(staged_.step), paths.c_str());
   }
 
   // --- rank 0, then all

@@ -99,20 +99,19 @@ Status write_all(const Staged& staged, const WriteContext& context, Talk& talk,
   }
   if (!failed) return failed;
   auto& files = *context.files;
-  const std::string draft = snapshot_files::draft_of(context.place, snapshot_files::make_nonce());
+  auto draft = snapshot_files::create_file_draft(files, context.place);
   const auto attempt = [&]() -> Status {
-    auto file = files.create(draft);
-    if (!file) return file.error();
-    const auto written = merged.write(**file);
+    if (!draft) return draft.error();
+    const auto written = merged.write(*draft->file);
     if (!written) return written.error();
-    const Status synced = (*file)->sync();
+    const Status synced = draft->file->sync();
     if (!synced) return synced;
-    file->reset();
+    draft->file.reset();
     const Status leave = context.may_commit(staged.step);
-    return leave ? snapshot_files::replace_file(files, draft, context.place) : leave;
+    return leave ? snapshot_files::replace_file(files, draft->path, context.place) : leave;
   };
   const Status status = attempt();
-  if (!status) static_cast<void>(files.remove_file(draft));
+  if (draft && !status) static_cast<void>(files.remove_file(draft->path));
   const std::filesystem::path folder = std::filesystem::path(context.place).parent_path();
   static_cast<void>(snapshot_files::sweep_drafts(files, folder.empty() ? "." : folder.string()));
   return status;

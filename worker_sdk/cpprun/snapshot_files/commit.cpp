@@ -102,6 +102,13 @@ void Draft::discard() {
   lock_.reset();
 }
 
+Result<FileDraft> create_file_draft(FileLayer& files, const std::string& path) {
+  const std::string draft = draft_of(path, make_nonce());
+  Result<std::unique_ptr<File>> file = files.create(draft);
+  if (!file) return file.error();
+  return FileDraft{draft, files.lock_shared(draft), std::move(*file)};
+}
+
 Status replace_file(FileLayer& files, const std::string& draft, const std::string& path) {
   if (files.exists(path)) {
     const std::string beside = draft_of(path + ".prev", make_nonce());

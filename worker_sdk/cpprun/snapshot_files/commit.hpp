@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,13 @@ std::string make_nonce();
 Status replace_file(FileLayer& files, const std::string& draft, const std::string& path);
 // Where to write such a file: ".<name>.<nonce>.tmp" beside it.
 std::string draft_of(const std::string& path, const std::string& nonce);
+// Such a file that this process writes. While it lives, no sweep takes the draft away.
+struct FileDraft {
+  std::string path;
+  std::unique_ptr<Lock> lock;
+  std::unique_ptr<File> file;
+};
+Result<FileDraft> create_file_draft(FileLayer& files, const std::string& path);
 
 // Removes the snapshot folders that `rule` does not keep, incomplete ones older than the newest
 // complete one, and what dead writers left. Returns the paths removed. Error: the first that could
@@ -68,11 +76,17 @@ std::string draft_of(const std::string& path, const std::string& nonce);
 // A draft's writer is dead when it wrote on this machine since it booted, nobody holds the lock on
 // the draft, and nothing in it was changed for limits::kDraftYoung. Of other machines, and where
 // there are no locks: when nothing was changed for limits::kDraftAbandoned.
+//
+// `written`: the step that a training has just published. It is the newest then: folders of later
+// steps belong to a future that was left, and are renamed to left-step-<n>.<nonce>, where nobody
+// chooses them. Of those the last `rule.last` that were saved stay.
 struct Pruned {
   std::vector<std::string> removed;
+  std::vector<std::string> set_aside;  // by their new paths
   Status status;
 };
-Pruned prune(FileLayer& files, const std::string& dir, const KeepRule& rule);
+Pruned prune(FileLayer& files, const std::string& dir, const KeepRule& rule,
+             std::optional<int64_t> written = std::nullopt);
 // Only what dead writers left.
 Pruned sweep_drafts(FileLayer& files, const std::string& dir);
 

@@ -13,6 +13,8 @@ struct KeepRule {
 };
 
 // Of the steps of complete snapshots, in any order: those that the rule does not keep, ascending.
-std::vector<int64_t> steps_to_remove(std::vector<int64_t> complete, const KeepRule& rule);
+// Steps above `newest` are neither counted nor removed.
+std::vector<int64_t> steps_to_remove(std::vector<int64_t> complete, const KeepRule& rule,
+                                     int64_t newest = INT64_MAX);
 
 }  // namespace cpprun::snapshot_files

@@ -10,6 +10,7 @@
 
 #include "common/check.hpp"
 #include "cpprun/archive/crc32.hpp"
+#include "cpprun/snapshot_files/catalog.hpp"
 #include "cpprun/snapshot_files/commit.hpp"
 
 namespace cpprun::snapshot_files {
@@ -17,11 +18,17 @@ namespace {
 
 constexpr size_t kNonceBytes = 16;
 constexpr std::string_view kEnding = ".tmp";
+constexpr std::string_view kLeft = "left-";
 
 std::string hex8(uint32_t number) {
   char text[9];
   std::snprintf(text, sizeof text, "%08x", number);
   return text;
+}
+
+bool is_nonce(std::string_view text) {
+  return text.size() == kNonceBytes &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 // A machine that has booted again has no writer of before.
@@ -71,9 +78,20 @@ std::optional<std::string> nonce_of_draft(std::string_view name) {
   name.remove_suffix(kEnding.size());
   const size_t dot = name.rfind('.');
   const std::string_view nonce = name.substr(dot + 1);
-  const bool is_hex = nonce.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-  if (dot == 0 || nonce.size() != kNonceBytes || !is_hex) return std::nullopt;
+  if (dot == 0 || !is_nonce(nonce)) return std::nullopt;
   return std::string(nonce);
+}
+
+std::string left_name(std::string_view snapshot, std::string_view nonce) {
+  CPPRUN_CHECK(is_nonce(nonce));
+  return std::string(kLeft) + std::string(snapshot) + "." + std::string(nonce);
+}
+
+bool is_left_name(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (!name.starts_with(kLeft) || dot == std::string_view::npos) return false;
+  return step_of_name(name.substr(kLeft.size(), dot - kLeft.size())) &&
+         is_nonce(name.substr(dot + 1));
 }
 
 std::string draft_of(const std::string& path, const std::string& nonce) {

@@ -1,5 +1,5 @@
-// Paths, and names of drafts: ".step-<n>.<nonce>.tmp" for folders, ".<name>.<nonce>.tmp" for files.
-// Private.
+// Paths, and names of drafts: ".step-<n>.<nonce>.tmp" for folders, ".<name>.<nonce>.tmp" for files;
+// of what is set aside: "left-step-<n>.<nonce>". Private.
 #pragma once
 
 #include <optional>
@@ -16,6 +16,8 @@ std::string folder_of(const std::string& path);
 std::string draft_name(std::string_view name, std::string_view nonce);
 // The nonce of a draft's name; nothing when it is another's.
 std::optional<std::string> nonce_of_draft(std::string_view name);
+std::string left_name(std::string_view snapshot, std::string_view nonce);
+bool is_left_name(std::string_view name);
 // Made on this machine since it booted?
 bool is_of_this_boot(std::string_view nonce);
 

@@ -12,6 +12,12 @@ void DdpState::begin_join(const JoinOptions& given) {
   if (join.enable) logger->set_uneven_input_join();
 }
 
+// The Reducer keeps the last count, and would divide by it in every later backward.
+JoinOptions DdpState::end_join() {
+  reducer->set_forward_pass_work_handle(nullptr, /*useStaticWorldSize=*/true);
+  return std::exchange(join, JoinOptions{.enable = false});
+}
+
 // An active rank counts itself in, before each forward.
 void DdpState::notify_join() {
   at::Tensor one = number(1);
@@ -20,7 +26,7 @@ void DdpState::notify_join() {
     at::Tensor exhausted = number(0);
     all_reduce(exhausted)->wait();
     if (exhausted.item<float>() != 0) {
-      join.enable = false;
+      end_join();
       throw JoinTerminatedError("DistributedDataParallel::join: another rank has no more data");
     }
   }
@@ -41,7 +47,7 @@ int DdpState::last_active_rank(bool is_candidate) {
 }
 
 void DdpState::finish_join() {
-  const JoinOptions how = std::exchange(join, JoinOptions{.enable = false});
+  const JoinOptions how = end_join();
   if (!how.enable) return;
   dist::translated("DistributedDataParallel::join", group, [&] {
     const at::NoGradGuard no_grad;

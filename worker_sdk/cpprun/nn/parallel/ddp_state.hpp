@@ -44,6 +44,7 @@ struct DdpState : std::enable_shared_from_this<DdpState> {
   void announce_backward_sync();
   int last_active_rank(bool is_candidate);
   void begin_join(const JoinOptions& join);
+  JoinOptions end_join();  // returns what it was; later forwards are as without it
   void finish_join();
 
   DdpOptions options;

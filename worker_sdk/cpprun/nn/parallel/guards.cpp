@@ -29,7 +29,7 @@ JoinGuard::~JoinGuard() {
   if (!state_) return;
   const auto state = state_;
   if (std::uncaught_exceptions() > exceptions_) {
-    state->join.enable = false;
+    state->end_join();
     return;
   }
   try {
