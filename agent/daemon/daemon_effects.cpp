@@ -64,7 +64,7 @@ Status AgentDaemon::Impl::start_workers(const control::World& world) {
   const std::string folder = folder_.run_folder();
   hangs_->begin_round(
       folder.empty() ? "" : folder + "/hang_round_" + std::to_string(world.round.value) + ".txt");
-  say_debugged_worker(specs);
+  say_debugged_worker(specs, world.world_size);
   return {};
 }
 
@@ -77,7 +77,13 @@ void AgentDaemon::Impl::begin_files(const Status& made) {
   }
 }
 
-void AgentDaemon::Impl::say_debugged_worker(const std::vector<WorkerSpec>& specs) const {
+void AgentDaemon::Impl::say_debugged_worker(const std::vector<WorkerSpec>& specs,
+                                            int64_t world_size) const {
+  if (config_.debug_rank && *config_.debug_rank >= world_size) {
+    log::warning("--debug-rank=" + std::to_string(*config_.debug_rank) +
+                 ": no worker waits for a debugger, since ranks go from 0 to " +
+                 std::to_string(world_size - 1) + "; and nothing counts as a hang");
+  }
   const std::vector<int> pids = host_->pids();
   for (size_t i = 0; i < std::min(specs.size(), pids.size()); ++i) {
     if (!config_.debug_rank || specs[i].rank.value != *config_.debug_rank) continue;

@@ -107,7 +107,7 @@ class AgentDaemon::Impl {
   void open_faults();
   void watch_for_hangs();
   void answer_probes();
-  void say_debugged_worker(const std::vector<WorkerSpec>& specs) const;
+  void say_debugged_worker(const std::vector<WorkerSpec>& specs, int64_t world_size) const;
   void open_copies();
   void open_snapshots();
   void serve_snapshots(const std::vector<std::string>& addresses);

@@ -167,6 +167,13 @@ def test_a_rank_that_waits_for_its_debugger(jobs):
     assert not children_of(pid)
 
 
+def test_a_rank_to_debug_that_there_is_not_is_said(jobs):
+    flags = ('--standalone', '--nproc-per-node=2', '--debug-rank=2')
+    job = jobs.cpprun(*flags, '--no-python', 'true')
+    assert job.done() == 0
+    assert '--debug-rank=2: no worker waits for a debugger, since ranks go from 0 to 1' in job.err
+
+
 def test_bad_values_are_refused(jobs):
     for flag in ('--hang-timeout=soon', '--hang-timeout=-1', '--debug-rank=-1', '--omp-threads=0'):
         job = jobs.cpprun('--standalone', flag, '--no-python', jobs.sh('true'))
