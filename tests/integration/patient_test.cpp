@@ -9,6 +9,7 @@
 #include <csignal>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/limits/log.hpp"
 
@@ -19,7 +20,8 @@ class Patient : public testing::Test {
  protected:
   Patient() {
     EXPECT_EQ(::pipe2(ends_.data(), O_CLOEXEC), 0);
-    writer = new log::PatientWriter(ends_[1]);  // as long as the process
+    static auto& all = *new std::vector<log::PatientWriter*>();  // as long as the process
+    all.push_back(writer = new log::PatientWriter(ends_[1]));
   }
   ~Patient() override { stop_reading(); }
 
