@@ -1,7 +1,6 @@
 #include "rendezvous/server/listener.hpp"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -11,7 +10,7 @@
 #include <string>
 
 #include "common/limits/server.hpp"
-#include "common/log/log.hpp"
+#include "rendezvous/server/descriptors.hpp"
 
 namespace cpprun {
 namespace {
@@ -23,20 +22,6 @@ constexpr int kAtOnce = 64;  // connections accepted before others get their tur
 
 int open_spare() {
   return ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
-// Once per process: the text says all there is to do.
-void say_out_of_descriptors() {
-  static bool is_said = false;
-  if (is_said) return;
-  is_said = true;
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  const std::string enough = std::to_string(limits::kConnections);
-  log::error("out of file descriptors (limit " + std::to_string(limit.rlim_cur) +
-             "): new connections are turned away; one is needed per worker and agent, so raise the "
-             "hard limit before the start: ulimit -Hn " +
-             enough + " as root, or LimitNOFILE=" + enough + " in a systemd unit");
 }
 
 }  // namespace

@@ -1,17 +1,16 @@
 #include "rendezvous/server/server_impl.hpp"
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
-#include "common/limits/server.hpp"
 #include "common/log/log.hpp"
 #include "rendezvous/protocol/tcpstore_encode.hpp"
 #include "rendezvous/server/addresses.hpp"
 #include "rendezvous/server/alarm.hpp"
+#include "rendezvous/server/descriptors.hpp"
 
 namespace cpprun {
 namespace {
@@ -24,14 +23,6 @@ void say_once(const std::string& text) {
   static std::set<std::string> said;
   constexpr size_t kDifferent = 64;
   if (said.size() < kDifferent && said.insert(text).second) log::warning(text);
-}
-
-// As many as there are descriptors for, and some left for others. Looked at anew: it may be raised.
-size_t most_connections(size_t wanted) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
-  const auto all = static_cast<size_t>(std::min<rlim_t>(limit.rlim_cur, SIZE_MAX));
-  return std::min(wanted, all - std::min(limits::kDescriptorsKept, all / 4));
 }
 
 }  // namespace
@@ -111,14 +102,15 @@ void Server::Impl::stop() {
 }
 
 void Server::Impl::on_accept(int door, int fd, const sockaddr_storage& peer) {
-  const size_t most = most_connections(options_.connections);
+  const size_t most = connections_within_limit(options_.connections);
   if (table_.size() >= most) {
     ::close(fd);
     ++dropped_;
-    if (!is_full_said_) {
+    if (most < options_.connections) {
+      say_out_of_descriptors();
+    } else if (!std::exchange(is_full_said_, true)) {
       log::error("more than " + std::to_string(most) + " connections: new ones are turned away");
     }
-    is_full_said_ = true;
     return;
   }
   SessionId id(next_id_++);
