@@ -133,10 +133,13 @@ def test_a_barrier_that_times_out_names_who_is_missing(job):
     code = (
         'import datetime, torch.distributed as dist\n'
         'dist.init_process_group("gloo")\n'
-        'if rank != 1:\n'
-        '    dist.monitored_barrier(timeout=datetime.timedelta(seconds=3))\n'
-        'else:\n'
+        'if rank == 1:\n'
         '    evaluate()\n'
+        'try:\n'
+        '    dist.monitored_barrier(timeout=datetime.timedelta(seconds=3))\n'
+        'except RuntimeError:\n'
+        '    time.sleep(rank)  # rank 2 fails because rank 0 does, and might say so first\n'
+        '    raise\n'
     )
     running = job(code)
     assert running.done(120) == 1
