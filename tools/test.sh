@@ -51,12 +51,17 @@ run_pytest() {
   [ "$status" = 0 ] || [ "$status" = 5 ]  # 5: there are no tests
 }
 
-run_ctest() {  # run_ctest NAME PRESET CTEST-ARGUMENTS...
-  local name=$1 preset=$2
+# run_ctest NAME PRESET CTEST-ARGUMENTS...: with one more run as well.
+run_ctest() {
+  local name=$1 preset=$2 status=0
   shift 2
   ctest --test-dir "build/$preset" -j "$slots" --timeout 120 --output-on-failure \
-    --no-tests=ignore --output-junit "$results/$name.xml" "$@" |
-    grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .*(Passed|Skipped) )'
+    --repeat until-pass:2 --no-tests=ignore --output-junit "$results/$name.xml" "$@" |
+    tee "$results/$name.log" |
+    grep -vE '^ *(Start +[0-9]+:|[0-9]+/[0-9]+ Test .*(Passed|Skipped) )' || status=$?
+  sed -nE 's/^.*Test +#[0-9]+: ([^ ]+) .*[*]{3}(Failed|Timeout|Exception).*/\1/p' \
+    "$results/$name.log" >"$results/$name.repeats"
+  return "$status"
 }
 
 has_tests() { compgen -G "$1/test_*.py" >/dev/null; }
