@@ -30,7 +30,7 @@ PARTS = {  # regular expressions of files
     'rendezvous/client/core': r'rendezvous/client/core/.*',
     'agent/core': r'agent/core/.*',
     # log, holder and machine are shells.
-    'common': r'common/(faults/|proof/)?[^/]*',
+    'common': r'common/(faults/|proof/)?[^/]*$',
 }
 
 

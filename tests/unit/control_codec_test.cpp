@@ -44,6 +44,34 @@ TEST(ControlCodec, EveryMessageComesBackAsItWas) {
   }
 }
 
+// A list of lists is right nowhere.
+template <class Message>
+void expect_each_field_is_checked(const Message& message,
+                                  Result<Message> (*decode)(std::span<const uint8_t>)) {
+  const json whole = json::from_msgpack(control::encode(message));
+  json broken = whole;
+  broken[1] = 7;
+  EXPECT_FALSE(decode(pack(broken)).ok()) << whole[0];
+  for (const auto& field : whole[1].items()) {
+    broken = whole;
+    broken[1][field.key()] = json::array({json::array({json::array()})});
+    EXPECT_FALSE(decode(pack(broken)).ok()) << whole[0] << " " << field.key();
+    broken[1].erase(field.key());
+    EXPECT_TRUE(decode(pack(broken)).ok()) << whole[0] << " without " << field.key();
+  }
+}
+
+TEST(ControlCodec, AFieldOfAWrongTypeIsRefusedAndOneThatIsMissingIsNot) {
+  RandomMessages random(20261122);
+  for (size_t i = 0; i < kAgentKinds; ++i) {
+    expect_each_field_is_checked<AgentMessage>(random.agent(i), control::decode_agent);
+  }
+  for (size_t i = 0; i < kCoordinatorKinds; ++i) {
+    expect_each_field_is_checked<CoordinatorMessage>(random.coordinator(i),
+                                                     control::decode_coordinator);
+  }
+}
+
 TEST(ControlCodec, FieldsKeepTheirPlaces) {
   control::Failed said{RoundNumber(4), {}, true};
   said.end.local_rank = LocalRank(1);

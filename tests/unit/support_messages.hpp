@@ -65,7 +65,7 @@ class RandomMessages {
   }
   template <class T>
   void fill(T& message) {
-    control::fields([this](const char*, auto& field) { fill(field); }, message);
+    control::fields([&](const char*, auto& field) { fill(field); }, message);
   }
 
   std::mt19937_64 random_;
