@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 
@@ -61,6 +62,30 @@ TEST(FaultPlan, EveryField) {
 TEST(FaultPlan, WrittenAndReadAgainItIsTheSame) {
   const Plan plan = parsed(kWhole);
   EXPECT_EQ(parsed(encode(plan)), plan);
+}
+
+// Every value of kWhole in turn: another one is read as another, and none breaks the reader.
+TEST(FaultPlan, NoValueIsPassedOver) {
+  using nlohmann::json;
+  const Plan whole = parsed(kWhole);
+  const json values = json::parse(kWhole).flatten();
+  for (const auto& value : values.items()) {
+    json changed = values;
+    if (value.value().is_number()) {
+      changed[value.key()] = value.value().get<double>() + 1;
+      const Result<Plan> other = parse_plan(changed.unflatten().dump(), "p.json");
+      EXPECT_FALSE(other && *other == whole) << value.key();
+    }
+    for (const json& wrong : {json(-1), json(1e18), json("x"), json("any"), json(true), json(),
+                              json::array(), json::array({1, 2, 3}), json::object()}) {
+      json broken = json::parse(kWhole);
+      broken[json::json_pointer(value.key())] = wrong;
+      const Result<Plan> other = parse_plan(broken.dump(), "p.json");
+      if (!other) continue;
+      EXPECT_TRUE(!(*other == whole) || wrong == value.value() || wrong.is_null()) << value.key();
+      for (const Fault& fault : other->faults) EXPECT_FALSE(describe(fault).empty());
+    }
+  }
 }
 
 TEST(FaultPlan, AnErrorNamesTheFieldItsValueAndTheCure) {
