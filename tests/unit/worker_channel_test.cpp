@@ -55,6 +55,33 @@ TEST(WorkerChannel, TheFirstStepComesBackAsItWas) {
   EXPECT_FALSE(decoded(encode(FirstStep{1}) + "x").ok());
 }
 
+TEST(WorkerChannel, MessagesAboutFaultsComeBackAsTheyWere) {
+  const auto strike = std::get<Strike>(*decoded(encode(Strike{4, 2, 300, -1})));
+  EXPECT_EQ(strike.question, 4u);
+  EXPECT_EQ(strike.fault, 2u);
+  EXPECT_EQ(strike.step, 300);
+  EXPECT_EQ(strike.training_epoch, -1);
+  const auto began = std::get<Began>(*decoded(encode(Began{20, 3})));
+  EXPECT_EQ(began.step, 20);
+  EXPECT_EQ(began.training_epoch, 3);
+}
+
+TEST(WorkerChannel, ABodyThatEndsInAnyFieldIsRefused) {
+  constexpr size_t kHead = 8;  // magic word and kind
+  for (const Message& message :
+       {Message(Hello{}), Message(Page{}), Message(ArenaWanted{}), Message(ArenaOf{}),
+        Message(Arena{1, 2, {}}), Message(MayCommit{}), Message(Leave{}), Message(Snapshot{}),
+        Message(Resumed{}), Message(Strike{}), Message(Began{}), Message(FirstStep{})}) {
+    const std::string whole = encode(message);
+    EXPECT_TRUE(decoded(whole).ok()) << message.index();
+    size_t refused = 0;
+    for (size_t size = kHead; size < whole.size(); ++size) {
+      refused += decoded(whole.substr(0, size)).ok() ? 0 : 1;
+    }
+    EXPECT_EQ(refused, whole.size() - kHead) << message.index();
+  }
+}
+
 TEST(WorkerChannel, AnswersNameTheirQuestion) {
   EXPECT_EQ(question_of(*decoded(encode(Arena{9, 0, {}}))), 9u);
   EXPECT_EQ(question_of(*decoded(encode(Leave{8, false, {}}))), 8u);
