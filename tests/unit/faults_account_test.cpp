@@ -165,6 +165,29 @@ TEST(FaultAccount, TextAndJunit) {
               HasSubstr("name=\"restarts\" time=\"0.000\"><failure message=\"1, expected 0\"/>"));
 }
 
+TEST(FaultAccount, JunitIsXmlWhateverWasSaid) {
+  const Account account = recovered("{}");
+  const std::string xml = junit(account, {{"a<b", false, "x & \"y\"\x01\x7f"}}, 1);
+  EXPECT_THAT(xml, HasSubstr("name=\"a&lt;b\""));
+  EXPECT_THAT(xml, HasSubstr("message=\"x &amp; &quot;y&quot;??\""));
+}
+
+TEST(FaultAccount, WhatIsNoSummaryIsRefusedOrLeftOut) {
+  for (const char* bad :
+       {R"({"held": true, "strikes": [{}]})", R"({"held": true, "strikes": [{"do": 1}]})"}) {
+    EXPECT_FALSE(parse_summary(bad).ok()) << bad;
+  }
+  const Result<Summary> read = parse_summary(
+      R"({"held": true, "hash": 1, "strikes": [{"do": "kill", "recovery_s": "x", "lost_steps": []},
+          {"do": "stop", "lost_epochs": 2}], "failed": [1, "two"]})");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->hash, "");
+  ASSERT_EQ(read->strikes.size(), 2U);
+  EXPECT_FALSE(read->strikes[0].recovery_s || read->strikes[0].lost_steps);
+  EXPECT_EQ(read->strikes[1].lost_epochs, 2);
+  EXPECT_EQ(read->failed, std::vector<std::string>{"two"});
+}
+
 TEST(FaultAccount, ASummaryIsReadAsItWasWritten) {
   const Account account = recovered(R"({"restarts": 0})");
   const Summary summary = summarize(account, account.judge(0, ""), "0123abcd");
