@@ -29,5 +29,6 @@ def test_equals_the_joined_batch(ranks, words):
     for key, numbers in ours.items():
         scale = 1 + max((abs(number) for number in joined[key]), default=0)
         # A bias before a normalisation has no effect: its gradient is what rounding leaves of 0.
-        near = 1e-4 if key.endswith('first.bias') else 1e-6 * scale
+        # For the others it is a few roundings of float32, since sums have another order.
+        near = 1e-4 if key.endswith('first.bias') else 2e-6 * scale
         assert numbers == pytest.approx(joined[key], rel=0, abs=near), key

@@ -25,6 +25,7 @@ def test_a_project_of_one_file_trains_with_two_workers(package, torch, copy):
     assert abs(float(found[1]) - 3) < 0.1 and abs(float(found[2]) - 2) < 0.1
     _, dynamic = package.run('readelf', '-d', program)
     assert str(package.prefix / 'lib') in dynamic, 'the NCCL plugin would not be found'
+    assert 'PREINIT_ARRAY' in dynamic, 'malloc would be tuned too late'
 
 
 def test_its_cmake_file_has_five_lines():

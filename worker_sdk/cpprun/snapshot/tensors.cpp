@@ -46,7 +46,7 @@ pickle::TensorRef Capture::add(const at::Tensor& given, bool is_leaders) {
   }
   const auto item = static_cast<int64_t>(tensor.itemsize());
   return {.storage = storages_[entry->second].name,
-          .dtype = c10::getDtypeNames(tensor.scalar_type()).first,
+          .dtype = std::string(c10::getDtypeNames(tensor.scalar_type()).first),
           .storage_numel = storages_[entry->second].bytes.numel() / item,
           .offset = tensor.storage_offset(),
           .sizes = tensor.sizes().vec(),

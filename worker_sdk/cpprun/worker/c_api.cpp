@@ -1,6 +1,7 @@
 #include "cpprun/worker/c_api.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/error_file.hpp"
 #include "cpprun/worker/faults.hpp"
+#include "cpprun/worker/internal/malloc_tuning.hpp"
 #include "cpprun/worker/main.hpp"
 #include "cpprun/worker/snapshot_notice.hpp"
 #include "cpprun/worker/store_client.hpp"
@@ -89,8 +91,8 @@ const char* cpprun_last_error() {
 
 void cpprun_start(unsigned options) {
   try {
-    cpprun::detail::start({.handles_sigterm = (options & CPPRUN_HANDLES_SIGTERM) != 0,
-                           .tunes_malloc = (options & CPPRUN_KEEPS_MALLOC) == 0});
+    if ((options & CPPRUN_KEEPS_MALLOC) == 0) worker::tune_malloc(environ);
+    cpprun::detail::start({.handles_sigterm = (options & CPPRUN_HANDLES_SIGTERM) != 0});
   } catch (const std::exception& error) {
     end_with(error.what());
   }

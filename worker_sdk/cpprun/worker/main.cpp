@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <exception>
@@ -78,7 +79,6 @@ int report_exception(const std::exception_ptr& exception) {
 }  // namespace
 
 void start(const MainOptions& options) {
-  if (options.tunes_malloc) tune_malloc();
   const Environment known = known_environment();
   set_error_file(known.error_file);
   install_fatal_handlers(known.rank);
@@ -89,6 +89,7 @@ void start(const MainOptions& options) {
 }
 
 int run_main(Args args, const MainOptions& options, const std::function<int(Args)>& f) {
+  tune_malloc(environ);
   try {
     start(options);
     return f(args);

@@ -1,8 +1,10 @@
 #include "cpprun/worker/internal/malloc_tuning.hpp"
 
 #include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
@@ -12,31 +14,46 @@ namespace {
 constexpr int kMmapThreshold = 1 << 30;        // blocks up to 1 GiB come from the heap
 constexpr int kTrimThreshold = 2'000'000'000;  // what the heap may keep at its end
 constexpr int kTopPad = 64 << 20;              // the heap grows by this at least
+constexpr uintptr_t kHugePage = 2 << 20;
+constexpr size_t kMoreThanTop = 1 << 20;  // than malloc keeps at the heap's end from the start
 
-std::string_view variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-bool is_left_alone() {
-  constexpr const char* kOwn[] = {"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_",
-                                  "MALLOC_TOP_PAD_"};
-  return variable("CPPRUN_MALLOC") == "default" ||
-         variable("GLIBC_TUNABLES").find("glibc.malloc.") != std::string_view::npos ||
-         std::any_of(std::begin(kOwn), std::end(kOwn),
-                     [](const char* name) { return !variable(name).empty(); });
+bool is_left_alone(const char* const* environment) {
+  constexpr std::string_view kOwn[] = {"CPPRUN_MALLOC=default", "MALLOC_MMAP_THRESHOLD_=",
+                                       "MALLOC_TRIM_THRESHOLD_=", "MALLOC_TOP_PAD_="};
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view each = *environment;
+    for (const std::string_view own : kOwn) {
+      if (each.starts_with(own)) return true;
+    }
+    const bool is_tunables = each.starts_with("GLIBC_TUNABLES=");
+    if (is_tunables && each.find("glibc.malloc.") != std::string_view::npos) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
-bool tune_malloc() {
+bool tune_malloc(const char* const* environment) {
 #ifdef M_MMAP_THRESHOLD
-  if (is_left_alone()) return false;
+  if (is_left_alone(environment)) return false;
   return ::mallopt(M_MMAP_THRESHOLD, kMmapThreshold) == 1 &&
          ::mallopt(M_TRIM_THRESHOLD, kTrimThreshold) == 1 && ::mallopt(M_TOP_PAD, kTopPad) == 1;
 #else
+  static_cast<void>(environment);
   return false;
 #endif
+}
+
+void grow_heap() {
+  void* volatile block = std::malloc(kMoreThanTop);  // volatile: the pair is not optimised away
+  std::free(block);
+  const auto end = reinterpret_cast<uintptr_t>(::sbrk(0));
+  const auto begin = reinterpret_cast<uintptr_t>(block);
+  if (begin == 0 || begin > end || end - begin > uintptr_t{2} * kTopPad) return;  // no heap of brk
+  const uintptr_t from = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  if (from >= end) return;
+  // A kernel without huge pages refuses; the heap is then as good as ever.
+  static_cast<void>(::madvise(reinterpret_cast<void*>(from), end - from, MADV_HUGEPAGE));
 }
 
 }  // namespace cpprun::worker

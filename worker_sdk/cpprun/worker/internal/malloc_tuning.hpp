@@ -4,9 +4,13 @@
 namespace cpprun::worker {
 
 // By default glibc gives every freed block above 128 KiB back to the kernel and takes fresh, zeroed
-// pages for the next step. Does nothing with CPPRUN_MALLOC=default, with MALLOC_... or
-// GLIBC_TUNABLES settings of the user's own, and where malloc is not glibc's. Call it before
-// threads are made. True: it changed the settings.
-bool tune_malloc();
+// pages for the next step. Does nothing if `environment` (as of execve: NAME=VALUE, ended by null)
+// has CPPRUN_MALLOC=default, or MALLOC_... or GLIBC_TUNABLES settings of the user's own, and where
+// malloc is not glibc's. Call it before threads are made. True: it changed the settings.
+bool tune_malloc(const char* const* environment);
+
+// The heap grows at once by what it grows by later (64 MiB), for which the kernel is asked for huge
+// pages: memory that is not touched is not taken. After tune_malloc.
+void grow_heap();
 
 }  // namespace cpprun::worker
