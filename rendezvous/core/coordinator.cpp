@@ -1,6 +1,7 @@
 #include "rendezvous/core/coordinator.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/check.hpp"
 #include "common/limits/faults.hpp"
@@ -86,9 +87,9 @@ void Coordinator::refuse(SessionId session, const std::string& why, Effects& eff
   effects.emplace_back(Close{session, false});
 }
 
-void Coordinator::on_message(Instant now, SessionId id, const control::AgentMessage& said,
+void Coordinator::on_message(Instant now, SessionId id, control::AgentMessage said,
                              Effects& effects) {
-  const control::AgentMessage message = control::plain(said);
+  const control::AgentMessage message = control::plain(std::move(said));
   auto it = sessions_.find(id);
   if (it == sessions_.end()) return;  // closed meanwhile
   Session& session = it->second;

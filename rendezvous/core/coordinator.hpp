@@ -47,8 +47,7 @@ class Coordinator {
         until_(options_.mandate ? options_.mandate->until : Instant::never()) {}
 
   void on_connected(SessionId session, SessionFacts facts);
-  void on_message(Instant now, SessionId session, const control::AgentMessage& said,
-                  Effects& effects);
+  void on_message(Instant now, SessionId session, control::AgentMessage said, Effects& effects);
   void on_closed(Instant now, SessionId session, Membership::Ending how, Effects& effects);
   // Answer to WantStorePort; 0 if no port could be opened.
   void on_store_port(Instant now, const std::string& run_id, int64_t port, Effects& effects);

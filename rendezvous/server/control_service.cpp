@@ -78,7 +78,7 @@ class ControlService::Impl {
     gate_.open(std::move(token), std::move(make_nonce));
   }
 
-  void on_message(SessionId session, const control::AgentMessage& message) {
+  void on_message(SessionId session, control::AgentMessage message) {
     if (const auto* operate = std::get_if<control::Operate>(&message)) {
       return on_operate(session, *operate);
     }
@@ -87,7 +87,7 @@ class ControlService::Impl {
     }
     agents_.insert(session);
     if (std::holds_alternative<control::Acting>(message)) agents_.erase(session);  // it is none
-    tell_core([&](Effects& e) { core_.on_message(server_time(), session, message, e); });
+    tell_core([&](Effects& e) { core_.on_message(server_time(), session, std::move(message), e); });
   }
 
   void on_closed(SessionId session, CloseKind kind) {
@@ -321,7 +321,7 @@ class ControlSession final : public Session {
       used += frame.consumed;
       has_spoken_ = true;
       is_settled_ = is_settled_ || !is_greeting(*message);
-      service_.on_message(id_, *message);
+      service_.on_message(id_, *std::move(message));
     }
     return bytes.size();
   }
