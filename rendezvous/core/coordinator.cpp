@@ -225,13 +225,38 @@ std::optional<Mandate> Coordinator::mandate_for(const control::Register& first) 
   return mandate;
 }
 
+void Coordinator::turn_newcomers_away(Effects& effects) {
+  if (options_.mandate) return;  // who is elected next begins the next job
+  is_leaving_ = true;
+  std::erase_if(jobs_, [&](const auto& entry) {
+    const bool is_new = !entry.second->is_over() && entry.second->is_new();
+    if (is_new) entry.second->turn_away(effects);
+    return is_new;
+  });
+}
+
+// A newcomer has come too early: the job of this name has ended, and who took part in it has not
+// gone yet; or we go ourselves.
+bool Coordinator::is_for_later(const Membership* job, SessionId session,
+                               const control::Register& message) const {
+  if (job == nullptr) return is_leaving_;
+  const Incarnation node = sessions_.at(session).hello->node.incarnation;
+  if (job->nodes().contains(node) || job->has_led(message.epoch)) return false;
+  return job->is_over() ? is_leaving_ : job->is_decided();
+}
+
 Membership* Coordinator::job_for(const std::string& run_id, const control::Register& message,
                                  SessionId session, Effects& effects) {
   if (const std::string only = only_job(); !only.empty() && only != run_id) {
     refuse(session, "the coordinator here leads the job '" + only + "' and no other", effects);
     return nullptr;
   }
-  if (auto it = jobs_.find(run_id); it != jobs_.end()) {
+  auto it = jobs_.find(run_id);
+  if (is_for_later(it == jobs_.end() ? nullptr : it->second.get(), session, message)) {
+    effects.emplace_back(Close{session, false});
+    return nullptr;
+  }
+  if (it != jobs_.end()) {
     // Who took part in a job that has ended is told how; others begin anew.
     const bool goes_on =
         options_.mandate && !it->second->is_decided() && !it->second->is_departing();

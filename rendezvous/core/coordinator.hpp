@@ -71,6 +71,10 @@ class Coordinator {
   void lead_until(Instant until);
   // Past the deadline somebody else may lead: nothing may go out before lead_until() says more.
   bool is_in_charge(Instant now) const { return now < until_; }
+  // Our own agent has ended, and we stay for those whose job goes on. Who would begin a job here
+  // waits for whoever listens at this address next: maybe the same node, which can't before we have
+  // gone.
+  void turn_newcomers_away(Effects& effects);
   // No worker of our jobs lives.
   bool is_idle() const;
   // Who is left needs us to go: an heir leads the job then.
@@ -95,12 +99,15 @@ class Coordinator {
   std::optional<Mandate> mandate_for(const control::Register& first) const;
   Membership* job_for(const std::string& run_id, const control::Register& message,
                       SessionId session, Effects& effects);
+  bool is_for_later(const Membership* job, SessionId session,
+                    const control::Register& message) const;
   void forget_long_ended();
   void forget_if_over(const std::string& run_id, Effects& effects);
 
   const CoordinatorOptions options_;
-  Instant until_;           // of the mandate
-  int64_t jobs_begun_ = 0;  // each job's coordinator is an incarnation of its own
+  Instant until_;            // of the mandate
+  bool is_leaving_ = false;  // turn_newcomers_away
+  int64_t jobs_begun_ = 0;   // each job's coordinator is an incarnation of its own
   std::map<SessionId, Session> sessions_;
   // Jobs that are led from elsewhere, by run id, as long as the connection that says so stands
   // (R17).

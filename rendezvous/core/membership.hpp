@@ -79,6 +79,10 @@ class Membership {
   Epoch epoch() const { return epoch_; }
   // The mandate lasts until then.
   void lead_until(Instant until) { until_ = until; }
+  // It has formed no round, and goes on from none.
+  bool is_new() const { return phase_ == Phase::Gathering && round_ == RoundNumber(); }
+  // Ends the connections of all nodes, and forgets them.
+  void turn_away(Effects& effects);
   // No worker of the job lives: somebody else may lead it at once.
   bool is_idle() const;
   // The node that hosts us goes, and an heir leads the job as soon as our process has ended (R15).
@@ -178,6 +182,7 @@ class Membership {
   bool may_lead() const;
 
   // Who may go on without us (membership_heir.cpp).
+  void forget_nodes();
   void name_heir(const std::vector<Node*>& ranked, std::vector<control::World>& worlds);
   const Node* heir_node() const;
   bool is_heir_awaited() const;

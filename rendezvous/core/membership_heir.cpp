@@ -50,11 +50,20 @@ bool Membership::is_left_to_heir() const {
 }
 
 bool Membership::may_be_handed_over() const {
-  return is_recovering() || (phase_ == Phase::Gathering && round_ == RoundNumber());
+  return is_recovering() || is_new();
 }
 
 void Membership::hand_over(const control::Moved& to, Effects& effects) {
   for (const auto& [incarnation, node] : nodes_) send(node, to, effects);
+  forget_nodes();
+}
+
+void Membership::turn_away(Effects& effects) {
+  for (const auto& [session, node] : sessions_) effects.emplace_back(Close{session, false});
+  forget_nodes();
+}
+
+void Membership::forget_nodes() {
   nodes_.clear();
   sessions_.clear();
   ready_.clear();

@@ -49,6 +49,7 @@ class ControlService::Impl {
 
   void when_idle(std::function<void()> then) {
     on_idle_ = std::move(then);
+    tell_core([&](Effects& effects) { core_.turn_newcomers_away(effects); });
     check_idle();
   }
 

@@ -45,6 +45,26 @@ TEST_F(Coordinator, HelloAndRegisterOnceEach) {
   expect_refused("b", "second register");
 }
 
+// What the node that hosts us does next may need this address, and those newcomers.
+TEST_F(Coordinator, WhoOnlyStaysBeginsNoJob) {
+  join("a");
+  call([&](Effects& e) { core.turn_newcomers_away(e); });
+  EXPECT_FALSE(player("a").session);
+  join("a");
+  EXPECT_FALSE(player("a").session);
+  EXPECT_TRUE(core.jobs().empty());
+}
+
+TEST_F(Coordinator, WhoOnlyStaysGoesOnWithWhatRuns) {
+  a_and_b_run();
+  call([&](Effects& e) { core.turn_newcomers_away(e); });
+  is_cut_off("b");
+  returns("b", Standing::Running, 1);
+  EXPECT_TRUE(player("b").session);
+  all({"a", "b"}, &Coordinator::says_done);
+  expect_decided("b", true);
+}
+
 TEST_F(Coordinator, AnotherVersionIsRefusedInWords) {
   player("a").hello.protocol = 99;
   player("a").hello.version = "9.9.9";

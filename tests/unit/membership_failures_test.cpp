@@ -236,6 +236,7 @@ TEST_F(Failures, AnOutcomeThatAnAgentBringsMayBeAsLargeToo) {
   facts.decided = control::Decided{false, std::string(16'000, 'v')};
   facts.decided->culprit = Culprit{"n", wordy(WorkerEnd{}), "w"};
   returns("b", control::Standing::Stopped, 3);
+  player("a").facts.epoch = world.epoch;
   join("a");
   passes(limits::kLease + 2s);
   expect_decided("a", false);

@@ -77,6 +77,9 @@ void CoordinatorProcess::lead_until(Instant until) {
 
 void CoordinatorProcess::end_when_idle() {
   is_ending_ = true;
+  tell_core([&](Instant, Effects& effects) {
+    if (core_) core_->turn_newcomers_away(effects);
+  });
   check_idle();
 }
 
