@@ -1,6 +1,7 @@
 // snapshot_train WORD=VALUE...: a training on several ranks that resumes and saves; prints where it
 // resumed from and what it ended with.
 #include <malloc.h>
+#include <signal.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -152,6 +153,35 @@ SDK_CASE(snapshot_sent) {
   const bool is_whole = value.min().item<float>() == 1;
   const bool is_lean = in_use() < before + (8 << 20);
   say("step " + std::to_string(from.step) + (is_whole ? " whole" : "") + (is_lean ? " lean" : ""));
+  return 0;
+}
+
+// Two Snapshots in folders of their own, as a GAN has, saved at the same steps at the same time.
+// The first process dies after that.
+SDK_CASE(snapshot_pair) {
+  const auto group = dist::init_process_group({.backend = "gloo"});
+  at::Tensor one = at::zeros({100'000}), two = at::zeros({100'000});
+  Snapshot first({.dir = "first", .has_hints = false});
+  Snapshot second({.dir = "second", .has_hints = false});
+  first.track("value", one);
+  second.track("value", two);
+  const auto tell = [](const char* which, const Resumed& from, const at::Tensor& value) {
+    say(std::string(which) + " " + name(from.source) + " " + std::to_string(from.step) + " " +
+        std::to_string(value.min().item<int64_t>()) + " " +
+        std::to_string(value.max().item<int64_t>()));
+  };
+  const Resumed from = first.resume();
+  tell("first", from, one);
+  tell("second", second.resume(), two);
+  if (from.step > 0) return 0;
+  one.fill_(1);
+  two.fill_(2);
+  first.save_async(5);
+  second.save_async(5);
+  first.wait();
+  second.wait();
+  group.barrier();
+  ::raise(SIGKILL);
   return 0;
 }
 

@@ -82,6 +82,15 @@ def test_files_that_were_sent_are_not_kept_in_memory(ranks):
     assert lines == [f'rank {rank} step 2 whole lean' for rank in range(2)]
 
 
+@pytest.mark.parametrize('flags', [(), ('--snapshot-dir=launchers',)], ids=['', 'launchers'])
+def test_snapshots_in_several_folders_go_on_each_with_its_own(ranks, flags):
+    job = ranks.case('snapshot', 2, 'snapshot_pair', flags=('--max-restarts=1', *flags)).well()
+    lines = [line for line in job.lines('rank') if ' 5 ' in line]
+    for rank in range(2):
+        assert f'rank {rank} first memory 5 1 1' in lines
+        assert f'rank {rank} second disk 5 2 2' in lines
+
+
 def test_within_a_training_epoch(ranks):
     whole = train(ranks, 2, 'every=3', folder='a')
     killed = train(

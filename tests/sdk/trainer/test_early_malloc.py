@@ -21,6 +21,13 @@ def page_faults(**env):
     return usage.ru_minflt
 
 
+@pytest.fixture(autouse=True)
+def _malloc_is_glibcs():
+    linked = subprocess.run(['ldd', BIN / 'ex_sampler'], capture_output=True, text=True).stdout
+    if 'libasan' in linked:
+        pytest.skip("malloc is AddressSanitizer's")
+
+
 def test_programs_start_with_a_heap_of_huge_pages():
     if not HUGE_PAGES.exists() or '[never]' in HUGE_PAGES.read_text():
         pytest.skip('this kernel gives no huge pages')

@@ -42,6 +42,7 @@ struct Snapshot::Impl {
 
   // resume.cpp
   Resumed resume();
+  std::string launchers_choice() const;
   snapshot::Candidates candidates();
   std::vector<snapshot::Candidates> gather_candidates();
   // False: every rank sees what rank 0 does.
@@ -67,7 +68,7 @@ struct Snapshot::Impl {
   std::optional<snapshot::Group> known_group;
   bool is_group_certain = false;  // else each save asks anew
   snapshot::Neighbours neighbours;
-  snapshot::Memory memory;
+  snapshot::Memory memory;                    // of this place and file
   dist::Store store;                          // of the writing thread
   std::unique_ptr<snapshot::Talk> last_talk;  // keys that may still be read
   int64_t saves = 0;

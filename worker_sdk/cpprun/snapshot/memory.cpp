@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "cpprun/archive/crc32.hpp"
 #include "cpprun/pickle/reader.hpp"
@@ -78,8 +79,20 @@ Result<IndexedFile> read_file(const Value& value, size_t content_bytes) {
   return file;
 }
 
-// The last file is the rank's own.
-Result<std::vector<IndexedFile>> read_index(std::span<const std::byte> content) {
+struct Index {
+  std::string owner;
+  std::vector<IndexedFile> files;  // the last is the rank's own
+};
+
+Value index_value(const std::string& owner, const Staged& staged,
+                  std::span<const std::byte> memory) {
+  List index{{owner}};
+  for (const StagedFile& file : staged.shared) index.items.push_back(file_value(file, memory));
+  index.items.push_back(file_value(staged.own, memory));
+  return index;
+}
+
+Result<Index> read_index(std::span<const std::byte> content) {
   uint64_t length = 0;
   if (content.size() < kLength) return broken("it is too short");
   std::memcpy(&length, content.data() + content.size() - kLength, kLength);
@@ -88,14 +101,16 @@ Result<std::vector<IndexedFile>> read_index(std::span<const std::byte> content) 
   const auto index = pickle::read({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!index) return broken(index.error().text);
   const auto* list = index->get_if<List>();
-  if (list == nullptr || list->items.empty()) return broken("its index");
-  std::vector<IndexedFile> files;
-  for (const Value& each : list->items) {
-    Result<IndexedFile> file = read_file(each, content.size());
+  if (list == nullptr || list->items.size() < 2) return broken("its index");
+  const auto* owner = list->items[0].get_if<std::string>();
+  if (owner == nullptr) return broken("its owner");
+  Index found{*owner, {}};
+  for (size_t i = 1; i < list->items.size(); ++i) {
+    Result<IndexedFile> file = read_file(list->items[i], content.size());
     if (!file) return file.error();
-    files.push_back(std::move(*file));
+    found.files.push_back(std::move(*file));
   }
-  return files;
+  return found;
 }
 
 // --- slots of this node's ranks as the storages of files
@@ -164,6 +179,15 @@ bool is_same(const SlotLabel& a, const SlotLabel& b) {
   return a.step == b.step && a.round == b.round && a.world_size == b.world_size;
 }
 
+// The first owner that asks, of this process, has the arena that outlives it.
+bool is_lasting(const std::string& owner) {
+  static std::mutex mutex;
+  static std::optional<std::string> first;
+  const std::scoped_lock lock(mutex);
+  if (!first) first = owner;
+  return *first == owner;
+}
+
 std::optional<Slot> slot_of(std::span<const std::byte> arena, const SlotLabel& label, int rank) {
   for (const Slot& slot : snapshot_files::slots_of(arena)) {
     if (is_same(slot.label, label) && slot.label.rank == rank) return slot;
@@ -178,7 +202,12 @@ Status Memory::grow(size_t bytes) {
   if (arena_ && arena_->bytes().size() >= bytes) return {};
   slots_.reset();
   arena_.reset();
-  Result<worker::Arena> arena = worker::Arena::own(bytes);
+  return open(bytes);
+}
+
+Status Memory::open(size_t bytes) {
+  Result<worker::Arena> arena =
+      is_lasting(owner_) ? worker::Arena::own(bytes) : worker::Arena::of_process(bytes);
   if (!arena) return arena.error();
   arena_ = std::move(*arena);
   slots_.emplace(arena_->writable());
@@ -188,9 +217,7 @@ Status Memory::grow(size_t bytes) {
 Result<std::span<std::byte>> Memory::begin(const SlotLabel& label, const Staged& staged,
                                            uint64_t bytes) {
   // The places of parts are not known yet; numbers of nine bytes stand for them.
-  List index;
-  for (const StagedFile& file : staged.shared) index.items.push_back(file_value(file, {}));
-  index.items.push_back(file_value(staged.own, {}));
+  const Value index = index_value(owner_, staged, {});
   size_t parts = staged.own.parts.size();
   for (const StagedFile& file : staged.shared) parts += file.parts.size();
   const size_t room = bytes + archive::kBlock + pickle::write(index).size() + 16 * parts + kLength;
@@ -205,10 +232,7 @@ Result<std::span<std::byte>> Memory::begin(const SlotLabel& label, const Staged&
 }
 
 void Memory::write_index(Staged& staged) {
-  List index;
-  for (const StagedFile& file : staged.shared) index.items.push_back(file_value(file, begun_));
-  index.items.push_back(file_value(staged.own, begun_));
-  const std::string text = pickle::write(index);
+  const std::string text = pickle::write(index_value(owner_, staged, begun_));
   const uint64_t length = text.size();
   std::byte* const end = begun_.data() + begun_.size();
   std::memcpy(end - kLength - length, text.data(), length);
@@ -221,15 +245,12 @@ void Memory::complete(int64_t step) {
 }
 
 std::vector<SlotLabel> Memory::found(int rank, int world) {
-  if (!arena_) {
-    Result<worker::Arena> arena = worker::Arena::own(0);
-    if (!arena) return {};
-    arena_ = std::move(*arena);
-    slots_.emplace(arena_->writable());
-  }
+  if (!arena_ && !open(0)) return {};
   std::vector<SlotLabel> labels;
   for (const Slot& slot : snapshot_files::slots_of(arena_->bytes())) {
-    if (slot.label.rank == rank && slot.label.world_size == world) labels.push_back(slot.label);
+    if (slot.label.rank != rank || slot.label.world_size != world) continue;
+    const Result<Index> index = read_index(slot.content);
+    if (index && index->owner == owner_) labels.push_back(slot.label);
   }
   return labels;
 }
@@ -261,9 +282,10 @@ Result<Loaded> Memory::load(const SlotLabel& label, const Group& group,
     const auto slot = slot_of(bytes, label, member);
     if (!slot) return broken("rank " + std::to_string(member) + " has none");
     open.content = slot->content;
-    Result<std::vector<IndexedFile>> files = read_index(open.content);
-    if (!files) return files.error();
-    open.files = std::move(*files);
+    Result<Index> index = read_index(open.content);
+    if (!index) return index.error();
+    if (index->owner != owner_) return broken("it is another Snapshot's");
+    open.files = std::move(index->files);
     if (!slots->empty() && open.files.size() != slots->front().files.size()) {
       return broken("ranks have different files");
     }

@@ -3,6 +3,9 @@
 //
 // A slot holds what its rank staged: its parts of the shared files, its own file, and the trees of
 // all files. The ranks of a group have everything together. Bytes of slots are taken for hostile.
+//
+// A rank has one arena that outlives it. It is for the Snapshots of one place, the first that asks;
+// others have memory of their own, which nobody resumes from. A slot says whose it is.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/result.hpp"
@@ -35,6 +39,9 @@ struct Neighbours {
 
 class Memory {
  public:
+  // `owner` says where the Snapshot lies, in the same words in every process.
+  explicit Memory(std::string owner) : owner_(std::move(owner)) {}
+
   // Room for the parts of `staged`, whose `bytes` stage::bytes_of says; the index is written behind
   // them. Error: there is no memory.
   Result<std::span<std::byte>> begin(const snapshot_files::SlotLabel& label, const Staged& staged,
@@ -55,7 +62,9 @@ class Memory {
 
  private:
   Status grow(size_t bytes);
+  Status open(size_t bytes);
 
+  const std::string owner_;
   std::optional<worker::Arena> arena_;
   std::optional<snapshot_files::ArenaSlots> slots_;
   std::span<std::byte> begun_;

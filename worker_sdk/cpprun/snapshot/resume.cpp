@@ -1,6 +1,7 @@
 // Snapshot::Impl: which snapshot to resume from, and doing so.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <set>
 #include <stdexcept>
 
@@ -58,7 +59,22 @@ std::string memory_id(const snapshot_files::SlotLabel& label) {
   return std::to_string(label.round) + "/" + std::to_string(label.world_size);
 }
 
+bool is_same_path(const std::string& a, const std::string& b) {
+  std::error_code ignored;  // what is not there is only compared by name
+  return std::filesystem::weakly_canonical(a, ignored) ==
+         std::filesystem::weakly_canonical(b, ignored);
+}
+
 }  // namespace
+
+// Of a Snapshot that lies elsewhere than where the launcher looks, it has chosen none.
+std::string Snapshot::Impl::launchers_choice() const {
+  const auto& environment = worker::environment();
+  if (!environment) return place;
+  const std::string& looks_at = environment->snapshot_dir;
+  const bool is_its = looks_at.empty() || is_same_path(looks_at, place);
+  return is_its ? environment->resume_from : "";
+}
 
 Candidates Snapshot::Impl::candidates() {
   Candidates all;
@@ -85,7 +101,7 @@ Candidates Snapshot::Impl::candidates() {
     }
     return all;
   }
-  const std::string& chosen = worker::environment() ? worker::environment()->resume_from : place;
+  const std::string chosen = launchers_choice();
   if (!chosen.empty()) {
     const auto found = snapshot_files::look_at(real_files(), chosen);
     if (found) all.push_back(of_folder(*found, Where::Chosen));
@@ -231,8 +247,7 @@ Resumed Snapshot::Impl::resume() {
 // Each agent hears it from its own ranks. What the launcher chose is for folders only; it may have
 // become incomplete since, and a copy of it that lies elsewhere is the same snapshot.
 void Snapshot::Impl::tell_agent(const Candidate* loaded) const {
-  const auto& environment = worker::environment();
-  const std::string chosen = environment && !is_single ? environment->resume_from : "";
+  const std::string chosen = is_single ? "" : launchers_choice();
   bool fell_back = !chosen.empty() && (loaded == nullptr || loaded->where == Where::Folder);
   if (fell_back && loaded != nullptr) {
     const auto found = snapshot_files::look_at(real_files(), chosen);

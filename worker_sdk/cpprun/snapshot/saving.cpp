@@ -89,7 +89,8 @@ Snapshot::Impl::Impl(SnapshotOptions given)
     : options(std::move(given)),
       is_single(has_single_form(options)),
       place(place_of(options)),
-      instance(next_instance()) {
+      instance(next_instance()),
+      memory(place + '\n' + options.file) {
   if (options.keep < 1 || options.keep_every < 0) {
     throw std::invalid_argument("a Snapshot keeps at least one, and keep_every is not negative");
   }

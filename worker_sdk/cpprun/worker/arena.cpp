@@ -67,12 +67,12 @@ void say_once(const std::string& why) {
 
 Result<Arena> Arena::own(size_t bytes) {
   const AgentSocket& agent = own_agent();
-  if (!agent.has_snapshots()) return in_process(bytes);
+  if (!agent.has_snapshots()) return of_process(bytes);
   const auto question = [bytes](uint32_t number) { return channel::ArenaWanted{number, bytes}; };
   const Mapped memory = mapped(agent.ask(question, limits::kLeaveTakes), PROT_READ | PROT_WRITE);
   if (memory) return Arena(*memory, Kind::Agent);
   say_once(memory.error().text);
-  return in_process(bytes);
+  return of_process(bytes);
 }
 
 Result<Arena> Arena::of(int local_rank) {
@@ -86,7 +86,7 @@ Result<Arena> Arena::of(int local_rank) {
   return Arena(*memory, Kind::AnothersWorker);
 }
 
-Result<Arena> Arena::in_process(size_t bytes) {
+Result<Arena> Arena::of_process(size_t bytes) {
   const Mapped memory =
       map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   if (!memory) return memory.error();

@@ -22,6 +22,8 @@ class Arena {
   // If the agent gives none, that is said once on stderr and the arena is our own. Error (System):
   // there is no memory for it.
   static Result<Arena> own(size_t bytes);
+  // As own(), and never the agent's: it ends with this process.
+  static Result<Arena> of_process(size_t bytes);
   // The arena of another worker of this node, to read; it may write meanwhile. Error (Refused):
   // that local rank has none, or there is no agent.
   static Result<Arena> of(int local_rank);
@@ -39,8 +41,6 @@ class Arena {
  private:
   enum class Kind { Process, Agent, AnothersWorker };
   Arena(std::span<std::byte> memory, Kind kind) : memory_(memory), kind_(kind) {}
-  static Result<Arena> in_process(size_t bytes);
-
   std::span<std::byte> memory_;  // mapped, page aligned
   Kind kind_;
 };
