@@ -63,6 +63,18 @@ TEST(Pickle, FindsByTextKey) {
   EXPECT_EQ(dict.find("y"), nullptr);
 }
 
+TEST(Pickle, WhatPythonCouldNotDecodeIsBytes) {
+  for (const char* text : {"", "a", "gr\xc3\xbc\xc3\x9f", "\xe2\x82\xac", "\xed\x9f\xbf",
+                           "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_EQ(text_or_bytes(text), Value(text));
+  }
+  for (const char* bytes :
+       {"a\xff", "\x80", "\xc3", "\xc3z", "\xc0\xaf", "\xe0\x9f\xbf", "\xe2\x82", "\xe2\x82z",
+        "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"}) {
+    EXPECT_EQ(text_or_bytes(bytes), Value(Bytes{bytes}));
+  }
+}
+
 TEST(Pickle, SharedPartsAreThereTwice) {
   // l = [1]; (l, l)
   EXPECT_EQ(read_well(bytes("]q\x01K\x01"

@@ -91,6 +91,9 @@ class Value {
   Held held_;
 };
 
+// Bytes that may be a text: one, if Python could decode it (UTF-8), else Bytes.
+Value text_or_bytes(std::string bytes);
+
 // "int", "dict" ...: for errors.
 const char* kind_name(const Value& value);
 
