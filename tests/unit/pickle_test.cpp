@@ -51,6 +51,8 @@ TEST(Pickle, WhatIsWrittenIsReadAgain) {
       {"scalar", TensorRef{"1", "float64", 1, 0, {}, {}, false}},
       {"empty", TensorRef{"2", "int64", 0, 0, {0, 3}, {3, 1}, false}},
       {"new", TensorRef{"3", "uint16", 4, 0, {4}, {1}, false}},
+      {"lazy", TensorRef{"4", "complex64", 4, 0, {4}, {1}, false, true, true}},
+      {"negative", TensorRef{"5", "uint16", 4, 0, {4}, {1}, false, false, true}},
       {"nothing", Dict{}},
   }});
   EXPECT_EQ(read_well(write(all)), all);
@@ -105,6 +107,13 @@ TEST(Pickle, TensorsStayWithinTheirStorage) {
     const TensorRef tensor{"0", "float32", numel, offset, {size}, {stride}, false};
     EXPECT_THAT(refusal(write(tensor)), HasSubstr("beyond storage '0'")) << size << ' ' << stride;
   }
+}
+
+// What it says of the values must not get lost.
+TEST(Pickle, UnknownMetadataOfATensorIsRefused) {
+  std::string lazy = write(TensorRef{"0", "float32", 4, 0, {4}, {1}, false, false, true});
+  lazy.replace(lazy.find("neg"), 3, "abs");
+  EXPECT_THAT(refusal(lazy), HasSubstr("arguments that it does not have"));
 }
 
 TEST(Pickle, BrokenBytesAreRefusedWithTheirPlace) {

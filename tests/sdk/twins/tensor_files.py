@@ -63,6 +63,7 @@ def dtypes():
 
 def views():
     base = torch.arange(60, dtype=torch.float32)
+    waves = torch.tensor([1 + 2j, 3 - 4j])
     return {
         'transposed': base.view(6, 10).t(),
         'every_second': base[1::2],
@@ -73,6 +74,8 @@ def views():
         'parameter': torch.nn.Parameter(torch.ones(2)),
         'wants_gradient': torch.ones(2, requires_grad=True),
         'big': torch.arange(100_000, dtype=torch.int32),
+        'conjugate': waves.conj(),
+        'negative': torch.imag(waves.clone().conj()),
     }
 
 

@@ -81,6 +81,25 @@ bool is_within(const TensorRef& tensor) {
   return last < tensor.storage_numel;
 }
 
+// {"conj": True, "neg": True}, each where it applies. False: it is no such thing.
+bool read_metadata(Nodes& nodes, NodeId id, TensorRef& tensor) {
+  if (nodes.simple<None>(id) != nullptr) return true;
+  const auto* dict = nodes.get_if<DictNode>(id);
+  if (dict == nullptr) return false;
+  for (size_t i = 0; i + 1 < dict->keys_and_values.size(); i += 2) {
+    const auto* key = nodes.simple<std::string>(dict->keys_and_values[i]);
+    const auto* is_set = nodes.simple<bool>(dict->keys_and_values[i + 1]);
+    if (key == nullptr || is_set == nullptr) return false;
+    if (*key == "conj")
+      tensor.is_conjugate = *is_set;
+    else if (*key == "neg")
+      tensor.is_negative = *is_set;
+    else
+      return false;
+  }
+  return true;
+}
+
 // (storage, offset, sizes, strides, requires_grad, hooks[, metadata]); v3 has the dtype before the
 // metadata.
 Result<NodeId> rebuild_tensor(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
@@ -101,6 +120,10 @@ Result<NodeId> rebuild_tensor(Nodes& nodes, const std::string& global, const Nod
     const auto* dtype = nodes.get_if<GlobalNode>(arguments[6]);
     if (dtype == nullptr || !dtype->name.starts_with("torch.")) return bad_arguments(global);
     made.dtype = dtype->name.substr(6);
+  }
+  const size_t metadata = has_dtype ? 7 : 6;
+  if (arguments.size() > metadata && !read_metadata(nodes, arguments[metadata], made)) {
+    return bad_arguments(global);
   }
   const std::optional<int64_t> size = size_of_dtype(made.dtype);
   if (!size) return bad_arguments(global);
@@ -179,6 +202,7 @@ size_t size_of(Nodes& nodes, NodeId id) {
   if (const auto* text = nodes.simple<std::string>(id)) return text->size();
   if (const auto* list = nodes.get_if<ListNode>(id)) return list->items.size();
   if (const auto* tuple = nodes.get_if<TupleNode>(id)) return tuple->items.size();
+  if (const auto* dict = nodes.get_if<DictNode>(id)) return dict->keys_and_values.size();
   if (const auto* tensor = nodes.simple<TensorRef>(id)) return tensor->sizes.size();
   return 0;
 }

@@ -63,6 +63,7 @@ struct TensorRef {
   int64_t offset = 0;
   std::vector<int64_t> sizes, strides;
   bool requires_grad = false;
+  bool is_conjugate = false, is_negative = false;  // of what the storage holds: torch's lazy views
   bool operator==(const TensorRef&) const = default;
 };
 

@@ -64,12 +64,16 @@ at::Tensor make_tensor(const pickle::TensorRef& ref, const Storages& storages) {
   const at::Tensor flat = at::empty({seen}, type);
   const auto item = static_cast<uint64_t>(flat.itemsize());
   if (seen > 0) read(storages, ref, static_cast<uint64_t>(ref.offset) * item, bytes_of(flat));
+  if (ref.is_conjugate) flat.conj_physical_();
+  if (ref.is_negative) flat.neg_();
   return flat.as_strided(ref.sizes, ref.strides);
 }
 
 void fill(const at::Tensor& into, const pickle::TensorRef& ref, const Storages& storages) {
   const at::Tensor target = into.detach();
-  const bool is_alike = target.device().is_cpu() && target.is_non_overlapping_and_dense() &&
+  const bool is_lazy = ref.is_conjugate || ref.is_negative || target.is_conj() || target.is_neg();
+  const bool is_alike = !is_lazy && target.device().is_cpu() &&
+                        target.is_non_overlapping_and_dense() &&
                         target.scalar_type() == scalar_type(ref.dtype) &&
                         target.strides() == at::IntArrayRef(ref.strides);
   if (!is_alike) {
