@@ -53,7 +53,7 @@ def values():
 def dtypes():
     names = (
         'float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128 '
-        'uint16 uint32 uint64 float8_e4m3fn float8_e5m2'
+        'uint16 uint32 uint64 float8_e4m3fn float8_e5m2 float8_e8m0fnu complex32'
     ).split()
     torch.manual_seed(3)
     some = torch.randint(0, 256, (2, 3, 16), dtype=torch.uint8)

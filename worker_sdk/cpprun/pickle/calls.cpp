@@ -33,7 +33,7 @@ struct DtypeSize {
   std::string_view name;
   int64_t bytes;
 };
-constexpr std::array<DtypeSize, 19> kDtypes{{
+constexpr std::array<DtypeSize, 21> kDtypes{{
     {"float64", 8},         {"float32", 4},
     {"float16", 2},         {"bfloat16", 2},
     {"int64", 8},           {"int32", 4},
@@ -43,7 +43,8 @@ constexpr std::array<DtypeSize, 19> kDtypes{{
     {"uint16", 2},          {"uint32", 4},
     {"uint64", 8},          {"float8_e4m3fn", 1},
     {"float8_e5m2", 1},     {"float8_e4m3fnuz", 1},
-    {"float8_e5m2fnuz", 1},
+    {"float8_e5m2fnuz", 1}, {"float8_e8m0fnu", 1},
+    {"complex32", 4},
 }};
 
 Error bad_arguments(const std::string& global) {

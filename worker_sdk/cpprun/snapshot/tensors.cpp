@@ -2,7 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <sstream>
 #include <stdexcept>
+
+#include "cpprun/pickle/dtype.hpp"
 
 namespace cpprun::snapshot {
 namespace {
@@ -12,6 +15,18 @@ at::ScalarType scalar_type(const std::string& dtype) {
   const auto found = known.find(dtype);
   if (found == known.end()) throw std::runtime_error("LibTorch has no dtype '" + dtype + "'");
   return found->second;
+}
+
+// Throws where the format has none of that name (bits, integers of less than a byte).
+std::string dtype_name(const at::Tensor& tensor) {
+  const std::string name = c10::getDtypeNames(tensor.scalar_type()).first;
+  if (!pickle::size_of_dtype(name)) {
+    std::ostringstream text;
+    text << "a tensor of the dtype " << name << " can't be kept, it has the shape "
+         << tensor.sizes() << ": keep it as another dtype";
+    throw std::invalid_argument(text.str());
+  }
+  return name;
 }
 
 std::span<std::byte> bytes_of(const at::Tensor& tensor) {
@@ -37,6 +52,7 @@ pickle::TensorRef Capture::add(const at::Tensor& given, bool is_leaders) {
     throw std::invalid_argument("a tensor without a storage of its own can't be kept: " +
                                 (given.defined() ? given.toString() : "it is undefined"));
   }
+  std::string dtype = dtype_name(given);
   const at::Tensor tensor = given.detach().resolve_conj().resolve_neg();
   const auto key = std::pair<const void*, int>(tensor.storage().unsafeGetStorageImpl(),
                                                static_cast<int>(tensor.scalar_type()));
@@ -46,7 +62,7 @@ pickle::TensorRef Capture::add(const at::Tensor& given, bool is_leaders) {
   }
   const auto item = static_cast<int64_t>(tensor.itemsize());
   return {.storage = storages_[entry->second].name,
-          .dtype = std::string(c10::getDtypeNames(tensor.scalar_type()).first),
+          .dtype = std::move(dtype),
           .storage_numel = storages_[entry->second].bytes.numel() / item,
           .offset = tensor.storage_offset(),
           .sizes = tensor.sizes().vec(),

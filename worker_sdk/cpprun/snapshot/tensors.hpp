@@ -30,7 +30,8 @@ struct Storage {
 
 class Capture {
  public:
-  // Throws std::invalid_argument for a tensor that has no storage (sparse, quantised).
+  // Throws std::invalid_argument for a tensor that has no storage (sparse, quantised) or a dtype
+  // that files do not have.
   pickle::TensorRef add(const at::Tensor& tensor, bool is_leaders = false);
   std::vector<Storage> take_storages() { return std::move(storages_); }
 
