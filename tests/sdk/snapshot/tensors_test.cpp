@@ -60,5 +60,14 @@ TEST(SnapshotTensors, DtypesThatFilesDoNotHaveAreRefusedByName) {
               ThrowsMessage<std::invalid_argument>(AllOf(HasSubstr("bits8"), HasSubstr("[2, 3]"))));
 }
 
+TEST(SnapshotTensors, AnExpandedTensorBecomesAnotherAndItsSourceStays) {
+  const at::Tensor source = at::zeros({1, 3});
+  at::Tensor value = source.expand({4, 3});
+  assign(value, {"row", "float32", 3, 0, {4, 3}, {0, 1}, false},
+         HeldStorages({{"row", at::ones({3})}}));
+  EXPECT_TRUE(at::equal(value, at::ones({4, 3})));
+  EXPECT_TRUE(at::equal(source, at::zeros({1, 3})));
+}
+
 }  // namespace
 }  // namespace cpprun::snapshot

@@ -1,6 +1,7 @@
 #include "cpprun/snapshot/tensors.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/MemoryOverlap.h>
 
 #include <sstream>
 #include <stdexcept>
@@ -102,7 +103,8 @@ void fill(const at::Tensor& into, const pickle::TensorRef& ref, const Storages& 
 
 void assign(at::Tensor& value, const pickle::TensorRef& ref, const Storages& storages) {
   const bool fits = value.defined() && value.sizes() == at::IntArrayRef(ref.sizes) &&
-                    value.scalar_type() == scalar_type(ref.dtype);
+                    value.scalar_type() == scalar_type(ref.dtype) &&
+                    at::has_internal_overlap(value) != at::MemOverlap::Yes;
   if (fits) return fill(value, ref, storages);
   const at::Device device = value.defined() ? value.device() : at::Device(at::kCPU);
   value = make_tensor(ref, storages).to(device);
