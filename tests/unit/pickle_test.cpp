@@ -89,6 +89,15 @@ TEST(Pickle, AttributesOfADictAreLeftOut) {
   EXPECT_EQ(read_well(bytes(dict + "}b")), Value(Dict{}));
 }
 
+// MultiStepLR counts its milestones.
+TEST(Pickle, ACounterIsADict) {
+  const std::string counter = "ccollections\nCounter\n";
+  EXPECT_EQ(read_well(bytes(counter + "}q\x01K\x02K\x01s\x85R")),
+            Value(Dict{{{int64_t{2}, int64_t{1}}}}));
+  EXPECT_EQ(read_well(bytes(counter + ")R")), Value(Dict{}));
+  EXPECT_THAT(refusal(bytes(counter + "N\x85R")), HasSubstr("arguments that it does not have"));
+}
+
 TEST(Pickle, ForeignGlobalsAreRefusedByName) {
   EXPECT_THAT(refusal(bytes("cposix\nsystem\nX\x02\x00\x00\x00ls\x85R")),
               HasSubstr("names posix.system"));

@@ -33,6 +33,7 @@ def training():
         'EPOCHS_RUN': 3,
         'OPTIMIZER_STATE': optimizer.state_dict(),
         'sgd': sgd.state_dict(),
+        'scheduler': scheduler.state_dict(),
         'rng': torch.get_rng_state(),
         'losses': [[1.5, 0.5], [], [float('inf')]],
     }

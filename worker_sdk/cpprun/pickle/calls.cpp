@@ -166,6 +166,15 @@ Result<NodeId> ordered_dict(Nodes& nodes, const std::string& global, const NodeI
   return nodes.add(std::move(made));
 }
 
+// () or (dict,): how often each thing was counted.
+Result<NodeId> counter(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
+  if (arguments.empty()) return nodes.add(DictNode{});
+  if (arguments.size() > 1 || nodes.get_if<DictNode>(arguments[0]) == nullptr) {
+    return bad_arguments(global);
+  }
+  return arguments[0];
+}
+
 // Protocol 2 has no bytes: they come as latin-1 text.
 Result<NodeId> encode(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
   const auto* text = arguments.empty() ? nullptr : nodes.simple<std::string>(arguments[0]);
@@ -216,6 +225,7 @@ const std::map<std::string_view, Call>& callables() {
       {"torch._utils._rebuild_tensor_v3", rebuild_tensor},
       {"torch._utils._rebuild_parameter", rebuild_parameter},
       {"collections.OrderedDict", ordered_dict},
+      {"collections.Counter", counter},
       {"_codecs.encode", encode},
       {"builtins.complex", complex},
       {"__builtin__.complex", complex},
