@@ -335,6 +335,8 @@ TEST(Safetensors, RefusesWhatTheFormatDoesNotHave) {
   };
   EXPECT_THAT(refused(tensor("0", "complex64", 2)), HasSubstr("complex64"));
   EXPECT_THAT(refused({"0", "uint8", 1, 0, {int64_t{1} << 40}, {0}, false}), HasSubstr("expanded"));
+  EXPECT_THAT(refused({"0", "float32", 1, 0, {1}, {1}, false, false, true}),
+              HasSubstr("resolve_neg()"));
 }
 
 }  // namespace

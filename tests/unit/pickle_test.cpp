@@ -51,6 +51,8 @@ TEST(Pickle, WhatIsWrittenIsReadAgain) {
       {"scalar", TensorRef{"1", "float64", 1, 0, {}, {}, false}},
       {"empty", TensorRef{"2", "int64", 0, 0, {0, 3}, {3, 1}, false}},
       {"new", TensorRef{"3", "uint16", 4, 0, {4}, {1}, false}},
+      {"lazy", TensorRef{"4", "complex64", 4, 0, {4}, {1}, false, true, true}},
+      {"negative", TensorRef{"5", "uint16", 4, 0, {4}, {1}, false, false, true}},
       {"nothing", Dict{}},
   }});
   EXPECT_EQ(read_well(write(all)), all);
@@ -63,6 +65,18 @@ TEST(Pickle, FindsByTextKey) {
   EXPECT_EQ(dict.find("y"), nullptr);
 }
 
+TEST(Pickle, WhatPythonCouldNotDecodeIsBytes) {
+  for (const char* text : {"", "a", "gr\xc3\xbc\xc3\x9f", "\xe2\x82\xac", "\xed\x9f\xbf",
+                           "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_EQ(text_or_bytes(text), Value(text));
+  }
+  for (const char* bytes :
+       {"a\xff", "\x80", "\xc3", "\xc3z", "\xc0\xaf", "\xe0\x9f\xbf", "\xe2\x82", "\xe2\x82z",
+        "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"}) {
+    EXPECT_EQ(text_or_bytes(bytes), Value(Bytes{bytes}));
+  }
+}
+
 TEST(Pickle, SharedPartsAreThereTwice) {
   // l = [1]; (l, l)
   EXPECT_EQ(read_well(bytes("]q\x01K\x01"
@@ -73,6 +87,15 @@ TEST(Pickle, SharedPartsAreThereTwice) {
 TEST(Pickle, AttributesOfADictAreLeftOut) {
   const std::string dict = "ccollections\nOrderedDict\n)R";
   EXPECT_EQ(read_well(bytes(dict + "}b")), Value(Dict{}));
+}
+
+// MultiStepLR counts its milestones.
+TEST(Pickle, ACounterIsADict) {
+  const std::string counter = "ccollections\nCounter\n";
+  EXPECT_EQ(read_well(bytes(counter + "}q\x01K\x02K\x01s\x85R")),
+            Value(Dict{{{int64_t{2}, int64_t{1}}}}));
+  EXPECT_EQ(read_well(bytes(counter + ")R")), Value(Dict{}));
+  EXPECT_THAT(refusal(bytes(counter + "N\x85R")), HasSubstr("arguments that it does not have"));
 }
 
 TEST(Pickle, ForeignGlobalsAreRefusedByName) {
@@ -93,6 +116,13 @@ TEST(Pickle, TensorsStayWithinTheirStorage) {
     const TensorRef tensor{"0", "float32", numel, offset, {size}, {stride}, false};
     EXPECT_THAT(refusal(write(tensor)), HasSubstr("beyond storage '0'")) << size << ' ' << stride;
   }
+}
+
+// What it says of the values must not get lost.
+TEST(Pickle, UnknownMetadataOfATensorIsRefused) {
+  std::string lazy = write(TensorRef{"0", "float32", 4, 0, {4}, {1}, false, false, true});
+  lazy.replace(lazy.find("neg"), 3, "abs");
+  EXPECT_THAT(refusal(lazy), HasSubstr("arguments that it does not have"));
 }
 
 TEST(Pickle, BrokenBytesAreRefusedWithTheirPlace) {

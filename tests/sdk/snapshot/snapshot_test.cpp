@@ -95,6 +95,20 @@ TEST_F(SnapshotAlone, KeepsValuesOfAllKinds) {
   }
 }
 
+// Python refuses the whole file for one text that it can't decode.
+TEST_F(SnapshotAlone, ATextThatIsNoUtf8GoesAsBytes) {
+  const std::string saved("\xff\0\xe9", 3);
+  std::string text = saved;
+  Snapshot(in_file()).track("text", text).save(1);
+  const pickle::Value value = tree("snapshot.pt");
+  const pickle::Value* held = value.get_if<pickle::Dict>()->find("TEXT");
+  ASSERT_NE(held, nullptr);
+  EXPECT_EQ(*held, pickle::Value(pickle::Bytes{saved}));
+  text.clear();
+  ASSERT_TRUE(Snapshot(in_file()).track("text", text).resume());
+  EXPECT_EQ(text, saved);
+}
+
 TEST_F(SnapshotAlone, NothingThereIsNone) {
   int value = 3;
   Snapshot snapshot(in_folder());

@@ -60,3 +60,8 @@ def test_python_opens_every_file_of_a_folder(ranks):
     folder = ranks.folder / 'snapshots' / 'step-4'
     out = ranks.run(PYTHON, '-c', LOOK, folder).well().out.splitlines()
     assert out == ['<All keys matched successfully>', 'True', '0.9 6', '0 4 48']
+
+
+def test_schedulers_of_python_go_on(ranks):
+    saved = ranks.lone_twin('schedules_file.py', 'schedules.pt').well().out
+    assert ranks.lone_case('snapshot', 'snapshot_schedules', 'schedules.pt').well().out == saved

@@ -33,6 +33,7 @@ def training():
         'EPOCHS_RUN': 3,
         'OPTIMIZER_STATE': optimizer.state_dict(),
         'sgd': sgd.state_dict(),
+        'scheduler': scheduler.state_dict(),
         'rng': torch.get_rng_state(),
         'losses': [[1.5, 0.5], [], [float('inf')]],
     }
@@ -53,7 +54,7 @@ def values():
 def dtypes():
     names = (
         'float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128 '
-        'uint16 uint32 uint64 float8_e4m3fn float8_e5m2'
+        'uint16 uint32 uint64 float8_e4m3fn float8_e5m2 float8_e8m0fnu complex32'
     ).split()
     torch.manual_seed(3)
     some = torch.randint(0, 256, (2, 3, 16), dtype=torch.uint8)
@@ -63,6 +64,7 @@ def dtypes():
 
 def views():
     base = torch.arange(60, dtype=torch.float32)
+    waves = torch.tensor([1 + 2j, 3 - 4j])
     return {
         'transposed': base.view(6, 10).t(),
         'every_second': base[1::2],
@@ -73,6 +75,8 @@ def views():
         'parameter': torch.nn.Parameter(torch.ones(2)),
         'wants_gradient': torch.ones(2, requires_grad=True),
         'big': torch.arange(100_000, dtype=torch.int32),
+        'conjugate': waves.conj(),
+        'negative': torch.imag(waves.clone().conj()),
     }
 
 

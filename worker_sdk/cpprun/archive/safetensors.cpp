@@ -90,6 +90,12 @@ Result<std::string> make_header(const std::string& file, const std::vector<Named
       return Error{ErrorKind::BadValue, file + ": tensor '" + named.name +
                                             "' is expanded; make it contiguous before it is saved"};
     }
+    if (named.tensor.is_conjugate || named.tensor.is_negative) {
+      return Error{ErrorKind::BadValue,
+                   file + ": tensor '" + named.name +
+                       "' is a lazy negative or conjugate, which safetensors does not have; call "
+                       "resolve_neg() or resolve_conj() before it is saved"};
+    }
     const uint64_t end = at + *bytes;
     header[named.name] = {
         {"dtype", type}, {"shape", named.tensor.sizes}, {"data_offsets", {at, end}}};

@@ -33,7 +33,7 @@ struct DtypeSize {
   std::string_view name;
   int64_t bytes;
 };
-constexpr std::array<DtypeSize, 19> kDtypes{{
+constexpr std::array<DtypeSize, 21> kDtypes{{
     {"float64", 8},         {"float32", 4},
     {"float16", 2},         {"bfloat16", 2},
     {"int64", 8},           {"int32", 4},
@@ -43,7 +43,8 @@ constexpr std::array<DtypeSize, 19> kDtypes{{
     {"uint16", 2},          {"uint32", 4},
     {"uint64", 8},          {"float8_e4m3fn", 1},
     {"float8_e5m2", 1},     {"float8_e4m3fnuz", 1},
-    {"float8_e5m2fnuz", 1},
+    {"float8_e5m2fnuz", 1}, {"float8_e8m0fnu", 1},
+    {"complex32", 4},
 }};
 
 Error bad_arguments(const std::string& global) {
@@ -81,6 +82,25 @@ bool is_within(const TensorRef& tensor) {
   return last < tensor.storage_numel;
 }
 
+// {"conj": True, "neg": True}, each where it applies. False: it is no such thing.
+bool read_metadata(Nodes& nodes, NodeId id, TensorRef& tensor) {
+  if (nodes.simple<None>(id) != nullptr) return true;
+  const auto* dict = nodes.get_if<DictNode>(id);
+  if (dict == nullptr) return false;
+  for (size_t i = 0; i + 1 < dict->keys_and_values.size(); i += 2) {
+    const auto* key = nodes.simple<std::string>(dict->keys_and_values[i]);
+    const auto* is_set = nodes.simple<bool>(dict->keys_and_values[i + 1]);
+    if (key == nullptr || is_set == nullptr) return false;
+    if (*key == "conj")
+      tensor.is_conjugate = *is_set;
+    else if (*key == "neg")
+      tensor.is_negative = *is_set;
+    else
+      return false;
+  }
+  return true;
+}
+
 // (storage, offset, sizes, strides, requires_grad, hooks[, metadata]); v3 has the dtype before the
 // metadata.
 Result<NodeId> rebuild_tensor(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
@@ -101,6 +121,10 @@ Result<NodeId> rebuild_tensor(Nodes& nodes, const std::string& global, const Nod
     const auto* dtype = nodes.get_if<GlobalNode>(arguments[6]);
     if (dtype == nullptr || !dtype->name.starts_with("torch.")) return bad_arguments(global);
     made.dtype = dtype->name.substr(6);
+  }
+  const size_t metadata = has_dtype ? 7 : 6;
+  if (arguments.size() > metadata && !read_metadata(nodes, arguments[metadata], made)) {
+    return bad_arguments(global);
   }
   const std::optional<int64_t> size = size_of_dtype(made.dtype);
   if (!size) return bad_arguments(global);
@@ -142,6 +166,15 @@ Result<NodeId> ordered_dict(Nodes& nodes, const std::string& global, const NodeI
   return nodes.add(std::move(made));
 }
 
+// () or (dict,): how often each thing was counted.
+Result<NodeId> counter(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
+  if (arguments.empty()) return nodes.add(DictNode{});
+  if (arguments.size() > 1 || nodes.get_if<DictNode>(arguments[0]) == nullptr) {
+    return bad_arguments(global);
+  }
+  return arguments[0];
+}
+
 // Protocol 2 has no bytes: they come as latin-1 text.
 Result<NodeId> encode(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
   const auto* text = arguments.empty() ? nullptr : nodes.simple<std::string>(arguments[0]);
@@ -179,6 +212,7 @@ size_t size_of(Nodes& nodes, NodeId id) {
   if (const auto* text = nodes.simple<std::string>(id)) return text->size();
   if (const auto* list = nodes.get_if<ListNode>(id)) return list->items.size();
   if (const auto* tuple = nodes.get_if<TupleNode>(id)) return tuple->items.size();
+  if (const auto* dict = nodes.get_if<DictNode>(id)) return dict->keys_and_values.size();
   if (const auto* tensor = nodes.simple<TensorRef>(id)) return tensor->sizes.size();
   return 0;
 }
@@ -191,6 +225,7 @@ const std::map<std::string_view, Call>& callables() {
       {"torch._utils._rebuild_tensor_v3", rebuild_tensor},
       {"torch._utils._rebuild_parameter", rebuild_parameter},
       {"collections.OrderedDict", ordered_dict},
+      {"collections.Counter", counter},
       {"_codecs.encode", encode},
       {"builtins.complex", complex},
       {"__builtin__.complex", complex},

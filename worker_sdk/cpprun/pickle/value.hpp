@@ -63,6 +63,7 @@ struct TensorRef {
   int64_t offset = 0;
   std::vector<int64_t> sizes, strides;
   bool requires_grad = false;
+  bool is_conjugate = false, is_negative = false;  // of what the storage holds: torch's lazy views
   bool operator==(const TensorRef&) const = default;
 };
 
@@ -90,6 +91,9 @@ class Value {
  private:
   Held held_;
 };
+
+// Bytes that may be a text: one, if Python could decode it (UTF-8), else Bytes.
+Value text_or_bytes(std::string bytes);
 
 // "int", "dict" ...: for errors.
 const char* kind_name(const Value& value);

@@ -106,9 +106,16 @@ class Writer {
     global("collections", "OrderedDict");
     out_ += ")R";
     if (!storage) global("torch", tensor.dtype);
+    if (tensor.is_conjugate || tensor.is_negative) metadata(tensor);
     out_ += "tR";
   }
 
+  void metadata(const TensorRef& tensor) {
+    Dict dict;
+    if (tensor.is_conjugate) dict.pairs.emplace_back("conj", true);
+    if (tensor.is_negative) dict.pairs.emplace_back("neg", true);
+    put_held(dict);
+  }
   void numbers(const std::vector<int64_t>& values) {
     out_ += '(';
     for (const int64_t value : values) put_held(value);

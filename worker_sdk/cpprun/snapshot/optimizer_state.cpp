@@ -92,7 +92,9 @@ struct Loading {
            << parameter.sizes();
       refuse(text.str());
     }
+    // As in Python: of the type that the parameter has now.
     tensor = make_tensor(*ref, storages).to(parameter.device());
+    if (parameter.is_floating_point()) tensor = tensor.to(parameter.scalar_type());
   }
 };
 

@@ -164,11 +164,14 @@ Snapshot& Snapshot::track(const std::string& name, double& value, TrackValue opt
 }
 
 Snapshot& Snapshot::track(const std::string& name, std::string& value, TrackValue options) {
-  impl_->add(name,
-             {.is_per_rank = options.is_per_rank,
-              .object = &value,
-              .save = [&value](Capture&) { return Value(value); },
-              .load = [&value](const Value& held, const Storages&) { value = text_of(held); }});
+  impl_->add(name, {.is_per_rank = options.is_per_rank,
+                    .object = &value,
+                    .save = [&value](Capture&) { return pickle::text_or_bytes(value); },
+                    .load =
+                        [&value](const Value& held, const Storages&) {
+                          const auto* bytes = held.get_if<pickle::Bytes>();
+                          value = bytes != nullptr ? bytes->bytes : text_of(held);
+                        }});
   return *this;
 }
 

@@ -30,7 +30,8 @@ struct Storage {
 
 class Capture {
  public:
-  // Throws std::invalid_argument for a tensor that has no storage (sparse, quantised).
+  // Throws std::invalid_argument for a tensor that has no storage (sparse, quantised) or a dtype
+  // that files do not have.
   pickle::TensorRef add(const at::Tensor& tensor, bool is_leaders = false);
   std::vector<Storage> take_storages() { return std::move(storages_); }
 
@@ -51,8 +52,8 @@ at::Tensor make_tensor(const pickle::TensorRef& ref, const Storages& storages);
 // Overwrites `into`, which has the same sizes, on any device and of any dtype. Bytes go where they
 // belong without a copy between, if they lie in the file as they do in `into`.
 void fill(const at::Tensor& into, const pickle::TensorRef& ref, const Storages& storages);
-// `value` becomes the tensor: its content, if sizes and dtype are the same; else another tensor on
-// the same device.
+// `value` becomes the tensor: its content, if sizes and dtype are the same and each element has
+// memory of its own (an expanded tensor's have not); else another tensor on the same device.
 void assign(at::Tensor& value, const pickle::TensorRef& ref, const Storages& storages);
 
 }  // namespace cpprun::snapshot

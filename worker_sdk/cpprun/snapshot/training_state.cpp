@@ -2,7 +2,9 @@
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <mutex>
 #include <stdexcept>
 
@@ -55,38 +57,103 @@ Value save_scheduler(const optim::LRScheduler& scheduler) {
   return dict;
 }
 
-optim::SchedulerState flat(const Dict& dict, const Storages& storages) {
-  optim::SchedulerState state;
+bool is_number(const Value& value) {
+  const auto* tensor = value.get_if<TensorRef>();
+  const bool is_one = tensor != nullptr && std::all_of(tensor->sizes.begin(), tensor->sizes.end(),
+                                                       [](int64_t size) { return size == 1; });
+  return is_one || value.get_if<int64_t>() || value.get_if<double>() || value.get_if<bool>();
+}
+
+constexpr const char* kMilestones = "milestones";
+// A schedule has a handful, at most one for each step; a file may say any number.
+constexpr size_t kMostMilestones = 1'000'000;
+
+// Python's MultiStepLR counts its milestones, {30: 1, 80: 2}; here they are a list.
+List listed(const Dict& counts) {
+  std::vector<int64_t> all;
+  for (const auto& [milestone, times] : counts.pairs) {
+    const auto* at = milestone.get_if<int64_t>();
+    const auto* count = times.get_if<int64_t>();
+    if (at == nullptr || count == nullptr || *count < 0 ||
+        static_cast<uint64_t>(*count) > kMostMilestones - all.size()) {
+      throw std::runtime_error("the file has milestones that no scheduler has");
+    }
+    all.insert(all.end(), static_cast<size_t>(*count), *at);
+  }
+  std::sort(all.begin(), all.end());
+  List list;
+  for (const int64_t milestone : all) list.items.emplace_back(milestone);
+  return list;
+}
+
+void flatten(const Dict& dict, const std::string& prefix, const Storages& storages,
+             optim::SchedulerState& state);
+
+// Numbers, and dicts of such (the schedulers of a SequentialLR). Else there is nothing here that
+// could take it: the phases of a OneCycleLR, None for a function.
+void flatten_items(const List& list, const std::string& name, const Storages& storages,
+                   optim::SchedulerState& state) {
+  for (size_t i = 0; i < list.items.size(); ++i) {
+    const Value& item = list.items[i];
+    const std::string path = name + '.' + std::to_string(i);
+    if (const auto* dict = item.get_if<Dict>()) flatten(*dict, path + '.', storages, state);
+    if (is_number(item)) state[path] = number_of(item, storages);
+  }
+}
+
+void flatten(const Dict& dict, const std::string& prefix, const Storages& storages,
+             optim::SchedulerState& state) {
   for (const auto& [key, value] : dict.pairs) {
     const auto* name = key.get_if<std::string>();
     if (name == nullptr) continue;
+    const auto* counts = *name == kMilestones ? value.get_if<Dict>() : nullptr;
+    if (counts != nullptr) flatten_items(listed(*counts), prefix + *name, storages, state);
     if (const auto* list = value.get_if<List>()) {
-      for (size_t i = 0; i < list->items.size(); ++i) {
-        state[*name + '.' + std::to_string(i)] = number_of(list->items[i], storages);
-      }
-    } else if (!value.get_if<pickle::None>() && !value.get_if<Dict>() &&
-               !value.get_if<std::string>()) {
-      state[*name] = number_of(value, storages);
+      flatten_items(*list, prefix + *name, storages, state);
     }
+    if (is_number(value)) state[prefix + *name] = number_of(value, storages);
   }
-  return state;
 }
 
-// Python adds what is its own, and carries along what it does not know: then the rates are those
-// that it set last, and what it has not is as it is here.
+// What Python calls the item: the rates are those that it set last. Those of the schedulers in a
+// SequentialLR are its own, for there is one optimizer.
+std::string python_name(const std::string& name) {
+  const size_t rates = name.rfind("lr.");
+  const bool is_rate = rates == 0 || (rates != std::string::npos && name[rates - 1] == '.');
+  return is_rate ? "_last_" + name.substr(rates) : name;
+}
+
+// The one list that may have another length than here: the file's, where it has one.
+void take_milestones(optim::SchedulerState& own, const optim::SchedulerState& state,
+                     const std::string& owner) {
+  const std::string prefix = owner + kMilestones + '.';
+  const auto is_one = [&](const auto& each) { return each.first.starts_with(prefix); };
+  if (std::none_of(state.begin(), state.end(), is_one)) return;
+  std::erase_if(own, is_one);
+  std::copy_if(state.begin(), state.end(), std::inserter(own, own.end()), is_one);
+}
+
+// Python adds what is its own, and carries along what it does not know: what it has not is as it
+// is here.
 optim::SchedulerState from_python(const optim::LRScheduler& scheduler,
                                   const optim::SchedulerState& state) {
   auto own = scheduler.state_dict();
   for (auto& [name, value] : own) {
-    const bool is_rate = name.starts_with("lr.");
-    const auto found = state.find(is_rate ? "_last_" + name : name);
+    const auto found = state.find(python_name(name));
     if (found != state.end()) value = found->second;
   }
+  const std::string kind = "kind:MultiStepLR";
+  std::vector<std::string> owners;
+  for (const auto& [name, value] : own) {
+    if (name.ends_with(kind)) owners.push_back(name.substr(0, name.size() - kind.size()));
+  }
+  for (const std::string& owner : owners) take_milestones(own, state, owner);
   return own;
 }
 
 void load_scheduler(optim::LRScheduler& scheduler, const Dict& dict, const Storages& storages) {
-  const auto state = flat(dict, storages);
+  optim::SchedulerState state;
+  flatten(dict, "", storages, state);
   const auto kind = state.lower_bound("kind:");
   const bool is_ours = kind != state.end() && kind->first.starts_with("kind:") &&
                        !state.contains("_get_lr_called_within_step");
