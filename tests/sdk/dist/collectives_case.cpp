@@ -1,4 +1,6 @@
 // Collectives beyond what Python has on Gloo, and arguments that are refused.
+#include <functional>
+#include <map>
 #include <numeric>
 
 #include <torch/torch.h>
@@ -114,6 +116,44 @@ void wrong_arguments(int r) {
   });
 }
 
+// Nothing is sent, so that all ranks can refuse, and the group goes on.
+void overlapping_outputs(int r) {
+  const auto x = torch::ones({3}), whole = torch::ones({9});
+  const auto wide = torch::ones({1}).expand({3});
+  const std::vector<at::Tensor> good{x, x, x}, bad{x, wide, x};
+  const std::map<std::string, std::function<void()>> calls{
+      {"broadcast", [&] { dist::broadcast(wide, 0); }},
+      {"all_reduce", [&] { dist::all_reduce(wide); }},
+      {"reduce", [&] { dist::reduce(wide, 0); }},
+      {"all_gather", [&] { dist::all_gather(bad, x); }},
+      {"all_gather_into_tensor",
+       [&] { dist::all_gather_into_tensor(wide.slice(0, 0, 1).expand({9}), x); }},
+      {"gather", [&] { dist::gather(x, bad, r); }},
+      {"scatter", [&] { dist::scatter(wide, good, r); }},
+      {"reduce_scatter", [&] { dist::reduce_scatter(wide, good); }},
+      {"reduce_scatter_tensor", [&] { dist::reduce_scatter_tensor(wide, whole); }},
+      {"all_to_all", [&] { dist::all_to_all(bad, good); }},
+      {"all_to_all_single", [&] { dist::all_to_all_single(wide, x); }},
+      {"recv", [&] { dist::recv(wide, (r + 1) % 3); }},
+      {"irecv", [&] { dist::irecv(wide); }},
+      {"batch_isend_irecv",
+       [&] {
+         dist::batch_isend_irecv({{dist::P2POp::Kind::Recv, wide, (r + 1) % 3}});
+       }},
+  };
+  for (const auto& [name, call] : calls) {
+    expect_refused<dist::DistArgumentError>("at one place in memory", call);
+    expect_refused<dist::DistArgumentError>(name + " in group ", call);
+  }
+  auto cured = wide.contiguous();
+  dist::all_reduce(cured);
+  expect_equal(cured, torch::full({3}, 3), "the contiguous one");
+  // What is only read may overlap.
+  auto all = torch::zeros({9});
+  dist::all_gather_into_tensor(all, wide);
+  expect_equal(all, whole, "all_gather of an expanded tensor");
+}
+
 void refused_operations() {
   using Error = dist::DistUnsupportedError;
   const auto x = torch::ones({2});
@@ -153,6 +193,7 @@ SDK_CASE(beyond_python) {
     const auto group = dist::init_process_group(options_of(args));
     const int r = dist::get_rank();
     wrong_arguments(r);
+    overlapping_outputs(r);
     refused_operations();
     other_dtypes(r);
     views(r);

@@ -46,6 +46,10 @@ class Call {
   int group_rank(int global_rank, const char* argument) const;
   // Defined, dense, on a device that the group has a backend for.
   void check(const at::Tensor& tensor, const char* argument) const;
+  // Besides `check`, for what the call writes to: each element has its own place in memory. Else
+  // writing the result would fail, when all has been sent.
+  void check_written(const at::Tensor& tensor, const char* argument) const;
+  void check_written(const std::vector<at::Tensor>& list, const char* argument) const;
   // One per rank, all like `like` in dtype and device.
   void check_list(const std::vector<at::Tensor>& list, const char* argument,
                   const at::Tensor& like) const;

@@ -3,7 +3,8 @@
 // Tensors are dense, on a device that the group has a backend for; those that are not contiguous
 // are copied, and results copied back. Every call must be made by all ranks of the group in the
 // same order. `src`, `dst` and `peer` are global ranks, as in Python. Without `async_op` the call
-// returns when the result is there. Any thread, but one group's calls from one thread at a time.
+// returns when the result is there. A tensor that is written to has a place in memory for each
+// element: no expand(). Any thread, but one group's calls from one thread at a time.
 //
 // Errors (errors.hpp): a wrong argument is a DistArgumentError, a dtype or operation that the
 // backend lacks a DistUnsupportedError, both before anything is sent. A lost peer is a

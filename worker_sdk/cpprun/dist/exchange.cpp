@@ -86,7 +86,7 @@ Work all_to_all_joined(const Call& call, bool async_op, const std::vector<at::Te
 Work reduce_scatter(at::Tensor output, std::vector<at::Tensor> input, ReduceOp op,
                     const CallOptions& options) {
   const Call call("reduce_scatter", options.group);
-  call.check(output, "output");
+  call.check_written(output, "output");
   call.check_list(input, "input", output);
   call.check_same_shape(input[static_cast<size_t>(call.rank())], "input of this rank", output);
   const Reduction reduction = reduction_for(call, op, output, options.premul_factor);
@@ -106,7 +106,7 @@ Work reduce_scatter(at::Tensor output, std::vector<at::Tensor> input, ReduceOp o
 Work reduce_scatter_tensor(at::Tensor output, at::Tensor input, ReduceOp op,
                            const CallOptions& options) {
   const Call call("reduce_scatter_tensor", options.group);
-  call.check(output, "output");
+  call.check_written(output, "output");
   call.check_same_dtype(input, "input", output);
   check_equal_parts(call, output, input);
   const Reduction reduction = reduction_for(call, op, output, options.premul_factor);
@@ -128,6 +128,7 @@ Work all_to_all(std::vector<at::Tensor> output, std::vector<at::Tensor> input,
   call.check(input[0], "input[0]");
   call.check_list(input, "input", input[0]);
   call.check_list(output, "output", input[0]);
+  call.check_written(output, "output");
   const auto own = static_cast<size_t>(call.rank());
   call.check_same_shape(output[own], "output of this rank", input[own]);
   call.compare("all_to_all " + dtype_name(input[0].scalar_type()));
@@ -145,6 +146,7 @@ Work all_to_all_single(at::Tensor output, at::Tensor input, std::vector<int64_t>
   const Call call("all_to_all_single", options.group);
   call.check(input, "input");
   call.check_same_dtype(output, "output", input);
+  call.check_written(output, "output");
   Parcel parcel(Wire::Moved);
   at::Tensor to = parcel.arriving(output);
   at::Tensor from = parcel.leaving(input);
