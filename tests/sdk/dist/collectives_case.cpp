@@ -76,6 +76,24 @@ void unequal(int r) {
   expect_equal(list[1], torch::full({2, 2}, 2), "all_gather unequal 1");
 }
 
+// Rank r sends r + 1 rows to each.
+void exchanges(int r) {
+  const int64_t rows = r + 1;
+  auto got = torch::zeros({6, 2}, at::kComplexDouble);
+  const auto own = torch::full({3 * rows, 2}, r, at::kComplexDouble);
+  dist::all_to_all_single(got, own, {1, 2, 3}, {rows, rows, rows});
+  const auto wanted = torch::tensor({0, 1, 1, 2, 2, 2}).unsqueeze(1).expand({6, 2});
+  expect_equal(at::real(got), wanted, "all_to_all_single of splits");
+  auto even = torch::zeros({3, 2}, at::kShort);
+  dist::all_to_all_single(even, torch::full({3, 2}, r, at::kShort));
+  expect_equal(even, torch::arange(3).unsqueeze(1).expand({3, 2}), "all_to_all_single");
+  std::vector<at::Tensor> list{torch::zeros({1}), torch::zeros({2}), torch::zeros({3})};
+  const auto part = torch::full({rows}, r + 1.0);
+  dist::all_to_all(list, {part, part, part});
+  expect_equal(at::cat(list), torch::tensor({1, 2, 2, 3, 3, 3}), "all_to_all of lists");
+  dist::all_to_all_single(torch::zeros({0, 3}), torch::zeros({0, 3}));
+}
+
 void wrong_arguments(int r) {
   using Error = dist::DistArgumentError;
   const auto x = torch::ones({2});
@@ -223,6 +241,7 @@ SDK_CASE(debug_agreement) {
     const auto group = dist::init_process_group(options_of(args));
     views(dist::get_rank());
     unequal(dist::get_rank());
+    exchanges(dist::get_rank());
     big_objects(dist::get_rank(), 100);
     dist::barrier();
     say("rank " + launched_rank() + " done");

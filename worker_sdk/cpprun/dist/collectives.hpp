@@ -10,8 +10,9 @@
 // backend lacks a DistUnsupportedError, both before anything is sent. A lost peer is a
 // DistNetworkError, a rank that does not come within the group's timeout a DistTimeoutError; after
 // these the group is broken. With TORCH_DISTRIBUTED_DEBUG=DETAIL (or set_debug_checks) on all
-// ranks they compare call, shape and dtype first, and a difference is a DistMismatchError that
-// names both ranks.
+// ranks they compare call, shape and dtype first, of all_to_all what each sends and takes, and a
+// difference is a DistMismatchError that names both ranks. Without, Gloo may end the program where
+// sizes differ.
 //
 // Gloo: dtypes float16 to float64, bfloat16, (u)int8, int32, int64, bool; complex ones for SUM,
 // AVG and everything that only moves, and any other dtype where it only moves (as bytes). Made by
