@@ -61,7 +61,11 @@ std::string program_text(const Fault& fault, size_t index, int64_t ranks, int64_
 }  // namespace
 
 bool is_inline(std::string_view value) {
-  const std::string_view word = value.substr(0, value.find_first_of(":;"));
+  // Programs skip empty parts (worker/faults.hpp).
+  const size_t begin = value.find_first_not_of(';');
+  if (begin == std::string_view::npos) return !value.empty();
+  const std::string_view rest = value.substr(begin),
+                         word = rest.substr(0, rest.find_first_of(":;"));
   return !word.empty() && word.find_first_of("/.") == std::string_view::npos;
 }
 

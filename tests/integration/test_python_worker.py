@@ -1,8 +1,10 @@
 """cpprun_worker, the module for Python training scripts, under a real cpprun and without one."""
 
+import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 
 
@@ -119,6 +121,58 @@ sys.exit(w.STOPPED_RESUMABLE)
     for name in (None, 'cpprun/agent/none'):
         said = jobs.run(program, env={'CPPRUN_AGENT': name, 'CPPRUN_RESUME_FROM': None})
         assert said == (75, 'rank alone: False\nrank alone: False True None None\n')
+
+
+WRONG_ARGUMENTS = """
+def told(call, *args):
+    try:
+        call(*args)
+    except (TypeError, ValueError) as error:
+        return f'{type(error).__name__}: {error}'
+class Step:
+    def __index__(self):
+        return 5
+w.heartbeat(Step()); w.heartbeat(True)
+assert w.may_commit(Step())
+for wrong, name in ((1.5, 'float'), ('x', 'str'), (None, 'NoneType')):
+    text = f'TypeError: step must be an integer, not {name}: {wrong!r}'
+    for call in (w.heartbeat, w.may_commit, lambda n: w.tell_snapshot(n, 'x'),
+                 lambda n: w.tell_resumed(n, 'x')):
+        assert told(call, wrong) == text, told(call, wrong)
+assert told(w.heartbeat, 1, 'x').startswith('TypeError: phase must be an integer')
+assert told(w.heartbeat, 1, 6) == 'ValueError: phase is 6; wanted is 0 to 5'
+assert told(w.heartbeat, 2**63).startswith('ValueError: step is 9223372036854775808; wanted is -')
+assert told(w.tell_snapshot, 1, 7).startswith('TypeError: path must be a string or a path')
+assert told(w.fault_point, 'x').startswith('TypeError: training_epoch must be an integer')
+say(f'{w.has_agent()} refused')
+"""
+
+
+def test_wrong_arguments_are_named_with_and_without_an_agent(jobs):
+    alone = jobs.run(jobs.script(START + WRONG_ARGUMENTS, f'{sys.executable} -ISu'))
+    assert alone == (0, 'rank alone: False refused\n')
+    job = workers(jobs, WRONG_ARGUMENTS, n=1)
+    assert job.done() == 0, job.err
+    assert job.out == 'rank 0: True refused\n'
+
+
+def fault_of(value):
+    """How a program with this CPPRUN_FAULTS ends, and what it says on stderr."""
+    words = [sys.executable, '-ISc', START + 'w.fault_point(0, 0)']
+    env = {**os.environ, 'CPPRUN_FAULTS': value}
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stderr
+
+
+def test_faults_are_refused_as_in_cpp():
+    for value in ('exit:code=300', 'kill:rank=1;exit:code=256', 'slow:ms=86400001', 'explode'):
+        code, err = fault_of(value)
+        assert code == 1, value
+        assert f"ValueError: CPPRUN_FAULTS is '{value}': '" in err
+    assert fault_of('exit:code=255')[0] == 255
+    for value in ('exit:epoch=0,code=9;', ';;exit:epoch=0,code=9'):
+        assert fault_of(value)[0] == 9
+    assert fault_of(';;') == (0, '')
 
 
 def test_its_own_handler_of_sigterm_stays(jobs):

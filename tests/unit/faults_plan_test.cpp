@@ -203,7 +203,8 @@ TEST(FaultPlan, ProgramsAreToldOfPlacesAlone) {
 }
 
 TEST(FaultPlan, WordsAndFilesAreToldApart) {
-  for (const char* words : {"kill:rank=1", "kill", "explode:rank=1", "kill:a=/x.json"}) {
+  for (const char* words :
+       {"kill:rank=1", ";kill:rank=1", ";;", "kill", "explode:rank=1", "kill:a=/x.json"}) {
     EXPECT_TRUE(is_inline(words)) << words;
   }
   for (const char* file : {"plan.json", "/tmp/p", "./p", "", "a/b:c"}) {

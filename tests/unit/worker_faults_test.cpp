@@ -8,14 +8,14 @@ namespace {
 using What = Fault::What;
 
 Fault parsed(std::string_view text) {
-  const Result<Fault> fault = parse_fault(text);
-  EXPECT_TRUE(fault.ok()) << fault.error().text;
-  return fault ? *fault : Fault{};
+  const auto faults = parse_faults(text);
+  EXPECT_TRUE(faults.ok()) << faults.error().text;
+  return faults && faults->size() == 1 ? faults->front().fault : Fault{};
 }
 
 std::string error_of(std::string_view text) {
-  const Result<Fault> fault = parse_fault(text);
-  return fault ? "no error" : fault.error().text;
+  const auto faults = parse_faults(text);
+  return faults ? "no error" : faults.error().text;
 }
 
 TEST(WorkerFaults, APlaceAndAKind) {
@@ -45,11 +45,38 @@ TEST(WorkerFaults, WhatIsWrongIsNamedWithAnExample) {
             "slow; an example is kill:rank=1,epoch=2,attempt=0");
   for (const char* text : {"kill:", "kill:rank", "kill:rank=", "kill:rank=one", "kill:rank=-1",
                            "kill:rank=1,", "kill:host=1", "kill:code=1", "kill:ms=1",
-                           "exit:code=256", "slow:ms=86400001", "", ":rank=1"}) {
+                           "exit:code=256", "slow:ms=86400001", ":rank=1", " "}) {
     EXPECT_NE(error_of(text).find("CPPRUN_FAULTS is '" + std::string(text) + "': '"),
               std::string::npos)
         << text << ": " << error_of(text);
   }
+}
+
+TEST(WorkerFaults, SeveralAreSeparatedBySemicolonsAndEmptyPartsSkipped) {
+  for (const char* text : {"exit:epoch=1;stop", "exit:epoch=1;stop;", ";exit:epoch=1;;stop;;"}) {
+    const auto faults = parse_faults(text);
+    ASSERT_TRUE(faults.ok()) << text << ": " << faults.error().text;
+    ASSERT_EQ(faults->size(), 2U) << text;
+    EXPECT_EQ((*faults)[0].text, "exit:epoch=1");
+    EXPECT_EQ((*faults)[1].fault.what, What::Stop);
+  }
+  for (const char* text : {"", ";", ";;"}) {
+    const auto faults = parse_faults(text);
+    EXPECT_TRUE(faults.ok() && faults->empty()) << text;
+  }
+}
+
+TEST(WorkerFaults, AnErrorShowsTheWholeValue) {
+  EXPECT_EQ(
+      error_of("kill:rank=1;exit:cod=3;"),
+      "CPPRUN_FAULTS is 'kill:rank=1;exit:cod=3;': 'cod' is none of rank, node, step, epoch, "
+      "attempt, round, phase, nor code (0 to 255) of an exit, nor ms (to a day) of a slow; an "
+      "example is kill:rank=1,epoch=2,attempt=0");
+}
+
+TEST(WorkerFaults, EveryPlaceThatAnErrorNamesIsTaken) {
+  EXPECT_EQ(parsed("kill:node=2").node, 2);
+  EXPECT_EQ(parsed("kill:phase=saving").phase, FaultPhase::Saving);
 }
 
 TEST(WorkerFaults, WhatIsLeftOutFitsEverywhere) {

@@ -1,4 +1,6 @@
 // Collectives beyond what Python has on Gloo, and arguments that are refused.
+#include <functional>
+#include <map>
 #include <numeric>
 
 #include <torch/torch.h>
@@ -74,6 +76,24 @@ void unequal(int r) {
   expect_equal(list[1], torch::full({2, 2}, 2), "all_gather unequal 1");
 }
 
+// Rank r sends r + 1 rows to each.
+void exchanges(int r) {
+  const int64_t rows = r + 1;
+  auto got = torch::zeros({6, 2}, at::kComplexDouble);
+  const auto own = torch::full({3 * rows, 2}, r, at::kComplexDouble);
+  dist::all_to_all_single(got, own, {1, 2, 3}, {rows, rows, rows});
+  const auto wanted = torch::tensor({0, 1, 1, 2, 2, 2}).unsqueeze(1).expand({6, 2});
+  expect_equal(at::real(got), wanted, "all_to_all_single of splits");
+  auto even = torch::zeros({3, 2}, at::kShort);
+  dist::all_to_all_single(even, torch::full({3, 2}, r, at::kShort));
+  expect_equal(even, torch::arange(3).unsqueeze(1).expand({3, 2}), "all_to_all_single");
+  std::vector<at::Tensor> list{torch::zeros({1}), torch::zeros({2}), torch::zeros({3})};
+  const auto part = torch::full({rows}, r + 1.0);
+  dist::all_to_all(list, {part, part, part});
+  expect_equal(at::cat(list), torch::tensor({1, 2, 2, 3, 3, 3}), "all_to_all of lists");
+  dist::all_to_all_single(torch::zeros({0, 3}), torch::zeros({0, 3}));
+}
+
 void wrong_arguments(int r) {
   using Error = dist::DistArgumentError;
   const auto x = torch::ones({2});
@@ -112,6 +132,44 @@ void wrong_arguments(int r) {
     if (r == 0) throw Error("dst is global rank 0, which is not in the group");
     dist::reduce(x, 0, dist::ReduceOp::SUM, {.group = pair});
   });
+}
+
+// Nothing is sent, so that all ranks can refuse, and the group goes on.
+void overlapping_outputs(int r) {
+  const auto x = torch::ones({3}), whole = torch::ones({9});
+  const auto wide = torch::ones({1}).expand({3});
+  const std::vector<at::Tensor> good{x, x, x}, bad{x, wide, x};
+  const std::map<std::string, std::function<void()>> calls{
+      {"broadcast", [&] { dist::broadcast(wide, 0); }},
+      {"all_reduce", [&] { dist::all_reduce(wide); }},
+      {"reduce", [&] { dist::reduce(wide, 0); }},
+      {"all_gather", [&] { dist::all_gather(bad, x); }},
+      {"all_gather_into_tensor",
+       [&] { dist::all_gather_into_tensor(wide.slice(0, 0, 1).expand({9}), x); }},
+      {"gather", [&] { dist::gather(x, bad, r); }},
+      {"scatter", [&] { dist::scatter(wide, good, r); }},
+      {"reduce_scatter", [&] { dist::reduce_scatter(wide, good); }},
+      {"reduce_scatter_tensor", [&] { dist::reduce_scatter_tensor(wide, whole); }},
+      {"all_to_all", [&] { dist::all_to_all(bad, good); }},
+      {"all_to_all_single", [&] { dist::all_to_all_single(wide, x); }},
+      {"recv", [&] { dist::recv(wide, (r + 1) % 3); }},
+      {"irecv", [&] { dist::irecv(wide); }},
+      {"batch_isend_irecv",
+       [&] {
+         dist::batch_isend_irecv({{dist::P2POp::Kind::Recv, wide, (r + 1) % 3}});
+       }},
+  };
+  for (const auto& [name, call] : calls) {
+    expect_refused<dist::DistArgumentError>("at one place in memory", call);
+    expect_refused<dist::DistArgumentError>(name + " in group ", call);
+  }
+  auto cured = wide.contiguous();
+  dist::all_reduce(cured);
+  expect_equal(cured, torch::full({3}, 3), "the contiguous one");
+  // What is only read may overlap.
+  auto all = torch::zeros({9});
+  dist::all_gather_into_tensor(all, wide);
+  expect_equal(all, whole, "all_gather of an expanded tensor");
 }
 
 void refused_operations() {
@@ -153,6 +211,7 @@ SDK_CASE(beyond_python) {
     const auto group = dist::init_process_group(options_of(args));
     const int r = dist::get_rank();
     wrong_arguments(r);
+    overlapping_outputs(r);
     refused_operations();
     other_dtypes(r);
     views(r);
@@ -182,6 +241,7 @@ SDK_CASE(debug_agreement) {
     const auto group = dist::init_process_group(options_of(args));
     views(dist::get_rank());
     unequal(dist::get_rank());
+    exchanges(dist::get_rank());
     big_objects(dist::get_rank(), 100);
     dist::barrier();
     say("rank " + launched_rank() + " done");

@@ -156,6 +156,18 @@ SDK_CASE(debug_mismatch) {
     if (odd) return static_cast<void>(dist::barrier());
     dist::all_gather_object(1);
   });
+  tell("splits", [&] {
+    const int r = dist::get_rank();
+    // Rank 0 sends two rows to rank 1, which expects one; all else fits.
+    const std::vector<int64_t> ones{1, 1, 1}, two{1, 2, 1};
+    dist::all_to_all_single(torch::zeros({3, 2}), torch::ones({r == 0 ? 4 : 3, 2}), ones,
+                            r == 0 ? two : ones);
+  });
+  tell("parts", [&] {
+    const auto one = torch::ones({1}), two = torch::ones({2});
+    dist::all_to_all({one, one, one}, {one, one, odd ? two : one});
+  });
+  tell("own", [&] { dist::all_to_all_single(torch::zeros({3}), torch::ones({6})); });
   // Nothing was sent, so the group is as it was.
   tell("well", [&] { dist::all_reduce(torch::ones({2})); });
   if (!odd) tell("missing", [&] { dist::all_reduce(torch::ones({2})); });

@@ -161,11 +161,20 @@ def test_debug_checks_name_both_ranks():
         'dtype': ('all_reduce SUM int32 [2]', 'rank 1: all_reduce SUM float32 [2]'),
         'op': ('all_reduce SUM float32 [2]', 'rank 1: all_reduce MAX float32 [2]'),
         'call': ('all_reduce SUM float32 [2]', 'rank 1: broadcast float32 [2] src=0'),
+        'splits': (
+            'all_to_all_single float32 sends 4 element(s) to rank 1',
+            'rank 1: takes 2 from rank 0',
+        ),
         'objects': ('all_gather_object of i32', 'rank 1: barrier'),
     }
     for what, (first, second) in wanted.items():
         assert len(lines[what]) == 3
         assert all(both_named(line, first, second) for line in lines[what]), lines[what]
+    sent = 'rank 1: all_to_all float32 sends 2 element(s) to rank 2'
+    assert all(sent in line for line in lines['parts'])
+    for line in lines['own']:
+        assert line.startswith('DistArgumentError all_to_all_single in group ')
+        assert 'own part has 2 element(s) in input and 1 in output' in line
     assert [line.split()[0] for line in lines['well']] == ['well'] * 3
     for line in lines['missing']:
         assert line.startswith('DistTimeoutError')

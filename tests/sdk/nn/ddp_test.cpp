@@ -11,6 +11,7 @@
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/nn/parallel/distributed_data_parallel.hpp"
 #include "cpprun/nn/parallel/verify_model.hpp"
+#include "cpprun/optim/clip_grad.hpp"
 #include "tests/sdk/nn/nets.hpp"
 
 namespace cpprun::test {
@@ -121,6 +122,36 @@ TEST_F(DdpAccess, ParameterNamesAreThoseOfTheModule) {
   EXPECT_THAT(ddp.core().parameter_names(),
               ElementsAre("first.weight", "first.bias", "second.weight", "second.bias",
                           "third.weight", "third.bias"));
+}
+
+// One weight under two names.
+struct Tied : torch::nn::Module {
+  Tied() {
+    weight = register_parameter("in", torch::ones({1}));
+    register_parameter("out", weight);
+  }
+  at::Tensor forward(const at::Tensor& x) { return weight * x; }
+  at::Tensor weight;
+};
+
+// As in Python. Stepped twice it would be 0.71.
+TEST_F(DdpAccess, TiedParametersAreListedAndSteppedOnce) {
+  parallel::DistributedDataParallel ddp(std::make_shared<Tied>());
+  EXPECT_EQ(ddp.parameters().size(), 1U);
+  torch::optim::SGD sgd(ddp.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+  ddp(torch::ones({1})).sum().backward();
+  EXPECT_FLOAT_EQ(optim::clip_grad_norm_(ddp.parameters(), 10).item<float>(), 1);
+  sgd.step();
+  EXPECT_FLOAT_EQ(ddp->weight.item<float>(), 0.9F);
+}
+
+TEST_F(DdpAccess, ParametersAreAllOfTheModule) {
+  parallel::DdpOptions options;
+  options.ignored_parameters = {"second.weight"};
+  parallel::DistributedDataParallel ddp(std::make_shared<Mlp>(), options);
+  const auto all = ddp->parameters();
+  ASSERT_EQ(ddp.parameters().size(), all.size());
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(ddp.parameters()[i].is_same(all[i]));
 }
 
 TEST_F(DdpOptionsTest, ModuleWithoutGradientsIsRefused) {

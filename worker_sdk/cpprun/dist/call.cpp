@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include <ATen/MemoryOverlap.h>
+
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/debug_checks.hpp"
 #include "cpprun/dist/translate.hpp"
@@ -68,6 +70,21 @@ void Call::check(const at::Tensor& tensor, const char* argument) const {
          ", the group has a backend for: " + known);
 }
 
+void Call::check_written(const at::Tensor& tensor, const char* argument) const {
+  check(tensor, argument);
+  if (at::has_internal_overlap(tensor) != at::MemOverlap::Yes) return;
+  refuse(
+      std::string(argument) + " is " + describe(tensor) +
+      " with several elements at one place in memory, as expand() makes it, and can't be written "
+      "to; pass a .contiguous() or .clone() of it");
+}
+
+void Call::check_written(const std::vector<at::Tensor>& list, const char* argument) const {
+  for (size_t i = 0; i < list.size(); ++i) {
+    check_written(list[i], (argument + ("[" + std::to_string(i) + "]")).c_str());
+  }
+}
+
 void Call::check_same_dtype(const at::Tensor& tensor, const char* argument,
                             const at::Tensor& like) const {
   check(tensor, argument);
@@ -99,8 +116,8 @@ std::string Call::backend_of(const at::Tensor& tensor) const {
                     [&] { return pg_->getBackend(tensor.device().type())->getBackendName(); });
 }
 
-void Call::compare(const std::string& text) const {
-  if (debug_checks()) compare_across_ranks(*this, text);
+void Call::compare(const std::string& text, const Exchange& exchange) const {
+  if (debug_checks()) compare_across_ranks(*this, text, exchange);
 }
 
 Call::Native Call::begun(const std::function<Native()>& begin) const {

@@ -24,6 +24,11 @@ namespace cpprun::dist {
 std::string describe(const at::Tensor& tensor);
 std::string dtype_name(at::ScalarType type);  // "float32"
 
+// How many elements this rank sends to each rank of the group, and takes from each.
+struct Exchange {
+  std::vector<int64_t> sends, takes;
+};
+
 class Call {
  public:
   // DistStateError: no such group, destroyed, broken, or this process is no member.
@@ -46,6 +51,10 @@ class Call {
   int group_rank(int global_rank, const char* argument) const;
   // Defined, dense, on a device that the group has a backend for.
   void check(const at::Tensor& tensor, const char* argument) const;
+  // Besides `check`, for what the call writes to: each element has its own place in memory. Else
+  // writing the result would fail, when all has been sent.
+  void check_written(const at::Tensor& tensor, const char* argument) const;
+  void check_written(const std::vector<at::Tensor>& list, const char* argument) const;
   // One per rank, all like `like` in dtype and device.
   void check_list(const std::vector<at::Tensor>& list, const char* argument,
                   const at::Tensor& like) const;
@@ -58,7 +67,8 @@ class Call {
   bool is_gloo(const at::Tensor& tensor) const { return backend_of(tensor) == "gloo"; }
 
   // With debug checks on: all ranks must bring the same text, or all throw. Collectives only.
-  void compare(const std::string& text) const;
+  // With an exchange: and each must take what the other sends.
+  void compare(const std::string& text, const Exchange& exchange = {}) const;
 
   // Starts it, counts it, and waits unless `async_op`. `finish` runs after a good end.
   using Native = c10::intrusive_ptr<c10d::Work>;

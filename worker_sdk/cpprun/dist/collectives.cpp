@@ -17,7 +17,7 @@ std::string fingerprint(const char* call, const char* op, const at::Tensor& tens
 
 Work broadcast(at::Tensor tensor, int src, const CallOptions& options) {
   const Call call("broadcast", options.group);
-  call.check(tensor, "tensor");
+  call.check_written(tensor, "tensor");
   c10d::BroadcastOptions native;
   native.rootRank = call.group_rank(src, "src");
   native.timeout = call.timeout();
@@ -30,7 +30,7 @@ Work broadcast(at::Tensor tensor, int src, const CallOptions& options) {
 
 Work all_reduce(at::Tensor tensor, ReduceOp op, const CallOptions& options) {
   const Call call("all_reduce", options.group);
-  call.check(tensor, "tensor");
+  call.check_written(tensor, "tensor");
   const Reduction reduction = reduction_for(call, op, tensor, options.premul_factor);
   c10d::AllreduceOptions native;
   native.reduceOp = reduction.native;
@@ -45,7 +45,7 @@ Work all_reduce(at::Tensor tensor, ReduceOp op, const CallOptions& options) {
 
 Work reduce(at::Tensor tensor, int dst, ReduceOp op, const CallOptions& options) {
   const Call call("reduce", options.group);
-  call.check(tensor, "tensor");
+  call.check_written(tensor, "tensor");
   const Reduction reduction = reduction_for(call, op, tensor, options.premul_factor);
   c10d::ReduceOptions native;
   native.reduceOp = reduction.native;

@@ -3,14 +3,16 @@
 // Tensors are dense, on a device that the group has a backend for; those that are not contiguous
 // are copied, and results copied back. Every call must be made by all ranks of the group in the
 // same order. `src`, `dst` and `peer` are global ranks, as in Python. Without `async_op` the call
-// returns when the result is there. Any thread, but one group's calls from one thread at a time.
+// returns when the result is there. A tensor that is written to has a place in memory for each
+// element: no expand(). Any thread, but one group's calls from one thread at a time.
 //
 // Errors (errors.hpp): a wrong argument is a DistArgumentError, a dtype or operation that the
 // backend lacks a DistUnsupportedError, both before anything is sent. A lost peer is a
 // DistNetworkError, a rank that does not come within the group's timeout a DistTimeoutError; after
 // these the group is broken. With TORCH_DISTRIBUTED_DEBUG=DETAIL (or set_debug_checks) on all
-// ranks they compare call, shape and dtype first, and a difference is a DistMismatchError that
-// names both ranks.
+// ranks they compare call, shape and dtype first, of all_to_all what each sends and takes, and a
+// difference is a DistMismatchError that names both ranks. Without, Gloo may end the program where
+// sizes differ.
 //
 // Gloo: dtypes float16 to float64, bfloat16, (u)int8, int32, int64, bool; complex ones for SUM,
 // AVG and everything that only moves, and any other dtype where it only moves (as bytes). Made by

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "common/text.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/translate.hpp"
 
@@ -64,12 +65,65 @@ void forget(c10d::Store& store, const std::string& key) {
   }
 }
 
-[[noreturn]] void differ(const Call& call, uint64_t sequence, const std::string& first,
-                         size_t other, const std::string& text) {
-  const auto& ranks = call.group()->ranks;
+std::string global_rank(const Call& call, size_t rank) {
+  return "rank " + std::to_string(call.group()->ranks[rank]);
+}
+
+struct Said {
+  size_t rank;  // in the group
+  std::string text;
+};
+
+[[noreturn]] void differ(const Call& call, uint64_t sequence, const Said& one, const Said& other) {
   throw DistMismatchError("ranks disagree in call " + std::to_string(sequence) + " of group " +
-                          call.group()->name + ": rank " + std::to_string(ranks[0]) + ": " + first +
-                          "; rank " + std::to_string(ranks[other]) + ": " + text);
+                          call.group()->name + ": " + global_rank(call, one.rank) + ": " +
+                          one.text + "; " + global_rank(call, other.rank) + ": " + other.text);
+}
+
+// In the store: the text, and below it what is sent to each rank, and what is taken from each.
+constexpr char kLine = '\n', kNumber = ' ';
+
+std::string line_of(const std::vector<int64_t>& numbers) {
+  std::string line;
+  for (const int64_t number : numbers) line += std::to_string(number) + kNumber;
+  return line;
+}
+
+std::string written(const std::string& text, const Exchange& exchange) {
+  if (exchange.sends.empty()) return text;
+  return text + kLine + line_of(exchange.sends) + kLine + line_of(exchange.takes);
+}
+
+struct Brought {
+  std::string text;
+  std::vector<std::string> sends, takes;
+};
+
+Brought read(const std::string& written) {
+  const auto lines = text::split(written, kLine);
+  if (lines.size() != 3) return {written, {}, {}};
+  return {lines[0], text::split(lines[1], kNumber), text::split(lines[2], kNumber)};
+}
+
+// All ranks look at the same texts in the same order, so that all say the same.
+void check_equal(const Call& call, uint64_t sequence, const std::vector<Brought>& all) {
+  for (size_t other = 1; other < all.size(); ++other) {
+    if (all[other].text == all[0].text) continue;
+    differ(call, sequence, {0, all[0].text}, {other, all[other].text});
+  }
+}
+
+void check_exchange(const Call& call, uint64_t sequence, const std::vector<Brought>& all) {
+  if (all[0].sends.empty()) return;
+  for (size_t from = 0; from < all.size(); ++from) {
+    for (size_t to = 0; to < all.size(); ++to) {
+      const std::string &sent = all[from].sends.at(to), &taken = all[to].takes.at(from);
+      if (sent == taken) continue;
+      differ(call, sequence,
+             {from, all[from].text + " sends " + sent + " element(s) to " + global_rank(call, to)},
+             {to, "takes " + taken + " from " + global_rank(call, from)});
+    }
+  }
 }
 
 }  // namespace
@@ -107,7 +161,7 @@ std::vector<int> missing_ranks(const Call& call, const std::string& prefix,
   return missing;
 }
 
-void compare_across_ranks(const Call& call, const std::string& text) {
+void compare_across_ranks(const Call& call, const std::string& text, const Exchange& exchange) {
   const uint64_t sequence = call.group()->traffic.next_comparison();
   const auto prefix_of = [](uint64_t number) {
     return "cpprun_compare/" + std::to_string(number) + "/";
@@ -115,7 +169,8 @@ void compare_across_ranks(const Call& call, const std::string& text) {
   const std::string prefix = prefix_of(sequence);
   const auto own = static_cast<size_t>(call.rank());
   const auto store = store_of(call);
-  translated(call.where(), [&] { store->set(key_of(prefix, own), bytes(text)); });
+  translated(call.where(),
+             [&] { store->set(key_of(prefix, own), bytes(written(text, exchange))); });
   const auto missing = missing_ranks(call, prefix, call.timeout());
   if (!missing.empty()) {
     const std::string why = call.where() + ": missing rank(s): " + listed(missing) +
@@ -124,11 +179,11 @@ void compare_across_ranks(const Call& call, const std::string& text) {
     call.group()->traffic.mark_broken(why);
     throw DistTimeoutError(why);
   }
-  const auto texts = brought(call, prefix);
+  std::vector<Brought> all;
+  for (const std::string& one : brought(call, prefix)) all.push_back(read(one));
   if (sequence > 0) forget(*store, key_of(prefix_of(sequence - 1), own));
-  for (size_t other = 1; other < texts.size(); ++other) {
-    if (texts[other] != texts[0]) differ(call, sequence, texts[0], other, texts[other]);
-  }
+  check_equal(call, sequence, all);
+  check_exchange(call, sequence, all);
 }
 
 }  // namespace cpprun::dist

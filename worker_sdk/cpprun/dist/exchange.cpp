@@ -30,12 +30,16 @@ std::vector<int64_t> lengths(const std::vector<at::Tensor>& flats) {
   return all;
 }
 
-// Checks splits along the first dimension and gives them in elements of the flat tensor.
-std::vector<int64_t> splits_of(const Call& call, const at::Tensor& tensor, const at::Tensor& flat,
+std::vector<int64_t> equal_splits(const Call& call, int64_t elements) {
+  return std::vector<int64_t>(call.group()->ranks.size(), elements / call.size());
+}
+
+// Checks splits along the first dimension and gives them in elements.
+std::vector<int64_t> splits_of(const Call& call, const at::Tensor& tensor,
                                const std::vector<int64_t>& splits, const char* argument) {
   const int64_t rows = tensor.dim() == 0 ? 1 : tensor.size(0);
   if (splits.empty()) {
-    if (rows % call.size() == 0) return {};
+    if (rows % call.size() == 0) return equal_splits(call, tensor.numel());
     call.refuse(std::string(argument) + " is " + describe(tensor) +
                 ", its first dimension can't be cut into " + std::to_string(call.size()) +
                 " equal parts; give splits");
@@ -49,8 +53,26 @@ std::vector<int64_t> splits_of(const Call& call, const at::Tensor& tensor, const
   }
   std::vector<int64_t> elements;
   for (const int64_t split : splits)
-    elements.push_back(rows == 0 ? 0 : flat.numel() / rows * split);
+    elements.push_back(rows == 0 ? 0 : tensor.numel() / rows * split);
   return elements;
+}
+
+// The same in elements of the flat tensor, where a complex number is two; none for equal parts,
+// which the backends know how to cut.
+std::vector<int64_t> wire_splits(std::vector<int64_t> splits, bool are_given,
+                                 const at::Tensor& tensor, const at::Tensor& flat) {
+  if (!are_given) return {};
+  if (tensor.numel() == 0) return splits;
+  for (int64_t& split : splits) split *= flat.numel() / tensor.numel();
+  return splits;
+}
+
+void check_own_part(const Call& call, const Exchange& exchange) {
+  const auto own = static_cast<size_t>(call.rank());
+  const int64_t sent = exchange.sends[own], taken = exchange.takes[own];
+  if (sent == taken) return;
+  call.refuse("this rank's own part has " + std::to_string(sent) + " element(s) in input and " +
+              std::to_string(taken) + " in output; wanted is the same number");
 }
 
 void check_equal_parts(const Call& call, const at::Tensor& output, const at::Tensor& input) {
@@ -86,7 +108,7 @@ Work all_to_all_joined(const Call& call, bool async_op, const std::vector<at::Te
 Work reduce_scatter(at::Tensor output, std::vector<at::Tensor> input, ReduceOp op,
                     const CallOptions& options) {
   const Call call("reduce_scatter", options.group);
-  call.check(output, "output");
+  call.check_written(output, "output");
   call.check_list(input, "input", output);
   call.check_same_shape(input[static_cast<size_t>(call.rank())], "input of this rank", output);
   const Reduction reduction = reduction_for(call, op, output, options.premul_factor);
@@ -106,7 +128,7 @@ Work reduce_scatter(at::Tensor output, std::vector<at::Tensor> input, ReduceOp o
 Work reduce_scatter_tensor(at::Tensor output, at::Tensor input, ReduceOp op,
                            const CallOptions& options) {
   const Call call("reduce_scatter_tensor", options.group);
-  call.check(output, "output");
+  call.check_written(output, "output");
   call.check_same_dtype(input, "input", output);
   check_equal_parts(call, output, input);
   const Reduction reduction = reduction_for(call, op, output, options.premul_factor);
@@ -128,9 +150,11 @@ Work all_to_all(std::vector<at::Tensor> output, std::vector<at::Tensor> input,
   call.check(input[0], "input[0]");
   call.check_list(input, "input", input[0]);
   call.check_list(output, "output", input[0]);
+  call.check_written(output, "output");
   const auto own = static_cast<size_t>(call.rank());
   call.check_same_shape(output[own], "output of this rank", input[own]);
-  call.compare("all_to_all " + dtype_name(input[0].scalar_type()));
+  call.compare("all_to_all " + dtype_name(input[0].scalar_type()),
+               {.sends = lengths(input), .takes = lengths(output)});
   if (call.is_gloo(input[0])) return all_to_all_joined(call, options.async_op, output, input);
   Parcel parcel(Wire::Moved);
   auto to = parcel.arriving(output);
@@ -145,12 +169,16 @@ Work all_to_all_single(at::Tensor output, at::Tensor input, std::vector<int64_t>
   const Call call("all_to_all_single", options.group);
   call.check(input, "input");
   call.check_same_dtype(output, "output", input);
+  call.check_written(output, "output");
+  const Exchange exchange{.sends = splits_of(call, input, input_splits, "input"),
+                          .takes = splits_of(call, output, output_splits, "output")};
+  check_own_part(call, exchange);
+  call.compare("all_to_all_single " + dtype_name(input.scalar_type()), exchange);
   Parcel parcel(Wire::Moved);
   at::Tensor to = parcel.arriving(output);
   at::Tensor from = parcel.leaving(input);
-  auto to_splits = splits_of(call, output, to, output_splits, "output");
-  auto from_splits = splits_of(call, input, from, input_splits, "input");
-  call.compare("all_to_all_single " + dtype_name(input.scalar_type()));
+  auto to_splits = wire_splits(exchange.takes, !output_splits.empty(), output, to);
+  auto from_splits = wire_splits(exchange.sends, !input_splits.empty(), input, from);
   const auto native = all_to_all_options(call);
   return call.start(
       options.async_op,

@@ -58,6 +58,7 @@ Work all_gather(std::vector<at::Tensor> output, at::Tensor input, const CallOpti
   const Call call("all_gather", options.group);
   call.check(input, "input");
   call.check_list(output, "output", input);
+  call.check_written(output, "output");
   call.check_same_shape(output[static_cast<size_t>(call.rank())], "output of this rank", input);
   c10d::AllgatherOptions native;
   native.timeout = call.timeout();
@@ -76,6 +77,7 @@ Work all_gather_into_tensor(at::Tensor output, at::Tensor input, const CallOptio
   const Call call("all_gather_into_tensor", options.group);
   call.check(input, "input");
   call.check_same_dtype(output, "output", input);
+  call.check_written(output, "output");
   if (output.numel() != input.numel() * call.size()) {
     call.refuse("output is " + describe(output) + " with " + std::to_string(output.numel()) +
                 " elements, wanted are " + std::to_string(call.size()) + " times those of input, " +
@@ -100,6 +102,7 @@ Work gather(at::Tensor input, std::vector<at::Tensor> output, int dst, const Cal
   native.timeout = call.timeout();
   const bool is_root = call.rank() == native.rootRank;
   check_root_list(call, is_root, output, "output", input, dst);
+  call.check_written(output, "output");
   call.compare("gather " + describe(input) + " dst=" + std::to_string(dst));
   Parcel parcel(Wire::Moved);
   std::vector<std::vector<at::Tensor>> to;
@@ -112,7 +115,7 @@ Work gather(at::Tensor input, std::vector<at::Tensor> output, int dst, const Cal
 Work scatter(at::Tensor output, std::vector<at::Tensor> input, int src,
              const CallOptions& options) {
   const Call call("scatter", options.group);
-  call.check(output, "output");
+  call.check_written(output, "output");
   c10d::ScatterOptions native;
   native.rootRank = call.group_rank(src, "src");
   native.timeout = call.timeout();

@@ -33,7 +33,7 @@ Work start_send(const Call& call, const at::Tensor& tensor, int dst, int tag) {
 }
 
 Work start_recv(const Call& call, const at::Tensor& tensor, int src, int tag) {
-  call.check(tensor, "tensor");
+  call.check_written(tensor, "tensor");
   check_tag(call, tag);
   Parcel parcel(Wire::Moved);
   if (src == -1) {
@@ -92,6 +92,7 @@ std::vector<Work> batch_isend_irecv(const std::vector<P2POp>& ops, const Process
   const Call call("batch_isend_irecv", group);
   for (const P2POp& op : ops) {
     call.check(op.tensor, "tensor");
+    if (op.kind == P2POp::Kind::Recv) call.check_written(op.tensor, "tensor");
     check_tag(call, op.tag);
     if (op.kind == P2POp::Kind::Send || op.peer != -1) peer_rank(call, op.peer, "peer");
   }

@@ -6,6 +6,10 @@
 //
 // A scheduler keeps a reference to its optimizer, which must outlive it. One thread. The classes
 // are declared in lr_schedulers.hpp.
+//
+// Base rates are those of the groups when the optimizer's first scheduler was made, as in Python,
+// but for as long as one of its schedulers lives: LibTorch's groups have no room for "initial_lr".
+// To follow one schedule by another, keep the first alive, or set the groups' rates yourself.
 #pragma once
 
 #include <cstdint>

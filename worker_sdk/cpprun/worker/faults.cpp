@@ -50,19 +50,19 @@ constexpr std::array kPlaces = {PlaceName{"rank", &Fault::rank},
                                 PlaceName{"fault", &Fault::number}};
 constexpr std::array kPhases = {"starting", "training", "saving"};
 
-Error wrong(std::string_view fault, const std::string& what) {
-  return {ErrorKind::BadValue, "CPPRUN_FAULTS is '" + std::string(fault) + "': " + what +
+Error wrong(std::string_view value, const std::string& what) {
+  return {ErrorKind::BadValue, "CPPRUN_FAULTS is '" + std::string(value) + "': " + what +
                                    "; an example is kill:rank=1,epoch=2,attempt=0"};
 }
 
-Result<What> parse_kind(std::string_view text, const std::string& word) {
+Result<What> parse_kind(std::string_view whole, const std::string& word) {
   for (const Kind& kind : kKinds) {
     if (word == kind.name) return kind.what;
   }
-  return wrong(text, "'" + word + "' is none of kill, stop, exit, throw, slow");
+  return wrong(whole, "'" + word + "' is none of kill, stop, exit, throw, slow");
 }
 
-Status put(Fault& fault, std::string_view text, const std::string& name, int64_t value) {
+Status put(Fault& fault, std::string_view whole, const std::string& name, int64_t value) {
   for (const PlaceName& place : kPlaces) {
     if (name != place.name) continue;
     fault.*place.member = value;
@@ -76,29 +76,44 @@ Status put(Fault& fault, std::string_view text, const std::string& name, int64_t
     fault.slow_ms = value;
     return {};
   }
-  return wrong(text, "'" + name +
-                         "' is none of rank, step, epoch, attempt, round, nor code (0 to "
-                         "255) of an exit, nor ms (to a day) of a slow");
+  return wrong(whole, "'" + name +
+                          "' is none of rank, node, step, epoch, attempt, round, phase, nor code "
+                          "(0 to 255) of an exit, nor ms (to a day) of a slow");
 }
 
-Status put_phase(Fault& fault, std::string_view text, const std::string& word) {
+Status put_phase(Fault& fault, std::string_view whole, const std::string& word) {
   for (size_t i = 0; i < kPhases.size(); ++i) {
     if (word != kPhases[i]) continue;
     fault.phase = static_cast<FaultPhase>(i);
     return {};
   }
-  return wrong(text, "the phase '" + word + "' is none of starting, training, saving");
+  return wrong(whole, "the phase '" + word + "' is none of starting, training, saving");
 }
 
-Status parse_part(Fault& fault, std::string_view text, const std::string& part) {
+Status parse_part(Fault& fault, std::string_view whole, const std::string& part) {
   const size_t equals = part.find('=');
   if (part.substr(0, equals) == "phase" && equals != std::string::npos) {
-    return put_phase(fault, text, part.substr(equals + 1));
+    return put_phase(fault, whole, part.substr(equals + 1));
   }
   const Optional value =
       equals == std::string::npos ? std::nullopt : text::parse_int(part.substr(equals + 1));
-  if (!value || *value < 0) return wrong(text, "'" + part + "' is no name=number");
-  return put(fault, text, part.substr(0, equals), *value);
+  if (!value || *value < 0) return wrong(whole, "'" + part + "' is no name=number");
+  return put(fault, whole, part.substr(0, equals), *value);
+}
+
+// `whole` is the value that `text` is one of; errors show it.
+Result<Fault> parse_one(std::string_view text, std::string_view whole) {
+  const size_t colon = text.find(':');
+  const Result<What> what = parse_kind(whole, std::string(text.substr(0, colon)));
+  if (!what) return what.error();
+  Fault fault;
+  fault.what = *what;
+  if (colon == std::string_view::npos) return fault;
+  for (const std::string& part : text::split(text.substr(colon + 1), ',')) {
+    const Status status = parse_part(fault, whole, part);
+    if (!status) return status.error();
+  }
+  return fault;
 }
 
 bool fits_one(const Optional& wanted, const Optional& here) {
@@ -106,8 +121,7 @@ bool fits_one(const Optional& wanted, const Optional& here) {
 }
 
 struct Planned {
-  Planned(const Fault& its_fault, std::string its_text)
-      : fault(its_fault), text(std::move(its_text)) {}
+  explicit Planned(const NamedFault& named) : fault(named.fault), text(named.text) {}
   const Fault fault;
   const std::string text;
   std::atomic<bool> has_happened{false};
@@ -119,11 +133,9 @@ Plan own_plan() {
   Plan plan;
   const Result<Environment>& own = environment();
   if (!own || own->faults.empty()) return plan;
-  for (const std::string& one : text::split(own->faults, ';')) {
-    const Result<Fault> fault = parse_fault(one);
-    if (!fault) throw std::invalid_argument(fault.error().text);
-    plan.push_back(std::make_unique<Planned>(*fault, one));
-  }
+  const Result<std::vector<NamedFault>> faults = parse_faults(own->faults);
+  if (!faults) throw std::invalid_argument(faults.error().text);
+  for (const NamedFault& one : *faults) plan.push_back(std::make_unique<Planned>(one));
   return plan;
 }
 
@@ -217,18 +229,15 @@ void pass(Optional training_epoch, Optional step, FaultPhase phase) {
 
 }  // namespace
 
-Result<Fault> parse_fault(std::string_view text) {
-  const size_t colon = text.find(':');
-  const Result<What> what = parse_kind(text, std::string(text.substr(0, colon)));
-  if (!what) return what.error();
-  Fault fault;
-  fault.what = *what;
-  if (colon == std::string_view::npos) return fault;
-  for (const std::string& part : text::split(text.substr(colon + 1), ',')) {
-    const Status status = parse_part(fault, text, part);
-    if (!status) return status.error();
+Result<std::vector<NamedFault>> parse_faults(std::string_view value) {
+  std::vector<NamedFault> all;
+  for (std::string& one : text::split(value, ';')) {
+    if (one.empty()) continue;
+    const Result<Fault> fault = parse_one(one, value);
+    if (!fault) return fault.error();
+    all.push_back({*fault, std::move(one)});
   }
-  return fault;
+  return all;
 }
 
 bool fits(const Fault& fault, const FaultPlace& place) {

@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/result.hpp"
 
@@ -30,8 +32,13 @@ struct Fault {
   int64_t slow_ms = 0;
 };
 
-// Error (BadValue) names the word that is wrong and what is known.
-Result<Fault> parse_fault(std::string_view text);
+struct NamedFault {
+  Fault fault;
+  std::string text;  // its part of the value
+};
+// All of a value; empty parts, as behind a last semicolon, are skipped. Error (BadValue) shows the
+// whole value and names the word that is wrong and what is known.
+Result<std::vector<NamedFault>> parse_faults(std::string_view value);
 
 struct FaultPlace {
   int64_t rank = 0, attempt = 0, round = 0;

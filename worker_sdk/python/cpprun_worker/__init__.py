@@ -15,6 +15,7 @@ Any thread; the first call connects. Pure Python, no torch. The C++ counterparts
 each call: cpprun/worker/agent_link.hpp, snapshot_notice.hpp.
 """
 
+import operator
 import os
 import signal
 import sys
@@ -36,6 +37,29 @@ _asked_by_signal = threading.Event()
 _plan = []  # the faults, once they were looked for
 
 
+_INT64 = range(-(2**63), 2**63)  # the agent's messages and its page have no room for more
+
+
+def _whole(name, value, within=_INT64):
+    """The argument as an int, checked with and without an agent: a mistake shows at once."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        wrong = f'{name} must be an integer, not {type(value).__name__}: {value!r}'
+        raise TypeError(wrong) from None
+    if number not in within:
+        raise ValueError(f'{name} is {number}; wanted is {within[0]} to {within[-1]}')
+    return number
+
+
+def _path(value):
+    try:
+        return os.path.abspath(os.fspath(value))
+    except TypeError:
+        wrong = f'path must be a string or a path, not {type(value).__name__}: {value!r}'
+        raise TypeError(wrong) from None
+
+
 def _own_agent():
     if not _connected:
         with _lock:
@@ -53,6 +77,7 @@ def heartbeat(step, phase=TRAINING):
 
     The first one in training tells the agent that the start, or the recovery, is over.
     """
+    step, phase = _whole('step', step), _whole('phase', phase, range(ENDING + 1))
     agent = _own_agent()
     if agent:
         agent.beat(step, phase)
@@ -107,9 +132,10 @@ def tell_resumed(step, path, fell_back=False):
 
     fell_back: that of resume_path() could not be used, so that no later round is to begin with it.
     """
+    step, path = _whole('step', step), _path(path) if path else ''
     agent = _own_agent()
     if agent:
-        agent.say_resumed(step, os.path.abspath(os.fspath(path)) if path else '', fell_back)
+        agent.say_resumed(step, path, fell_back)
 
 
 def may_commit(step):
@@ -118,6 +144,7 @@ def may_commit(step):
     False: the round is over or being stopped, or the agent does not answer, and others may be
     training already. Why is said on stderr.
     """
+    step = _whole('step', step)
     _own_plan().pass_by(None, step, _faults.SAVING)
     agent = _own_agent()
     if not agent:
@@ -130,9 +157,10 @@ def may_commit(step):
 
 def tell_snapshot(step, path):
     """The snapshot of this step is committed and lies at `path`."""
+    step, path = _whole('step', step), _path(path)
     agent = _own_agent()
     if agent:
-        agent.say_snapshot(step, os.path.abspath(os.fspath(path)))
+        agent.say_snapshot(step, path)
 
 
 def newest_snapshot():
@@ -146,6 +174,10 @@ def fault_point(training_epoch=None, step=None):
 
     Call it at the head of every step; without faults it costs next to nothing. docs/faults.md.
     """
+    if training_epoch is not None:
+        training_epoch = _whole('training_epoch', training_epoch)
+    if step is not None:
+        step = _whole('step', step)
     _own_plan().pass_by(training_epoch, step, _faults.TRAINING)
 
 

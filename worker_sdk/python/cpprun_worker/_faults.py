@@ -12,6 +12,16 @@ NUMBERS = ('rank', 'node', 'step', 'epoch', 'attempt', 'round', 'fault')
 PHASES = ('starting', 'training', 'saving')
 STARTING, TRAINING, SAVING = PHASES
 TRAINING_PHASE = 2  # of a heartbeat
+# A number of a kind's own, and the most it may be: the kernel keeps 8 bits of an exit code, and a
+# program that sleeps for more than a day looks hung. Those of the C++ counterpart.
+OWN_NUMBERS = {'exit': ('code', 255), 'slow': ('ms', 86_400_000)}
+NUMBER_MAX = 2**63 - 1
+
+
+KNOWN = (
+    'rank, node, step, epoch, attempt, round (numbers), phase (starting, training, saving), '
+    'nor code (0 to 255) of an exit, nor ms (to a day) of a slow'
+)
 
 
 class FaultError(RuntimeError):
@@ -19,29 +29,31 @@ class FaultError(RuntimeError):
 
 
 class Fault:
-    def __init__(self, text):
+    def __init__(self, text, whole):
         self.text = text
+        self._whole = whole  # the value that it is a part of; errors show it
         self.kind, _, rest = text.partition(':')
         self.numbers = {}
         self.phase = None
         self.has_happened = False
         if self.kind not in KINDS:
-            raise ValueError(self._wrong(f'{self.kind!r} is none of {", ".join(KINDS)}'))
+            raise ValueError(self._wrong(f'{self.kind!r} is none of {", ".join(KINDS[:5])}'))
         for part in rest.split(',') if rest else ():
             self._put(*part.partition('=')[::2])
 
     def _wrong(self, why):
         example = 'an example is kill:rank=1,epoch=2,attempt=0'
-        return f'CPPRUN_FAULTS has {self.text!r}: {why}; {example}'
+        return f"CPPRUN_FAULTS is '{self._whole}': {why}; {example}"
 
     def _put(self, name, value):
-        own = {'exit': 'code', 'slow': 'ms'}.get(self.kind)
+        own, most = OWN_NUMBERS.get(self.kind, (None, 0))
+        most = most if name == own else NUMBER_MAX
         if name == 'phase' and value in PHASES:
             self.phase = value
-        elif name in NUMBERS + (own,) and value.isascii() and value.isdigit():
+        elif name in NUMBERS + (own,) and _is_number(value, most):
             self.numbers[name] = int(value)
         else:
-            raise ValueError(self._wrong(f'{name}={value} is no place'))
+            raise ValueError(self._wrong(f"'{name}={value}' is none of {KNOWN}"))
 
     @property
     def number(self):
@@ -76,13 +88,18 @@ class Fault:
             time.sleep(self.numbers.get('ms', 0) / 1000)
 
 
+def _is_number(text, most):
+    # The length first: int() refuses thousands of digits with a text of its own.
+    return text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= most
+
+
 class Plan:
     """The faults of this process. `agent` gives the agent, or None."""
 
     def __init__(self, agent):
         text = os.environ.get('CPPRUN_FAULTS', '')
         self._agent = agent
-        self._faults = [Fault(one) for one in text.split(';')] if text else []
+        self._faults = [Fault(one, text) for one in text.split(';') if one]
         self._tells = any(fault.kind == 'tell' for fault in self._faults)
         self._has_begun = False
 

@@ -86,6 +86,9 @@ std::vector<std::pair<std::string, std::string>> DdpCore::logging_data() const {
   return all;
 }
 
+const std::vector<at::Tensor>& DdpCore::parameters() const {
+  return state_->model.all_parameters;
+}
 const std::vector<std::string>& DdpCore::parameter_names() const {
   return state_->model.names;
 }

@@ -46,6 +46,9 @@ class DdpCore {
   void zero_grad(bool set_to_none);
   void register_comm_hook(CommHook hook);
   std::vector<std::pair<std::string, std::string>> logging_data() const;
+  // All of the module's, ignored ones too; each once, where LibTorch's Module::parameters() lists
+  // one of two names twice.
+  const std::vector<at::Tensor>& parameters() const;
   // Names of the parameters that are averaged, in the Reducer's order.
   const std::vector<std::string>& parameter_names() const;
 

@@ -63,7 +63,8 @@ class DistributedDataParallel {
   Module& module() { return *module_; }
   const std::shared_ptr<Module>& ptr() const { return module_; }
   Module* operator->() { return module_.get(); }
-  std::vector<at::Tensor> parameters() const { return module_->parameters(); }
+  // All of the module's, each once however many names it has, as in Python: for optimizers.
+  std::vector<at::Tensor> parameters() const { return core_.parameters(); }
   void train(bool on = true) { module_->train(on); }
   void eval() { module_->eval(); }
 

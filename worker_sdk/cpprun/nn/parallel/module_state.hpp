@@ -23,7 +23,7 @@ struct ModuleState {
   NamedTensors parameters;
   NamedTensors buffers;
   std::vector<at::Tensor> buffer_list;     // the tensors of `buffers`
-  std::vector<at::Tensor> all_parameters;  // ignored ones too: zero_grad is for them as well
+  std::vector<at::Tensor> all_parameters;  // ignored ones too, each once
   std::string type;
   bool has_sync_batch_norm = false;
   std::string plain_batch_norm;  // path of the first unsynchronised one; empty: none
