@@ -139,8 +139,16 @@ void Agent::on_signal(Instant, int signal, Effects& effects) {
     default:
       effects.push_back(Tell{control::Leave{"ended by a signal"}});
       effects.push_back(Disconnect{false});
-      finish(Finish{Finish::How::Signal, signal, "", {}, 0}, effects);
+      finish(Finish{Finish::How::Signal, signal, waited_for(), {}, 0}, effects);
   }
+}
+
+// Before the first round; "" later.
+std::string Agent::waited_for() const {
+  if (state_ != State::Joining || world_.round != RoundNumber()) return "";
+  if (!is_connected_) return "while waiting for the coordinator; no worker was started";
+  const std::string what = last_wait_.empty() ? "for the first round" : "(" + last_wait_ + ")";
+  return "while waiting " + what + "; no worker was started";
 }
 
 // ---------------------------------------------------------------- stopping on request
