@@ -141,6 +141,15 @@ def test_no_temporary_folder_that_can_be_written(jobs):
         expect_said(running, jobs.tmp)
 
 
+def test_one_worker_needs_descriptors(jobs):
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (10, 10))
+
+    running = jobs.cpprun(jobs.sh('echo ok'), preexec_fn=few)
+    assert running.done(20) == 1
+    assert ' 1 worker needs up to 37;' in running.err, running.output
+
+
 @pytest.mark.parametrize('limit', [3, 4, 6, 8, 10, 12, 16, 20, 24, 32])
 def test_few_descriptors(jobs, limit):
     """What is needed is said; or it was enough."""
