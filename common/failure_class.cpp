@@ -64,7 +64,8 @@ FailureClass classify(const WorkerEnd& end) {
 }
 
 std::string own_words(const WorkerEnd& end) {
-  if (end.error && !end.error->message.empty()) return end.error->message;
+  const bool has_message = end.error && end.error->is_readable && !end.error->message.empty();
+  if (has_message) return end.error->message;
   for (auto line = end.last_lines.rbegin(); line != end.last_lines.rend(); ++line) {
     const std::string_view words = text::strip(*line);
     if (!words.empty()) return std::string(words);

@@ -89,7 +89,8 @@ constexpr std::array kHints{
          "The client socket has failed to connect|DistStoreError|Wait timeout",
          "a rank did not come to init_process_group in time, or MASTER_ADDR can't be reached "
          "from this node: let every rank call it, with the variables that cpprun sets, and check "
-         "firewalls and names between the nodes"},
+         "firewalls and names between the nodes. Where all ranks are only clients of "
+         "MASTER_ADDR:MASTER_PORT, --worker-store=agent serves it"},
     Hint{"collective_timeout", "A collective timed out",
          "Watchdog caught collective operation timeout|collective operation timeout|"
          "Operation timed out!|Application timeout caused pair closure",

@@ -90,6 +90,12 @@ std::string repeated_text(const Failure& failure) {
          " attempts in a row, so another restart would not have helped.";
 }
 
+// Ours, about what the worker left; no words of its own.
+std::string unreadable_text(const WorkerEnd& end) {
+  if (!end.error || end.error->is_readable || end.error->message.empty()) return "";
+  return " Note: " + end.error->message + ".";
+}
+
 std::string lived_text(const WorkerEnd& end) {
   char text[48];
   std::snprintf(text, sizeof text, ", %.1f s after its start", to_seconds(lived(end)));
@@ -124,6 +130,7 @@ std::string verdict(const Failure& failure) {
   text += std::string(" [class=") + name_of(class_of(culprit)) + "].";
   if (culprit.why.empty()) text += consequences(failure);
   text += budget_text(failure) + operators_text(failure) + repeated_text(failure);
+  text += unreadable_text(culprit.end);
   if (const Hint* hint = hint_for(culprit)) {
     text += " Hint (" + std::string(hint->id) + "): " + std::string(hint->cure) + ".";
   }

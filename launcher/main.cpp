@@ -59,8 +59,8 @@ Status check_descriptors(int workers) {
   const std::string enough = std::to_string(kOwn + count * kMostPerWorker);
   return Error{ErrorKind::System, "the limit on open files is " + std::to_string(limit.rlim_cur) +
                                       ", and " + text::count(static_cast<size_t>(count), "worker") +
-                                      " need up to " + enough + "; raise it with ulimit -n " +
-                                      enough};
+                                      (count == 1 ? " needs" : " need") + " up to " + enough +
+                                      "; raise it with ulimit -n " + enough};
 }
 
 // What makes jobs fail is said before the job does; what may, at INFO: a good run is silent.

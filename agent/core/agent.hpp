@@ -140,6 +140,7 @@ class Agent {
   void stop_workers(Duration grace, bool lets_save, Effects& effects);
   void on_failed_save(const WorkerEnd& end, Effects& effects);
   bool has_saved() const;
+  std::string waited_for() const;
   void drain(Effects& effects);
   void leave_stopped(int signal, Effects& effects);
   void leave_after_drain(Effects& effects);

@@ -13,6 +13,13 @@ constexpr int kSigInt = 2;
 constexpr int kSigTerm = 15;
 constexpr int kSigKill = 9;
 
+// Nobody here has seen why the workers stop: failures are told, and a larger world is no loss.
+Note::Level level_of(control::StopCause cause) {
+  const bool is_loss =
+      cause == control::StopCause::NodeLost || cause == control::StopCause::NodeLeft;
+  return is_loss ? Note::Level::Warning : Note::Level::Info;
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- the end of a round
@@ -40,10 +47,12 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
       become_stopped(now, effects);
       return;
     case State::Done:
+      effects.push_back(Note{level_of(message.cause),
+                             "the workers had ended well and start again: " + message.why});
       become_stopped(now, effects);
       return;
     case State::Running:
-      effects.push_back(Note{Note::Level::Info, "stopping the workers: " + message.why});
+      effects.push_back(Note{level_of(message.cause), "stopping the workers: " + message.why});
       stop_workers(options_.stop_grace, is_drain, effects);
       return;
     case State::Stopped:
@@ -130,8 +139,16 @@ void Agent::on_signal(Instant, int signal, Effects& effects) {
     default:
       effects.push_back(Tell{control::Leave{"ended by a signal"}});
       effects.push_back(Disconnect{false});
-      finish(Finish{Finish::How::Signal, signal, "", {}, 0}, effects);
+      finish(Finish{Finish::How::Signal, signal, waited_for(), {}, 0}, effects);
   }
+}
+
+// Before the first round; "" later.
+std::string Agent::waited_for() const {
+  if (state_ != State::Joining || world_.round != RoundNumber()) return "";
+  if (!is_connected_) return "while waiting for the coordinator; no worker was started";
+  const std::string what = last_wait_.empty() ? "for the first round" : "(" + last_wait_ + ")";
+  return "while waiting " + what + "; no worker was started";
 }
 
 // ---------------------------------------------------------------- stopping on request

@@ -101,7 +101,11 @@ void AgentDaemon::Impl::start_host() {
     if (timers_) timers_->end_round();
     tell_core([&](agent::Effects& e) { core_->on_quiet(boot_now(), e); });
   };
-  events.on_stdout_closed = [] { log::info("stdout was closed by its reader"); };
+  events.on_stdout_closed = [](bool goes_on) {
+    const std::string text = "stdout was closed by its reader";
+    if (!goes_on) return log::info(text);
+    log::warning(text + "; the workers go on, with their log files only");
+  };
   events.on_note = [](const std::string& text) { log::info(text); };
   events.holds_grant = [this] { return boot_now() < fence_; };
   events.on_snapshot = [this](int local_rank, int64_t step, const std::string& path) {

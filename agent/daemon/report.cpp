@@ -59,7 +59,8 @@ int Report::finish(const agent::Finish& finish, Recorder& recorder) const {
     case agent::Finish::How::Success:
       return 0;
     case agent::Finish::How::Signal:
-      log::warning("ended by " + signal_name(finish.signal) + "; the workers are stopped");
+      log::warning("ended by " + signal_name(finish.signal) +
+                   (finish.text.empty() ? "; the workers are stopped" : " " + finish.text));
       return 128 + finish.signal;
     case agent::Finish::How::Stopped:
       log::warning(stopped_text(finish));

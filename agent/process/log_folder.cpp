@@ -88,6 +88,28 @@ Result<std::string> prepare_base(const std::string& dir) {
   return base;
 }
 
+// Where Python's tempfile looks when TMPDIR can't be used: a job needs no good one.
+constexpr std::string_view kElsewhere[] = {"/tmp", "/var/tmp", "/usr/tmp", "."};
+
+Result<std::string> make_temporary_in(const std::string& dir) {
+  std::error_code error;
+  if (!fs::is_directory(dir, error)) return folder_error(dir, error ? error.value() : ENOTDIR);
+  const Result<std::string> base = prepare_base(dir);
+  return base ? make_unique_folder(*base + "/torchelastic_") : base;
+}
+
+// The error is the one about the folder that was wished for.
+Result<std::string> make_temporary(const std::string& wished) {
+  Result<std::string> made = make_temporary_in(wished);
+  if (made) return made;
+  for (const std::string_view dir : kElsewhere) {
+    Result<std::string> other = make_temporary_in(std::string(dir));
+    if (other) return other;
+  }
+  return Error{made.error().kind,
+               made.error().text + ", nor in /tmp, /var/tmp, /usr/tmp and the current folder"};
+}
+
 // Most of our folders are empty, and go with one system call: a third of what
 // std::filesystem::remove_all() takes for 32 workers. False: something deeper, or not ours to
 // remove, is left.
@@ -119,13 +141,10 @@ Result<LogFolder> LogFolder::make(const std::string& dir, const std::string& run
   LogFolder folder;
   if (dir == "/dev/null") return folder;
   folder.is_temporary_ = dir.empty();
-  Result<std::string> base = prepare_base(dir.empty() ? temporary_dir : dir);
+  Result<std::string> base =
+      folder.is_temporary_ ? make_temporary(temporary_dir) : prepare_base(dir);
   if (!base) return base.error();
-  if (folder.is_temporary_) {
-    base = make_unique_folder(*base + "/torchelastic_");
-    if (!base) return base.error();
-    folder.temporary_ = *base;
-  }
+  if (folder.is_temporary_) folder.temporary_ = *base;
   Result<std::string> run = make_unique_folder(*base + "/" + file_name_of(run_id) + "_");
   if (!run) return run.error();
   folder.run_ = *run;

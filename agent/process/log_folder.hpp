@@ -14,7 +14,8 @@ namespace cpprun {
 
 class LogFolder {
  public:
-  // Makes the run folder. `dir` "/dev/null": no folder at all, every path below is empty.
+  // Makes the run folder. `dir` "/dev/null": no folder at all, every path below is empty. A
+  // `temporary_dir` that can't be written to is passed over, as Python does.
   static Result<LogFolder> make(const std::string& dir, const std::string& run_id,
                                 const std::string& temporary_dir);
 

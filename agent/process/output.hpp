@@ -37,8 +37,8 @@ struct OutputStream {
 class Output {
  public:
   struct Events {
-    std::function<void()> on_drained;        // once per finish()
-    std::function<void()> on_stdout_closed;  // its reader went away; once
+    std::function<void()> on_drained;                    // once per finish()
+    std::function<void(bool goes_on)> on_stdout_closed;  // its reader went away; once
     std::function<void(int local_rank, std::vector<std::string> lines)> on_tail;
     std::function<void()> on_resized;  // once per resize(): the terminals have the new size
   };

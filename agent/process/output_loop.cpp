@@ -128,12 +128,15 @@ void OutputLoop::pause_or_resume(ConsoleState& state) {
 
 void OutputLoop::on_console_closed(const ConsoleState& state) {
   if (&state != &out_) return;  // without stderr there is nobody to tell, and nothing to stop
+  bool goes_on = false;
   for (auto flow = flows_.begin(); flow != flows_.end();) {
     const OutputStream& stream = flow->second->stream();
-    const bool ends = !stream.is_stderr && stream.to_console && !flow->second->writes_file();
+    const bool is_concerned = !stream.is_stderr && stream.to_console;
+    const bool ends = is_concerned && !flow->second->writes_file();
+    goes_on = goes_on || (is_concerned && !ends);
     flow = ends ? close(flow) : std::next(flow);
   }
-  events_.on_stdout_closed();
+  events_.on_stdout_closed(goes_on);
 }
 
 void OutputLoop::on_file_error(const std::string& name, int error) {

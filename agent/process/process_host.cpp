@@ -79,9 +79,9 @@ void ProcessHost::Impl::carry(std::vector<OutputStream> streams) {
   if (!output_) {
     Output::Events events;
     events.on_drained = [this] { post([this] { on_drained(); }); };
-    events.on_stdout_closed = [this] {
-      post([this] {
-        if (events_.on_stdout_closed) events_.on_stdout_closed();
+    events.on_stdout_closed = [this](bool goes_on) {
+      post([this, goes_on] {
+        if (events_.on_stdout_closed) events_.on_stdout_closed(goes_on);
       });
     };
     events.on_resized = [this] { post([this] { forward(SIGWINCH); }); };

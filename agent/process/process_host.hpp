@@ -85,7 +85,7 @@ class ProcessHost {
     std::function<void()> on_quiet;
     // Our own stdout was closed by its reader; the workers' stdout is closed too (they get EPIPE or
     // SIGPIPE).
-    std::function<void()> on_stdout_closed;
+    std::function<void(bool goes_on)> on_stdout_closed;  // files of that stream go on
     // Something worth a line at INFO: all workers have said that they are ready, or how far one was
     // that failed.
     std::function<void(const std::string&)> on_note;

@@ -7,6 +7,7 @@
 
 #include "agent/process/terminal.hpp"
 #include "common/limits/agent.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
 namespace {
@@ -118,9 +119,9 @@ Error descriptor_error(size_t workers) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const size_t needed = kOwnDescriptors + workers * kPerWorker;
-  return Error{ErrorKind::System, "too many open files: " + std::to_string(workers) +
-                                      " workers need up to " + std::to_string(needed) +
-                                      " descriptors, the limit is " +
+  return Error{ErrorKind::System, "too many open files: " + text::count(workers, "worker") +
+                                      (workers == 1 ? " needs" : " need") + " up to " +
+                                      std::to_string(needed) + " descriptors, the limit is " +
                                       std::to_string(limit.rlim_cur) +
                                       "; raise it with ulimit -n " + std::to_string(needed)};
 }

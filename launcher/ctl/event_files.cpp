@@ -62,7 +62,9 @@ std::string of_running_jobs() {
 
 std::string of_kept_jobs() {
   const char* named = std::getenv("TMPDIR");
-  const fs::path temporary = named != nullptr && *named != '\0' ? named : "/tmp";
+  // Jobs pass over a TMPDIR that can't be written to.
+  const bool is_usable = named != nullptr && *named != '\0' && ::access(named, W_OK) == 0;
+  const fs::path temporary = is_usable ? named : "/tmp";
   Newest newest;
   for_each_entry(temporary, [&](const fs::path& folder) {
     if (!folder.filename().string().starts_with("torchelastic_")) return;

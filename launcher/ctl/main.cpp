@@ -21,6 +21,7 @@
 #include "launcher/ctl/output.hpp"
 #include "launcher/ctl/serve.hpp"
 #include "launcher/ctl/snapshot.hpp"
+#include "launcher/options/options.hpp"
 
 namespace {
 
@@ -28,6 +29,12 @@ constexpr int kUsage = 2;
 
 int fail(const cpprun::Error& error) {
   for (const std::string& line : cpprun::text::split(error.text, '\n')) cpprun::log::error(line);
+  return cpprun::exit_code(error);
+}
+
+// As cpprun itself shows what is wrong with its command line.
+int refuse_line(const cpprun::Error& error) {
+  std::fputs(cpprun::shown_error(error).c_str(), stderr);
   return cpprun::exit_code(error);
 }
 
@@ -375,7 +382,7 @@ int main(int argc, char** argv) {
   }
   if (explain->parsed()) {
     const cpprun::Result<std::string> text = cpprun::explain(explain->remaining());
-    if (!text) return fail(text.error());
+    if (!text) return refuse_line(text.error());
     cpprun::ctl::print(*text);
     return 0;
   }

@@ -88,7 +88,10 @@ void Membership::end_leases(Instant now, Effects& effects) {
     const Node& node = nodes_.at(incarnation);
     std::string why = "nothing was heard from " + node.id.name + " for " +
                       std::to_string(static_cast<int64_t>(to_seconds(terms_.lease))) + " s";
-    effects.push_back(Note{Note::Level::Warning, "node_lost", why});
+    // A round that ends of it is said by the agents whose workers stop.
+    const bool is_told =
+        phase_ == Phase::Running && is_member(incarnation) && !done_.contains(incarnation);
+    effects.push_back(Note{is_told ? Note::Level::Info : Note::Level::Warning, "node_lost", why});
     if (node.session) effects.emplace_back(Close{*node.session, true});
     // It comes back with its belief, and so may who believes it: heirs change on evidence only.
     if (heir_ && heir_->node == incarnation) {

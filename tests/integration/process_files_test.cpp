@@ -60,6 +60,16 @@ TEST(LogFolderTest, TemporaryOneGoesWhole) {
   EXPECT_TRUE(fs::is_empty(base.path()));
 }
 
+// /proc is a folder in which not even root can make one.
+TEST(LogFolderTest, ATemporaryFolderThatCannotBeWrittenIsPassedOver) {
+  for (const char* dir : {"/proc", "/nowhere"}) {
+    auto folder = LogFolder::make("", "none", dir);
+    ASSERT_TRUE(folder.ok()) << folder.error().text;
+    EXPECT_TRUE(folder->run_folder().starts_with("/tmp/torchelastic_")) << folder->run_folder();
+    folder->remove_if_temporary();
+  }
+}
+
 TEST(LogFolderTest, DevNullMeansNoFiles) {
   auto folder = LogFolder::make("/dev/null", "x", "/tmp");
   ASSERT_TRUE(folder.ok() && folder->begin_attempt(0, 1, 4).ok());

@@ -62,6 +62,14 @@ def test_below_min_nothing_starts_and_the_join_timeout_ends_it(cluster):
     assert 'timed out after 2 s' in agent.err() and '1 of at least 2 nodes' in agent.err()
 
 
+def test_a_signal_while_waiting_says_what_was_waited_for(cluster):
+    agent = Job(cluster, 2).agent(0, CPPRUN_TEST_MINUTE='0.2').says('waiting: 1 of')
+    agent.send(signal.SIGINT)
+    agent.ends(130)
+    assert 'ended by SIGINT while waiting (1 of at least 2 nodes' in agent.err(), agent.story()
+    assert 'no worker was started' in agent.err() and 'are stopped' not in agent.err()
+
+
 def test_waiting_below_min_is_said_every_minute(cluster):
     """The minute is made short by a variable for tests."""
     job = Job(cluster, '2:3', join_timeout=3)

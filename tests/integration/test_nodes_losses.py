@@ -70,6 +70,7 @@ def test_below_min_after_a_loss_ends_at_the_join_timeout(cluster):
     cluster.agents[1].send(signal.SIGKILL)
     host.ends(1)
     assert 'timed out after 3 s' in host.err() and '1 of at least 2 nodes' in host.err()
+    assert host.err().count('cpprun: stopping the workers: the agent on') == 1, host.story()
     assert not any(w.alive() for w in world)
 
 

@@ -115,7 +115,18 @@ def test_head_ends_the_job(jobs):
     )
     assert running.done(30) == 0
     assert running.out.splitlines().count('line') == 1
+    assert 'closed by its reader' not in running.output
     assert has_no_traces(running.output)
+    assert jobs.wait_until_gone(10) == []
+
+
+def test_with_files_a_job_goes_on_without_its_reader_and_says_so(jobs):
+    worker = jobs.sh('i=0; while [ $i -lt 30000 ]; do echo line $i; i=$((i + 1)); done; exit 0')
+    running = jobs.start(
+        '/bin/sh', '-c', '"$0" "$@" | head -1', BIN / 'cpprun', '-t', '3', worker, is_split=True
+    )
+    assert running.done(30) == 0
+    assert running.err.count('stdout was closed by its reader; the workers go on') == 1
     assert jobs.wait_until_gone(10) == []
 
 

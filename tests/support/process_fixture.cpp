@@ -124,7 +124,7 @@ ProcessHost& ProcessTest::host() {
     if (also_on_end_) also_on_end_(end);
   };
   events.on_quiet = [this] { ++quiet_count_; };
-  events.on_stdout_closed = [this] { ++stdout_closed_count_; };
+  events.on_stdout_closed = [this](bool) { ++stdout_closed_count_; };
   host_ = std::make_unique<ProcessHost>(loop_, options_, events);
   return *host_;
 }

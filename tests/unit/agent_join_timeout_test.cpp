@@ -118,5 +118,27 @@ TEST_F(Agent, JoinTimeout_ASpareThatIsCutOffCountsFromThere) {
   expect_finish(How::Error);
 }
 
+TEST_F(Agent, ALostNodeIsSaidOnTheConsoleOnceGrowthIsNot) {
+  int64_t round = 0;
+  for (const auto& [cause, lines] :
+       {std::pair{StopCause::NodeLost, 1}, {StopCause::NodeLeft, 1}, {StopCause::Growth, 0}}) {
+    round == 0 ? runs(++round) : gets_world(++round);
+    const int before = warnings;
+    is_stopped(round, cause);
+    is_stopped(round, cause);
+    EXPECT_EQ(warnings, before + lines) << round;
+    all_quiet();
+  }
+}
+
+TEST_F(Agent, WorkThatIsLostWithANodeIsSaidOnTheConsole) {
+  runs();
+  all_quiet();
+  expect_state(State::Done);
+  const int before = warnings;
+  is_stopped(1, StopCause::NodeLost);
+  EXPECT_EQ(warnings, before + 1);
+}
+
 }  // namespace
 }  // namespace cpprun::test

@@ -298,14 +298,17 @@ TEST_F(Agent, ASecondSignalKills) {
 
 TEST_F(Agent, ASignalWithoutWorkersEndsAtOnce) {
   is_in_touch();
+  waits(false);
   signal(15);
   EXPECT_NE(said<control::Leave>(), nullptr);
   expect_finish(How::Signal);
+  EXPECT_EQ(finish->text, "while waiting (a reason); no worker was started");
 }
 
 TEST_F(Agent, ASignalBeforeAnyConnection) {
   signal(15);
   expect_finish(How::Signal);
+  EXPECT_EQ(finish->text, "while waiting for the coordinator; no worker was started");
 }
 
 TEST_F(Agent, ASignalWhileStoppingTakesTheTurn) {
@@ -318,6 +321,7 @@ TEST_F(Agent, ASignalWhileStoppingTakesTheTurn) {
   expect_no_finish();
   all_quiet();
   expect_finish(How::Signal);
+  EXPECT_EQ(finish->text, "") << "there were workers";
 }
 
 TEST_F(Agent, AfterTheEndNothingHappens) {

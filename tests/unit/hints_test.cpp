@@ -67,6 +67,12 @@ TEST(Hints, RealWordsFindTheirRow) {
   for (const auto& [line, id] : kSaid) EXPECT_EQ(id_for_words(line), id) << line;
 }
 
+TEST(Hints, WhereNobodyServesTheStoreTheAgentCan) {
+  const Hint* hint = hint_for({}, FailureClass::UserError, "The client socket has timed out");
+  ASSERT_NE(hint, nullptr);
+  EXPECT_NE(std::string_view(hint->cure).find("--worker-store=agent"), std::string_view::npos);
+}
+
 TEST(Hints, TheEndItselfCounts) {
   WorkerEnd end;
   end.exit_code = -9;

@@ -39,6 +39,21 @@ Failure failure_of(std::vector<WorkerEnd> ends) {
   return failure;
 }
 
+TEST(Verdict, AnErrorFileThatIsNoneIsNotTheWorkersLastWords) {
+  WorkerEnd end = ended(0, 3, 10);
+  end.error = ErrorReport{};
+  end.error->is_readable = false;
+  end.error->message = "the error file could not be read: it is no valid JSON";
+  std::string text = verdict(failure_of({end}));
+  EXPECT_EQ(text.find("Its last words"), std::string::npos) << text;
+  end.last_lines = {"no such batch"};
+  text = verdict(failure_of({end}));
+  EXPECT_NE(text.find(" Note: the error file could not be read: it is no valid JSON."
+                      " Its last words: no such batch"),
+            std::string::npos)
+      << text;
+}
+
 TEST(RootCause, TheFirstDeathWhateverTheRank) {
   EXPECT_EQ(root_cause({ended(0, -15, 20), ended(1, 0, 5), ended(2, 1, 10)}), 2U);
 }
