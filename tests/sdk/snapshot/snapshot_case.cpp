@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "cpprun/data/distributed_sampler.hpp"
+#include "cpprun/dist/collectives.hpp"
 #include "cpprun/nn/parallel/distributed_data_parallel.hpp"
 #include "cpprun/optim/lr_schedulers.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
@@ -180,7 +181,7 @@ SDK_CASE(snapshot_pair) {
   second.save_async(5);
   first.wait();
   second.wait();
-  group.barrier();
+  dist::barrier();
   ::raise(SIGKILL);
   return 0;
 }
