@@ -1,11 +1,28 @@
 """Rounds over several agents: when they form, who gets which rank, how they restart and end."""
 
+import concurrent.futures
 import signal
 import time
 
 from nodes import Job, cluster, wait_for  # noqa: F401
 
 # ---------------------------------------------------------------- forming
+
+
+def test_nodes_run_one_job_after_the_other(cluster):
+    """A node may be quicker than the host of the job before, which is just about to end."""
+    job = Job(cluster, 2, static=True, join_timeout=20)
+
+    def run_all(node):
+        for turn in range(40):
+            program = ('--no-python', 'sh', '-c', f'echo {turn} >>ran.{node}')
+            job.agent(node, program=program).ends(0, 30)
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(run_all, (0, 1)))
+    for node in (0, 1):
+        ran = (cluster.tmp / f'ran.{node}').read_text().split()
+        assert ran == [str(turn) for turn in range(40)]
 
 
 def test_mixed_nodes_share_ranks_and_one_master(cluster):
