@@ -20,7 +20,7 @@ at::ScalarType scalar_type(const std::string& dtype) {
 
 // Throws where the format has none of that name (bits, integers of less than a byte).
 std::string dtype_name(const at::Tensor& tensor) {
-  const std::string name = c10::getDtypeNames(tensor.scalar_type()).first;
+  const std::string name(c10::getDtypeNames(tensor.scalar_type()).first);
   if (!pickle::size_of_dtype(name)) {
     std::ostringstream text;
     text << "a tensor of the dtype " << name << " can't be kept, it has the shape "
