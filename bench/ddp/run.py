@@ -108,18 +108,23 @@ def bench_net(name, rounds, shrink):
         print('| ' + ' | '.join(row) + ' |', flush=True)
 
 
-STARTS = {
-    'C++': [*CPP, 'start'],
-    'floor: a C++ program that LibTorch was loaded into, at the start of main': [*CPP, 'loaded'],
-    'Python': [*TWIN, 'start'],
+UNTUNED = {'CPPRUN_MALLOC': 'default'}
+STARTS = {  # command, environment
+    'C++': ([*CPP, 'start'], {}),
+    'C++, malloc as it comes': ([*CPP, 'start'], UNTUNED),
+    'floor: LibTorch is loaded, malloc as it comes, at the start of main': (
+        [*CPP, 'loaded'],
+        UNTUNED,
+    ),
+    'Python': ([*TWIN, 'start'], {}),
 }
 
 
 def bench_start(rounds):
     seconds = {name: [] for name in STARTS}
     for _ in range(rounds):
-        for name, command in STARTS.items():
-            lines = launch([str(HERE / 'stamp.sh'), *command], {})
+        for name, (command, env) in STARTS.items():
+            lines = launch([str(HERE / 'stamp.sh'), *command], env)
             seconds[name].append(max(line['start_s'] for line in lines))
     print('\n| program | exec to first all-reduce, the slower of 2 ranks, s |\n| --- | --- |')
     for name, taken in seconds.items():
