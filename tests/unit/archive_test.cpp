@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <random>
 
 #include "cpprun/archive/crc32.hpp"
@@ -87,8 +88,9 @@ TEST(Crc32, IsThatOfZip) {
 TEST(Crc32, OfLongBytesIsThatOfTheirPieces) {
   std::string text(70'000, '\0');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 31 + i / 251);
-  for (const size_t begin : {0, 1, 63}) {
-    for (const size_t size : {4095, 4096, 4097, 4351, 4352, 65'536, 69'937}) {
+  for (const size_t begin : std::initializer_list<size_t>{0, 1, 63}) {
+    for (const size_t size :
+         std::initializer_list<size_t>{4095, 4096, 4097, 4351, 4352, 65'536, 69'937}) {
       const std::string_view bytes = std::string_view(text).substr(begin, size);
       uint32_t in_pieces = 7;
       for (size_t i = 0; i < size; i += 1000) {
