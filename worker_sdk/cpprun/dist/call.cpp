@@ -1,10 +1,10 @@
 // The part that all calls into a group share.
 #include "cpprun/dist/call.hpp"
 
+#include <ATen/MemoryOverlap.h>
+
 #include <algorithm>
 #include <sstream>
-
-#include <ATen/MemoryOverlap.h>
 
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/debug_checks.hpp"

@@ -91,8 +91,11 @@ Work irecv(at::Tensor tensor, int src, int tag, const ProcessGroup& group) {
 std::vector<Work> batch_isend_irecv(const std::vector<P2POp>& ops, const ProcessGroup& group) {
   const Call call("batch_isend_irecv", group);
   for (const P2POp& op : ops) {
-    call.check(op.tensor, "tensor");
-    if (op.kind == P2POp::Kind::Recv) call.check_written(op.tensor, "tensor");
+    if (op.kind == P2POp::Kind::Recv) {
+      call.check_written(op.tensor, "tensor");
+    } else {
+      call.check(op.tensor, "tensor");
+    }
     check_tag(call, op.tag);
     if (op.kind == P2POp::Kind::Send || op.peer != -1) peer_rank(call, op.peer, "peer");
   }

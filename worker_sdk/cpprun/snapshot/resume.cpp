@@ -247,7 +247,7 @@ Resumed Snapshot::Impl::resume() {
 // Each agent hears it from its own ranks. What the launcher chose is for folders only; it may have
 // become incomplete since, and a copy of it that lies elsewhere is the same snapshot.
 void Snapshot::Impl::tell_agent(const Candidate* loaded) const {
-  const std::string chosen = is_single ? "" : launchers_choice();
+  const std::string chosen = worker::environment() && !is_single ? launchers_choice() : "";
   bool fell_back = !chosen.empty() && (loaded == nullptr || loaded->where == Where::Folder);
   if (fell_back && loaded != nullptr) {
     const auto found = snapshot_files::look_at(real_files(), chosen);
