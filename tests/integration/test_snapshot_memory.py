@@ -3,6 +3,7 @@ processes."""
 
 import os
 import pathlib
+import re
 import signal
 import sys
 
@@ -56,6 +57,19 @@ def test_a_killed_workers_memory_is_the_next_ones(jobs):
         said = job.wait_for_all(f'rank {rank}: (.*)', 4)
         whole = ["kept 'state-of-0'", "kept 'state-of-1'"]
         assert said == [whole[rank], *whole, 'local rank 2 keeps nothing in memory']
+
+
+def has_huge_pages_on_request():
+    """MADV_COLLAPSE is Linux 6.1's, and one without huge pages has no such folder."""
+    release = tuple(int(part) for part in re.findall(r'\d+', os.uname().release)[:2])
+    return release >= (6, 1) and pathlib.Path('/sys/kernel/mm/transparent_hugepage').is_dir()
+
+
+def test_it_is_of_huge_pages_and_what_was_in_it_stays(jobs):
+    job = workers(jobs, 'exec $WORKER keep=before use-huge-pages kept', n=1)
+    assert job.done() == 0
+    said = 'huge pages' if has_huge_pages_on_request() else 'no huge pages'
+    assert job.wait_for_all('rank 0: (.*)', 2) == [said, "kept 'before'"]
 
 
 def test_nothing_is_left_of_it_when_the_job_ends(jobs):

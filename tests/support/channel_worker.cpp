@@ -9,6 +9,7 @@
 //   spawn=HOW        runs the words "agent" in a child: "child", or "stranger" in a session of its
 //                    own
 //   keep=TEXT        writes it into its arena; keep-bytes=N makes the arena so large
+//   use-huge-pages   has them for an arena of 8 MiB, and says whether it has
 //   kept             prints what its arena holds; kept-of=R that of another local rank
 //   can-save         can_save(); may-commit prints the answer of may_commit(7)
 //   fell-back=N      tell_resumed(N, "/step-N", true)
@@ -99,8 +100,22 @@ void say_kept(const cpprun::Result<worker::Arena>& arena) {
       (arena->outlives_process() ? "" : ", our own"));
 }
 
+// Text that was there before stays.
+void use_huge_pages() {
+  auto arena = worker::Arena::own(8 << 20);
+  if (!arena) return say(arena.error().text);
+  arena->use_huge_pages(arena->writable());
+  std::ifstream sums("/proc/self/smaps_rollup");
+  std::string word;
+  while (sums >> word && word != "ShmemPmdMapped:") continue;
+  size_t kib = 0;
+  sums >> kib;
+  say(kib > 0 ? "huge pages" : "no huge pages");
+}
+
 void obey_about_snapshots(const std::string& word, const std::string& value) {
   if (word == "keep") keep(value);
+  if (word == "use-huge-pages") use_huge_pages();
   if (word == "keep-bytes") say_kept(worker::Arena::own(std::stoull(value)));
   if (word == "kept") say_kept(worker::Arena::own(0));
   if (word == "kept-of") say_kept(worker::Arena::of(std::stoi(value)));

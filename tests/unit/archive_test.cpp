@@ -101,6 +101,30 @@ TEST(Crc32, OfLongBytesIsThatOfTheirPieces) {
   }
 }
 
+// Nothing beside them is touched, whether this processor can or not.
+TEST(Crc32, IsFoundWhileCopying) {
+  constexpr auto kBeyond = std::byte{0xA5};
+  std::string text(300'000, '\0');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 31 + i / 251);
+  for (const size_t size : std::initializer_list<size_t>{0, 1, 4097, 262'143, 262'144, 299'937}) {
+    for (const size_t off : std::initializer_list<size_t>{0, 64, 1}) {
+      alignas(64) static std::array<std::byte, 300'200> to;
+      to.fill(kBeyond);
+      const ConstBytes bytes = bytes_of(std::string_view(text).substr(off, size));
+      const std::optional<uint32_t> crc = copy_crc32(to.data() + off, bytes);
+      const bool can = copy_crc32(to.data(), {}).has_value();
+      EXPECT_EQ(crc.has_value(), can && off % 64 == 0) << size << ' ' << off;
+      const size_t copied = crc ? bytes.size() : 0;
+      EXPECT_EQ(crc.value_or(crc32(bytes)), crc32(bytes)) << size << ' ' << off;
+      EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + copied, to.begin() + off)) << size;
+      EXPECT_TRUE(std::all_of(to.begin(), to.begin() + off, [](auto b) { return b == kBeyond; }));
+      EXPECT_TRUE(
+          std::all_of(to.begin() + off + copied, to.end(), [](auto b) { return b == kBeyond; }))
+          << size << ' ' << off;
+    }
+  }
+}
+
 TEST(Crc32, CombinesAtAnyCut) {
   const std::string text = bytes_for("w");
   for (const size_t cut : {size_t{0}, size_t{1}, size_t{4096}, size_t{69'999}, text.size()}) {

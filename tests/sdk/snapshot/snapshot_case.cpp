@@ -186,6 +186,22 @@ SDK_CASE(snapshot_pair) {
   return 0;
 }
 
+// Saves a model whose second layer each rank has for itself; apart=1: each in its own folder.
+SDK_CASE(snapshot_differs) {
+  const auto group = dist::init_process_group({.backend = "gloo"});
+  torch::nn::Sequential net(torch::nn::Linear(300, 300), torch::nn::Linear(300, 300));
+  const torch::NoGradGuard no_grad;
+  for (at::Tensor& each : net->parameters()) each.fill_(1);
+  net->parameters()[2].add_(dist::get_rank() / 2);
+  const bool is_apart = !args.empty() && args[0] == "apart=1";
+  const std::string folder = is_apart ? "of-" + std::to_string(dist::get_rank()) : "together";
+  Snapshot snapshot({.dir = folder});
+  snapshot.track("model", *net);
+  snapshot.save(1);
+  snapshot.save(2);
+  return 0;
+}
+
 SDK_CASE(snapshot_train) {
   const auto group = dist::init_process_group_or_solo({.backend = "gloo"});
   const Settings settings(args);

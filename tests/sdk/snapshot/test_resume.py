@@ -218,3 +218,10 @@ def test_training_pauses_for_one_copy(ranks):
     tries = [ranks.lone_case('snapshot', 'snapshot_cost', 256).well().out.split() for _ in range(3)]
     pauses = [(float(words[3]), float(words[5])) for words in tries]
     assert any(pause < 3 * copy + 20 for pause, copy in pauses), pauses
+
+
+@pytest.mark.parametrize('apart', [0, 1])
+def test_parameters_that_differ_between_ranks_are_told_of(ranks, apart):
+    job = ranks.case('snapshot', 3, 'snapshot_differs', f'apart={apart}').well()
+    said = "parameter '1.weight' is not the same on ranks 0 and 2"
+    assert job.err.count(said) == (not apart)

@@ -2,6 +2,7 @@
 
 #include <libdeflate.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -37,8 +38,10 @@ constexpr std::array<uint32_t, 64> kZeros = [] {
 
 #if defined(__x86_64__)
 
-constexpr int kStride = 256;           // bytes folded at once: four registers of 64
-constexpr size_t kFoldFrom = 4 << 10;  // below, setting up costs more than it gains
+constexpr size_t kLine = 64;
+constexpr int kStride = 256;               // bytes folded at once: four registers of a line
+constexpr size_t kFoldFrom = 4 << 10;      // below, setting up costs more than it gains
+constexpr size_t kStreamFrom = 256 << 10;  // less may still be in a cache when it is wanted
 
 // x^n as the carry-less product of reflected operands wants it: one place to the left.
 constexpr uint64_t fold_by(int n) {
@@ -55,14 +58,25 @@ bool can_fold() {
   return kCan;
 }
 
+// Past the caches: an ordinary store reads the line that it writes over first.
+__attribute__((target("avx512f"))) inline void stream(std::byte* to, __m512i line) {
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line);
+}
+
 // Replaces 256 bytes by what is congruent to them 256 bytes later, until 256 are left, whose crc
 // is libdeflate's work. Takes 42 ms per GiB, which is what reading the memory takes; the 128-bit
-// products of libdeflate 1.14 alone take 75 to 97 (EPYC 9004).
-__attribute__((target("avx512f,vpclmulqdq"))) uint32_t folded(ConstBytes bytes, uint32_t before) {
+// products of libdeflate 1.14 alone take 75 to 97 (EPYC 9004). With kCopies all of it goes to `to`,
+// past the caches: a copy waits for the memory longer still, and the crc32 is found meanwhile.
+template <bool kCopies>
+__attribute__((target("avx512f,vpclmulqdq"))) uint32_t folded(ConstBytes bytes, uint32_t before,
+                                                              std::byte* to) {
   const __m512i by = _mm512_set4_epi64(kFoldHigh, kFoldLow, kFoldHigh, kFoldLow);
   const std::byte* at = bytes.data();
   __m512i sums[4];
-  for (int i = 0; i < 4; ++i) sums[i] = _mm512_loadu_si512(at + 64 * i);
+  for (int i = 0; i < 4; ++i) {
+    sums[i] = _mm512_loadu_si512(at + kLine * i);
+    if constexpr (kCopies) stream(to + kLine * i, sums[i]);
+  }
   const auto state = static_cast<int>(~before);
   sums[0] = _mm512_xor_si512(sums[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(state)));
   const std::byte* const end = at + bytes.size() / kStride * kStride;
@@ -70,7 +84,8 @@ __attribute__((target("avx512f,vpclmulqdq"))) uint32_t folded(ConstBytes bytes, 
     for (int i = 0; i < 4; ++i) {
       const __m512i low = _mm512_clmulepi64_epi128(sums[i], by, 0x00);
       const __m512i high = _mm512_clmulepi64_epi128(sums[i], by, 0x11);
-      const __m512i next = _mm512_loadu_si512(at + 64 * i);
+      const __m512i next = _mm512_loadu_si512(at + kLine * i);
+      if constexpr (kCopies) stream(to + (at - bytes.data()) + kLine * i, next);
       sums[i] = _mm512_ternarylogic_epi64(low, high, next, 0x96);  // exclusive or of the three
     }
   }
@@ -78,7 +93,12 @@ __attribute__((target("avx512f,vpclmulqdq"))) uint32_t folded(ConstBytes bytes, 
   std::memcpy(left.data(), sums, kStride);
   constexpr uint32_t kNoState = ~0U;  // `before` went into the sums
   const uint32_t crc = libdeflate_crc32(kNoState, left.data(), left.size());
-  return libdeflate_crc32(crc, end, bytes.size() % kStride);
+  const size_t rest = bytes.size() % kStride;
+  if constexpr (kCopies) {
+    _mm_sfence();  // streamed stores are not ordered before what tells others of them
+    std::memcpy(to + (end - bytes.data()), end, rest);
+  }
+  return libdeflate_crc32(crc, end, rest);
 }
 
 #endif
@@ -88,9 +108,21 @@ __attribute__((target("avx512f,vpclmulqdq"))) uint32_t folded(ConstBytes bytes, 
 uint32_t crc32(ConstBytes bytes, uint32_t before) {
   if (bytes.empty()) return before;  // libdeflate takes no address for "begin anew"
 #if defined(__x86_64__)
-  if (bytes.size() >= kFoldFrom && can_fold()) return folded(bytes, before);
+  if (bytes.size() >= kFoldFrom && can_fold()) return folded<false>(bytes, before, nullptr);
 #endif
   return libdeflate_crc32(before, bytes.data(), bytes.size());
+}
+
+std::optional<uint32_t> copy_crc32(std::byte* to, ConstBytes bytes) {
+#if defined(__x86_64__)
+  const bool is_aligned = reinterpret_cast<uintptr_t>(to) % kLine == 0;
+  if (!is_aligned || !can_fold()) return std::nullopt;
+  if (bytes.size() >= kStreamFrom) return folded<true>(bytes, 0, to);
+  std::copy(bytes.begin(), bytes.end(), to);
+  return crc32(bytes);
+#else
+  return std::nullopt;
+#endif
 }
 
 uint32_t crc32_combine(uint32_t first, uint32_t second, uint64_t second_bytes) {

@@ -1,18 +1,73 @@
-// What seems to be forgotten: things of the SDK that this process has, and its Snapshot lacks.
+// What seems to be wrong, said at the first save: things of the SDK that this process has, and its
+// Snapshot lacks; parameters that are not the same on the ranks that write them together.
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <vector>
 
-#include <algorithm>
-
+#include "cpprun/archive/crc32.hpp"
 #include "cpprun/dist/live_objects.hpp"
 #include "cpprun/snapshot/impl.hpp"
 
 namespace cpprun {
+namespace {
 
 using snapshot::Kind;
+using snapshot::NamedParameter;
 
+std::vector<NamedParameter> parameters_of(const std::vector<const torch::nn::Module*>& modules) {
+  std::vector<NamedParameter> all;
+  for (const auto* module : modules) {
+    for (NamedParameter& each : snapshot::named_parameters(*module)) all.push_back(std::move(each));
+  }
+  return all;
+}
+
+// Eight digits for each: the same on ranks where the values are.
+std::string checksums(const std::vector<NamedParameter>& parameters) {
+  std::string text;
+  for (const NamedParameter& each : parameters) {
+    const at::Tensor values = each.tensor.detach().cpu().contiguous();
+    const archive::ConstBytes bytes(static_cast<const std::byte*>(values.const_data_ptr()),
+                                    values.nbytes());
+    text += archive::crc32_text(archive::crc32(bytes));
+  }
+  return text;
+}
+
+}  // namespace
+
+// A collective, where there are hints.
 void Snapshot::Impl::hint() {
-  if (std::exchange(has_hinted, true) || !options.has_hints || !ranks.is_first()) return;
+  if (std::exchange(has_hinted, true) || !options.has_hints) return;
+  if (ranks.is_first()) hint_at_forgotten();
+  if (ranks.world() > 1) hint_at_differences();
+}
+
+// Which DistributedDataParallel keeps from coming up, but for parameters that it is told to ignore.
+void Snapshot::Impl::hint_at_differences() {
+  constexpr size_t kDigits = 8;
+  const std::vector<NamedParameter> parameters = parameters_of(modules);
+  const std::vector<std::string> of_ranks = ranks.gather(checksums(parameters));
+  const std::vector<int>& members = group().members;
+  if (ranks.rank() != group().leader()) return;
+  const std::string& own = of_ranks[static_cast<size_t>(ranks.rank())];
+  for (const int other : members) {
+    const std::string& others = of_ranks[static_cast<size_t>(other)];
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (others.compare(i * kDigits, kDigits, own, i * kDigits, kDigits) == 0) continue;
+      std::fprintf(stderr,
+                   "cpprun: hint: parameter '%s' is not the same on ranks %d and %d, and the "
+                   "snapshot that they write together has each only once: a resumed run will not "
+                   "go on exactly. DistributedDataParallel keeps it the same; ranks that train "
+                   "apart need a .dir each (.has_hints = false silences this)\n",
+                   parameters[i].name.c_str(), ranks.rank(), other);
+      return;
+    }
+  }
+}
+
+void Snapshot::Impl::hint_at_forgotten() const {
   const auto tracks = [&](Kind kind) {
     return std::any_of(tracked.begin(), tracked.end(),
                        [kind](const auto& each) { return each.kind == kind; });

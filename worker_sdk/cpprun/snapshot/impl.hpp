@@ -38,6 +38,8 @@ struct Snapshot::Impl {
   Status fail(const Status& why, snapshot::Talk& talk);
   void report(int64_t step, const Status& outcome);
   void hint();
+  void hint_at_forgotten() const;
+  void hint_at_differences();
   double seconds() const;  // of training, over all runs
 
   // resume.cpp

@@ -163,9 +163,9 @@ uint32_t slot_crc32(Staged& staged, std::span<const std::byte> slot) {
       const archive::ConstBytes part = file.mine[i];
       if (part.data() == nullptr) continue;
       crc = archive::crc32({done, part.data()}, crc);
-      file.crc32s[i] = archive::crc32(part);
+      if (!file.crc32s[i]) file.crc32s[i] = archive::crc32(part);
       const bool is_big = part.size() >= archive::kBigStorage;  // else combining takes longer
-      crc = is_big ? archive::crc32_combine(crc, file.crc32s[i], part.size())
+      crc = is_big ? archive::crc32_combine(crc, *file.crc32s[i], part.size())
                    : archive::crc32(part, crc);
       done = part.data() + part.size();
     }
@@ -211,6 +211,7 @@ Status Memory::open(size_t bytes) {
   if (!arena) return arena.error();
   arena_ = std::move(*arena);
   slots_.emplace(arena_->writable());
+  seen_.clear();
   return {};
 }
 
@@ -226,6 +227,7 @@ Result<std::span<std::byte>> Memory::begin(const SlotLabel& label, const Staged&
   Result<std::span<std::byte>> slot = slots_->begin(label, room);
   if (!slot) return slot.error();
   begun_ = *slot;
+  if (seen_.insert(begun_.data()).second) arena_->use_huge_pages(begun_);
   const auto address = reinterpret_cast<uintptr_t>(begun_.data());
   const size_t skipped = (archive::kBlock - address % archive::kBlock) % archive::kBlock;
   return begun_.subspan(skipped, bytes);

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -68,6 +69,7 @@ class Memory {
   std::optional<worker::Arena> arena_;
   std::optional<snapshot_files::ArenaSlots> slots_;
   std::span<std::byte> begun_;
+  std::set<const std::byte*> seen_;  // slots that this process has used, by where they begin
 };
 
 }  // namespace cpprun::snapshot

@@ -23,6 +23,7 @@ void Saver::start(Job job) {
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread([this, job = std::move(job)] {
+    ::pthread_setname_np(::pthread_self(), "cpprun-saver");  // as profilers and `top -H` show it
     is_well_.store(job(gives_up_).ok());
     is_busy_.store(false);
   });

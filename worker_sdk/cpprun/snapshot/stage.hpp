@@ -16,7 +16,8 @@ namespace cpprun::snapshot {
 Staged plan(Contents& contents, int writers);
 // Bytes of memory that the writer at `place` (-1: none) needs for its parts.
 uint64_t bytes_of(const Staged& staged, int place);
-// Copies them into `memory`, each at a multiple of a block or 64 bytes, and sets `mine`.
+// Copies them into `memory`, each at a multiple of a block or 64 bytes, and sets `mine`, and their
+// crc32s where the copy finds them.
 void copy(const Contents& contents, int place, std::span<std::byte> memory, Staged& staged);
 
 }  // namespace cpprun::snapshot

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,8 @@ struct StagedFile {
   std::vector<Part> parts;
   // Goes with `parts`: the bytes of this rank's, in a slot of the arena; empty for another's.
   std::vector<archive::ConstBytes> mine;
-  std::vector<uint32_t> crc32s;  // of `mine`, once Memory::write_index has been
+  // Of `mine`: what the copy found on its way, and all of them once Memory::write_index has been.
+  std::vector<std::optional<uint32_t>> crc32s;
 
   // The bytes of a storage that this rank has alone, and their crc32.
   archive::Content whole(std::string_view storage) const;

@@ -18,14 +18,34 @@
 namespace cpprun::worker {
 namespace {
 
+constexpr uintptr_t kHugePage = 2 << 20;
+constexpr int kCollapse = 25;  // MADV_COLLAPSE, of Linux 6.1; glibc 2.36 does not name it
+
 using Mapped = Result<std::span<std::byte>>;
+
+// Addresses for so many bytes, which are whole pages, beginning where a huge page may. MAP_FAILED:
+// there are none.
+void* find_room(size_t bytes) {
+  constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* const found = ::mmap(nullptr, bytes + kHugePage, PROT_NONE, kNothing, -1, 0);
+  if (found == MAP_FAILED) return found;
+  auto* const begin = static_cast<std::byte*>(found);
+  const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(begin) % kHugePage) % kHugePage;
+  if (before > 0) ::munmap(begin, before);
+  ::munmap(begin + before + bytes, kHugePage - before);
+  return begin + before;
+}
 
 Mapped map(size_t bytes, int protection, int flags, int memory) {
   if (bytes == 0) return std::span<std::byte>();
-  void* at = ::mmap(nullptr, bytes, protection, flags, memory, 0);
-  if (at == MAP_FAILED) {
-    return system_error("mapping " + std::to_string(bytes) + " bytes for snapshots in memory",
-                        errno);
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t room = (bytes + page - 1) / page * page;
+  void* const at = find_room(room);
+  const bool has_room = at != MAP_FAILED;
+  if (!has_room || ::mmap(at, room, protection, flags | MAP_FIXED, memory, 0) == MAP_FAILED) {
+    const int why = errno;
+    if (has_room) ::munmap(at, room);
+    return system_error("mapping " + std::to_string(bytes) + " bytes for snapshots in memory", why);
   }
   ::madvise(at, bytes, MADV_HUGEPAGE);  // fewer faults at the first touch, where the kernel can
   ::madvise(at, bytes, MADV_DONTDUMP);  // a core file is for the stack, not for the state
@@ -106,6 +126,19 @@ Arena::~Arena() {
 std::span<std::byte> Arena::writable() {
   CPPRUN_CHECK(kind_ != Kind::AnothersWorker);
   return memory_;
+}
+
+// Shared memory, unlike a process's own, has huge pages for the asking only, and none in a stretch
+// of which no page was ever touched.
+void Arena::use_huge_pages(std::span<std::byte> part) {
+  if (kind_ != Kind::Agent) return;
+  const auto begin = reinterpret_cast<uintptr_t>(part.data());
+  const uintptr_t from = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t to = (begin + part.size()) / kHugePage * kHugePage;
+  for (uintptr_t at = from; at < to; at += kHugePage) {
+    static_cast<void>(*reinterpret_cast<const volatile std::byte*>(at));
+  }
+  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, kCollapse);
 }
 
 }  // namespace cpprun::worker

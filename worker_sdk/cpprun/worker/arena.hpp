@@ -35,6 +35,10 @@ class Arena {
   std::span<const std::byte> bytes() const { return memory_; }
   // The same to write to; requires that it is our own.
   std::span<std::byte> writable();
+  // Huge pages for `part`, which is of writable() and is used for the first time by this process.
+  // The kernel pins each page of what goes to a disk past its cache, which for pages of 4 KiB is
+  // most of the work. Where it can't (before Linux 6.1), all stays as it is.
+  void use_huge_pages(std::span<std::byte> part);
   // It is the agent's: what is in it is there for the next round's worker.
   bool outlives_process() const { return kind_ != Kind::Process; }
 
