@@ -1,9 +1,12 @@
 // trainer_toy EPOCHS ACCUMULATE: the toy on several ranks; twins/trainer_toy.py prints the same.
+// heap: how large this process has become before main, in small blocks.
 // trainer_stop within|after: the last rank is asked to stop in training epoch 2; all do.
 #include <torch/nn/functional/loss.h>
 #include <torch/optim/sgd.h>
 
 #include <cstdio>
+#include <fstream>
+#include <string>
 
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/trainer/trainer.hpp"
@@ -40,6 +43,18 @@ class Toy : public Trainer<torch::nn::LinearImpl, test::ToyBatches> {
 };
 
 }  // namespace
+
+SDK_CASE(heap) {
+  static_cast<void>(args);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    const bool is_heap = line.ends_with("[heap]");
+    if (!is_heap || std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2) continue;
+    std::printf("heap %lu KiB\n", (end - begin) >> 10);
+  }
+  return 0;
+}
 
 SDK_CASE(trainer_toy) {
   const auto group = dist::init_process_group();

@@ -14,8 +14,8 @@ namespace {
 constexpr int kMmapThreshold = 1 << 30;        // blocks up to 1 GiB come from the heap
 constexpr int kTrimThreshold = 2'000'000'000;  // what the heap may keep at its end
 constexpr int kTopPad = 64 << 20;              // the heap grows by this at least
-constexpr uintptr_t kHugePage = 2 << 20;
-constexpr size_t kMoreThanTop = 1 << 20;  // than malloc keeps at the heap's end from the start
+constexpr int kPopulateWrite = 23;             // MADV_POPULATE_WRITE, of Linux 5.14
+constexpr size_t kMoreThanTop = 1 << 20;       // than malloc keeps at the heap's end from the start
 
 bool is_left_alone(const char* const* environment) {
   constexpr std::string_view kOwn[] = {"CPPRUN_MALLOC=default", "MALLOC_MMAP_THRESHOLD_=",
@@ -44,16 +44,17 @@ bool tune_malloc(const char* const* environment) {
 #endif
 }
 
-void grow_heap() {
+void fill_heap(size_t bytes) {
   void* volatile block = std::malloc(kMoreThanTop);  // volatile: the pair is not optimised away
   std::free(block);
   const auto end = reinterpret_cast<uintptr_t>(::sbrk(0));
   const auto begin = reinterpret_cast<uintptr_t>(block);
   if (begin == 0 || begin > end || end - begin > uintptr_t{2} * kTopPad) return;  // no heap of brk
-  const uintptr_t from = (begin + kHugePage - 1) / kHugePage * kHugePage;
-  if (from >= end) return;
-  // A kernel without huge pages refuses; the heap is then as good as ever.
-  static_cast<void>(::madvise(reinterpret_cast<void*>(from), end - from, MADV_HUGEPAGE));
+  const auto page = static_cast<uintptr_t>(::getpagesize());
+  const uintptr_t from = (begin + page - 1) / page * page;
+  if (bytes > end - from) return;
+  // A kernel that can't refuses; the heap is then as good as ever.
+  static_cast<void>(::madvise(reinterpret_cast<void*>(from), bytes, kPopulateWrite));
 }
 
 }  // namespace cpprun::worker

@@ -1,6 +1,8 @@
 // glibc's malloc for training: the big buffers of a step stay in the process. Internal.
 #pragma once
 
+#include <cstddef>
+
 namespace cpprun::worker {
 
 // By default glibc gives every freed block above 128 KiB back to the kernel and takes fresh, zeroed
@@ -9,8 +11,8 @@ namespace cpprun::worker {
 // malloc is not glibc's. Call it before threads are made. True: it changed the settings.
 bool tune_malloc(const char* const* environment);
 
-// The heap grows at once by what it grows by later (64 MiB), for which the kernel is asked for huge
-// pages: memory that is not touched is not taken. After tune_malloc.
-void grow_heap();
+// The heap grows at once by what it grows by later (64 MiB), and the kernel gives pages for the
+// first `bytes`, at once instead of by a page fault each. After tune_malloc.
+void fill_heap(size_t bytes);
 
 }  // namespace cpprun::worker

@@ -1,0 +1,62 @@
+#include "cpprun/worker/internal/malloc_tuning.hpp"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+namespace cpprun::worker {
+namespace {
+
+constexpr size_t kFilled = 32 << 20;
+
+size_t resident() {
+  size_t all = 0, in_memory = 0;
+  std::ifstream("/proc/self/statm") >> all >> in_memory;
+  return in_memory * static_cast<size_t>(::getpagesize());
+}
+
+bool can_fill() {
+#ifdef __SANITIZE_ADDRESS__
+  return false;  // malloc is not glibc's
+#else
+  utsname system{};
+  ::uname(&system);
+  const int major = std::atoi(system.release);
+  return major > 5 || (major == 5 && std::atoi(system.release + 2) >= 14);
+#endif
+}
+
+// In a process of its own, whose malloc may be changed.
+int fills_by() {
+  const char* const nothing[] = {nullptr};
+  if (!tune_malloc(nothing)) return -1;
+  // What the tests before have left free is in memory already.
+  const void* const end = ::sbrk(0);
+  for (int i = 0; i < 100 && ::sbrk(0) == end; ++i) {
+    void* volatile kept = std::malloc(1 << 20);
+    static_cast<void>(kept);
+  }
+  const size_t before = resident();
+  fill_heap(kFilled);
+  return static_cast<int>((resident() - before) >> 20);
+}
+
+TEST(MallocTuning, TheHeapIsThereBeforeItIsTouched) {
+  if (!can_fill()) GTEST_SKIP() << "Linux before 5.14, or a sanitizer's malloc";
+  EXPECT_EXIT(::_exit(fills_by() >= int{kFilled >> 20} ? 0 : 1), testing::ExitedWithCode(0), "");
+}
+
+TEST(MallocTuning, LeavesAloneWhatIsSetAlready) {
+  for (const char* own : {"CPPRUN_MALLOC=default", "MALLOC_TOP_PAD_=1",
+                          "GLIBC_TUNABLES=a.b=1:glibc.malloc.arena_max=2"}) {
+    const char* const environment[] = {"HOME=/root", own, nullptr};
+    EXPECT_FALSE(tune_malloc(environment)) << own;
+  }
+}
+
+}  // namespace
+}  // namespace cpprun::worker
