@@ -18,7 +18,9 @@ using snapshot::NamedParameter;
 std::vector<NamedParameter> parameters_of(const std::vector<const torch::nn::Module*>& modules) {
   std::vector<NamedParameter> all;
   for (const auto* module : modules) {
-    for (NamedParameter& each : snapshot::named_parameters(*module)) all.push_back(std::move(each));
+    for (NamedParameter& each : snapshot::named_parameters(*module)) {
+      if (each.tensor.layout() == at::kStrided) all.push_back(std::move(each));
+    }
   }
   return all;
 }
@@ -54,6 +56,7 @@ void Snapshot::Impl::hint_at_differences() {
   const std::string& own = of_ranks[static_cast<size_t>(ranks.rank())];
   for (const int other : members) {
     const std::string& others = of_ranks[static_cast<size_t>(other)];
+    if (others.size() != own.size()) continue;  // another model: the save itself refuses that
     for (size_t i = 0; i < parameters.size(); ++i) {
       if (others.compare(i * kDigits, kDigits, own, i * kDigits, kDigits) == 0) continue;
       std::fprintf(stderr,
