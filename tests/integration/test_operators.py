@@ -237,12 +237,13 @@ def test_who_talks_nonsense_loses_its_connection_and_nothing_else(jobs):
         assert said_to(name, frame) == b''
     for body in (b'[' * 60000, b'{"verb":"nonsense"}', b'\xff' * 9, b'{"verb":"signal"}'):
         assert b'refused' in said_to(name, struct.pack('<I', len(body)) + body)
+    run_id = own_run_id(job)  # while the agent is full, `ps` does not find it
     idle = [socket.socket(socket.AF_UNIX) for _ in range(64)]
     for s in idle:
         s.connect('\0' + name)
     for s in idle:
         s.close()
-    poll(lambda: f'{pids[0]}' in ctl('pid', 0, '--job', own_run_id(job)).stdout, TAKES, lambda: '')
+    poll(lambda: f'{pids[0]}' in ctl('pid', 0, '--job', run_id).stdout, TAKES, lambda: '')
     assert is_alive(pids[0]) and job.process.poll() is None
 
 

@@ -73,7 +73,7 @@ __attribute__((target("avx512f,vpclmulqdq"))) uint32_t folded(ConstBytes bytes, 
   const __m512i by = _mm512_set4_epi64(kFoldHigh, kFoldLow, kFoldHigh, kFoldLow);
   const std::byte* at = bytes.data();
   __m512i sums[4];
-  for (int i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < 4; ++i) {
     sums[i] = _mm512_loadu_si512(at + kLine * i);
     if constexpr (kCopies) stream(to + kLine * i, sums[i]);
   }
@@ -81,7 +81,7 @@ __attribute__((target("avx512f,vpclmulqdq"))) uint32_t folded(ConstBytes bytes, 
   sums[0] = _mm512_xor_si512(sums[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(state)));
   const std::byte* const end = at + bytes.size() / kStride * kStride;
   for (at += kStride; at != end; at += kStride) {
-    for (int i = 0; i < 4; ++i) {
+    for (size_t i = 0; i < 4; ++i) {
       const __m512i low = _mm512_clmulepi64_epi128(sums[i], by, 0x00);
       const __m512i high = _mm512_clmulepi64_epi128(sums[i], by, 0x11);
       const __m512i next = _mm512_loadu_si512(at + kLine * i);
