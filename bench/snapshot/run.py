@@ -114,12 +114,11 @@ def bench_train(folder, mib, seconds):
         f'| steps per second | {without:.1f} | {saving:.1f} '
         f'| {verdict(to_neighbours("steps_per_s"), 0.95)} | {saved} |'
     )
-    without, saving = (1 / seconds for seconds in both('cpu_s_per_step'))
+    cpu_without, cpu_saving = both('cpu_s_per_step')
     ratio = f'{1 / to_neighbours("cpu_s_per_step"):.2f}'
-    print(f'| steps per second of CPU | {without:.1f} | {saving:.1f} | {ratio} | |')
+    print(f'| steps per second of CPU | {1 / cpu_without:.1f} | {1 / cpu_saving:.1f} | {ratio} | |')
     # What a save takes does not depend on how many steps the neighbours leave time for.
-    spent = (1 / saving - 1 / without) * both('steps_per_s')[1]
-    left = verdict(1 - spent, 0.95)
+    left = verdict(1 - (cpu_saving - cpu_without) * saving, 0.95)
     print(f'| what saves leave of a core, if a rank has one | | {left} | | |\n')
 
 

@@ -15,16 +15,6 @@ namespace {
 using snapshot::Kind;
 using snapshot::NamedParameter;
 
-std::vector<NamedParameter> parameters_of(const std::vector<const torch::nn::Module*>& modules) {
-  std::vector<NamedParameter> all;
-  for (const auto* module : modules) {
-    for (NamedParameter& each : snapshot::named_parameters(*module)) {
-      if (each.tensor.layout() == at::kStrided) all.push_back(std::move(each));
-    }
-  }
-  return all;
-}
-
 // Eight digits for each: the same on ranks where the values are.
 std::string checksums(const std::vector<NamedParameter>& parameters) {
   std::string text;
@@ -49,7 +39,8 @@ void Snapshot::Impl::hint() {
 // Which DistributedDataParallel keeps from coming up, but for parameters that it is told to ignore.
 void Snapshot::Impl::hint_at_differences() {
   constexpr size_t kDigits = 8;
-  const std::vector<NamedParameter> parameters = parameters_of(modules);
+  std::vector<NamedParameter> parameters = known_parameters();
+  std::erase_if(parameters, [](const auto& each) { return each.tensor.layout() != at::kStrided; });
   const std::vector<std::string> of_ranks = ranks.gather(checksums(parameters));
   const std::vector<int>& members = group().members;
   if (ranks.rank() != group().leader()) return;
