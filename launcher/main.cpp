@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/daemon/daemon.hpp"
+#include "common/exit_code.hpp"
 #include "common/limits/election.hpp"
 #include "common/limits/log.hpp"
 #include "common/log/log.hpp"
@@ -26,8 +27,6 @@
 namespace {
 
 using namespace cpprun;  // NOLINT: the program's own namespace, in its main file
-
-constexpr int kSignalBase = 128;  // exit codes from here on: ended by a signal to us
 
 int fail(const Error& error) {
   log::plain(shown_error(error));
@@ -45,7 +44,7 @@ int guarded(Run run) {
   } catch (const std::bad_alloc&) {
     log::error("out of memory");
   }
-  return 1;
+  return kFailure;
 }
 
 // Some of what runs short of descriptors can only throw, so the least that is needed is asked for
@@ -140,7 +139,7 @@ int main(int argc, char** argv) {
   if (!asked) return fail(asked.error());
   if (const auto* shown = std::get_if<Shown>(&*asked)) {
     std::fputs(shown->text.c_str(), stdout);
-    return std::fflush(stdout) == 0 ? 0 : 1;
+    return std::fflush(stdout) == 0 ? kSuccess : kFailure;
   }
   times.options = boot_clock();
   const int code = guarded([&] { return launch(std::get<Launch>(*asked), times); });

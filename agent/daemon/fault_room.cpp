@@ -20,8 +20,6 @@
 namespace cpprun {
 namespace {
 
-constexpr int kSignalBase = 128;  // exit codes from here on: ended by a signal to us
-
 std::optional<int64_t> known(int64_t number) {
   return number < 0 ? std::nullopt : std::optional(number);
 }
@@ -238,7 +236,7 @@ int FaultRoom::finish(int exit_code) {
   is_written = write(config_.account_file, faults::encode(summary)) && is_written;
   if (exit_code >= kSignalBase || !config_.plan->expect) return exit_code;
   if (!is_written) return kExpectationsFailed;
-  return summary.is_held ? 0 : kExpectationsFailed;
+  return summary.is_held ? kSuccess : kExpectationsFailed;
 }
 
 std::string FaultRoom::final_hash() const {

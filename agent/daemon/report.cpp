@@ -57,23 +57,23 @@ std::string Report::first_failure(const agent::FirstFailure& failure) const {
 int Report::finish(const agent::Finish& finish, Recorder& recorder) const {
   switch (finish.how) {
     case agent::Finish::How::Success:
-      return 0;
+      return kSuccess;
     case agent::Finish::How::Signal:
       log::warning("ended by " + signal_name(finish.signal) +
                    (finish.text.empty() ? "; the workers are stopped" : " " + finish.text));
-      return 128 + finish.signal;
+      return kSignalBase + finish.signal;
     case agent::Finish::How::Stopped:
       log::warning(stopped_text(finish));
       return kStoppedResumable;
     case agent::Finish::How::Error:
       log::error(finish.text);
       if (!finish.lost.empty()) recorder.lost_node(finish);
-      return 1;
+      return kFailure;
     case agent::Finish::How::Failure:
       failure_summary(finish, recorder);
-      return 1;
+      return kFailure;
   }
-  return 1;
+  return kFailure;
 }
 
 // What happened, and which snapshot holds the work.

@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/exit_code.hpp"
 #include "common/faults/account_text.hpp"
 #include "common/faults/plan.hpp"
 #include "common/faults/statistics.hpp"
@@ -163,7 +164,7 @@ class Campaign {
     const Result<int> status = carry_out(run);
     if (!status) return status.error();
     const int code = WIFEXITED(*status) ? WEXITSTATUS(*status) : 0;
-    if (code == 128 + SIGINT || code == 128 + SIGTERM) return code - 128;
+    if (code == kSignalBase + SIGINT || code == kSignalBase + SIGTERM) return code - kSignalBase;
     take(seed, read_file(account));
     return 0;
   }

@@ -25,8 +25,6 @@
 
 namespace {
 
-constexpr int kUsage = 2;
-
 int fail(const cpprun::Error& error) {
   for (const std::string& line : cpprun::text::split(error.text, '\n')) cpprun::log::error(line);
   return cpprun::exit_code(error);
@@ -260,11 +258,10 @@ CLI::App* add_chaos(CLI::App& app, cpprun::ChaosOptions& options) {
 }
 
 int run_chaos(const cpprun::ChaosOptions& options) {
-  constexpr int kSignalBase = 128;
   const cpprun::Result<cpprun::ChaosResult> result = cpprun::chaos(options);
   if (!result) return fail(result.error());
-  if (result->signal != 0) return kSignalBase + result->signal;
-  return result->is_held ? 0 : cpprun::kExpectationsFailed;
+  if (result->signal != 0) return cpprun::kSignalBase + result->signal;
+  return result->is_held ? cpprun::kSuccess : cpprun::kExpectationsFailed;
 }
 
 // What a value is, in people's words: "N" where CLI11 has "INT:NONNEGATIVE=10".
@@ -313,13 +310,13 @@ cpprun::Status check_verb(CLI::App& app, const char* word) {
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
   if (argc < 2) {
     std::fputs(app.help().c_str(), stderr);
-    return kUsage;
+    return cpprun::kUsageError;
   }
   if (cpprun::Status verb = check_verb(app, argv[1]); !verb) return fail(verb.error());
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    return app.exit(error) == 0 ? cpprun::kSuccess : cpprun::kUsageError;
   }
   return std::nullopt;
 }
@@ -373,26 +370,26 @@ int main(int argc, char** argv) {
   }
   if (events_verb->parsed()) {
     const cpprun::Status shown = cpprun::show_events(events);
-    return shown.ok() ? 0 : fail(shown.error());
+    return shown.ok() ? cpprun::kSuccess : fail(shown.error());
   }
   if (doctor_verb->parsed()) {
     const cpprun::Result<bool> is_well = cpprun::run_doctor(doctor);
     if (!is_well) return fail(is_well.error());
-    return *is_well ? 0 : 1;
+    return *is_well ? cpprun::kSuccess : cpprun::kFailure;
   }
   if (explain->parsed()) {
     const cpprun::Result<std::string> text = cpprun::explain(explain->remaining());
     if (!text) return refuse_line(text.error());
     cpprun::ctl::print(*text);
-    return 0;
+    return cpprun::kSuccess;
   }
   if (completion->parsed()) {
     cpprun::ctl::print(cpprun::ctl::completion_script(shell, words_of(app)));
-    return 0;
+    return cpprun::kSuccess;
   }
   if (chaos_verb->parsed()) return run_chaos(chaos);
   cpprun::Status done = job_verb != nullptr        ? job_verb(job)
                         : snapshot_verb != nullptr ? snapshot_verb(snapshot)
                                                    : cpprun::serve(serve);
-  return done.ok() ? 0 : fail(done.error());
+  return done.ok() ? cpprun::kSuccess : fail(done.error());
 }

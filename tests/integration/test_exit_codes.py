@@ -1,0 +1,59 @@
+"""The exit codes: one table in common/exit_code.hpp, and the README and the manual pages show it."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).parents[2]
+TABLE = ROOT / 'common/exit_code.hpp'
+RESERVED = 'reserved: nothing ends with it yet'
+SOURCES = ('launcher', 'agent', 'common')
+
+
+def codes_of_the_code():
+    """Name to number, in the order of the header. The base of signals is '128 + n'."""
+    found = re.findall(r'^inline constexpr int (k\w+) = (\d+);$', TABLE.read_text(), re.M)
+    assert len(found) == TABLE.read_text().count('inline constexpr')
+    return {name: '128 + n' if name == 'kSignalBase' else number for name, number in found}
+
+
+def codes_of_the_readme():
+    text = (ROOT / 'README.md').read_text().split('**Exit codes**')[1].split('\n\n')[1]
+    return dict(re.findall(r'^\| (\d+(?: \+ n)?) \| (.+) \|$', text, re.M))
+
+
+def codes_of_the_page(name):
+    text = (ROOT / 'packaging/man' / name).read_text()
+    text = text.split('.SH EXIT STATUS\n')[1].split('.SH')[0]
+    entries = [entry.split('\n', 1) for entry in text.split('.TP\n')[1:]]
+    number = {'.BI 128+ n': '128 + n'}
+    return {number.get(head, head.removeprefix('.B ')): body for head, body in entries}
+
+
+def is_used(name):
+    """Whether any source file but the table itself names the code."""
+    word = re.compile(rf'\b{name}\b')
+    files = [file for folder in SOURCES for file in (ROOT / folder).rglob('*.[ch]pp')]
+    return any(word.search(file.read_text()) for file in files if file != TABLE)
+
+
+def test_the_readme_and_the_manual_page_have_the_codes_of_the_code():
+    codes = list(codes_of_the_code().values())
+    assert codes == ['0', '1', '2', '3', '69', '75', '78', '128 + n']
+    assert list(codes_of_the_readme()) == codes
+    assert list(codes_of_the_page('cpprun.1')) == codes
+    assert set(codes_of_the_page('cpprunctl.1')) <= set(codes)
+
+
+def test_a_code_is_reserved_in_both_tables_while_nothing_ends_with_it():
+    readme, page = codes_of_the_readme(), codes_of_the_page('cpprun.1')
+    for name, code in codes_of_the_code().items():
+        assert (RESERVED in readme[code]) == (not is_used(name)), name
+        assert (RESERVED in page[code]) == (not is_used(name)), name
+
+
+def test_no_number_stands_where_a_code_has_a_name():
+    literal = re.compile(r'\b128 [+-] \w*[sS][iI][gG]\w*|\breturn (?:3|69|75|78);|'
+                         r'\bk\w+ = (?:69|75|78|128);.*\b(?:exit|signal)')
+    for folder in ('launcher', 'agent'):
+        for file in (ROOT / folder).rglob('*.[ch]pp'):
+            assert not literal.search(file.read_text()), file
