@@ -21,10 +21,11 @@ using LocalRank = Id<struct LocalRankTag>;  // rank among the workers of one age
 using RoundNumber = Id<struct RoundTag>;    // only grows within a job; 0 = before the first
 using Epoch = Id<struct EpochTag>;          // incarnation of the job's coordinator; only grows
 using SessionId = Id<struct SessionTag, uint64_t>;        // one connection at a server
-using Incarnation = Id<struct IncarnationTag, uint64_t>;  // random, one per agent process
+using Incarnation = Id<struct IncarnationTag, uint64_t>;  // public id of one agent process
 
 // A node is known by its incarnation; the name is for people and for stable ranks. A restarted
-// agent is another node that may carry the same name.
+// agent is another node that may carry the same name. An incarnation is no secret: the key that it
+// is made from is (common/proof/node_id.hpp).
 struct NodeId {
   std::string name;
   Incarnation incarnation;

@@ -1,6 +1,5 @@
 #include "launcher/seat.hpp"
 
-#include <cstdlib>
 #include <utility>
 
 #include "rendezvous/server/coordinator_setup.hpp"
@@ -11,9 +10,7 @@ Seat::Seat(ServerLoop& loop, const RendezvousConfig& config, CoordinatorOptions 
     : service_(loop.context(), std::move(options)) {
   ServerHooks hooks;
   service_.fill(hooks);
-  if (const char* token = std::getenv("CPPRUN_OPERATOR_TOKEN")) {
-    service_.take_orders(token, random_secret);
-  }
+  service_.take_orders(operator_token(), random_secret);
   ServerOptions server_options;
   server_options.store.value_bytes = config.conf.store_value_bytes;
   server_ = std::make_unique<Server>(loop.context(), server_options, std::move(hooks));

@@ -43,6 +43,7 @@ ARROWS = {
         'common/faults',
         'common/log',
         'common/machine',
+        'common/proof',  # the node's key, an order's proof
         'rendezvous/protocol',
         'rendezvous/client',
         'rendezvous/client/core',

@@ -63,7 +63,7 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, const 
   is_deaf_ = is_welcomed_ = false;
   heard_at_ = now;
   control::Hello hello = options_.hello;
-  hello.connection = ++connection_;
+  hello.connection += connections_++;
   control::Register facts = options_.facts;
   facts.addresses = std::move(addresses);
   facts.reserved_port = port_;

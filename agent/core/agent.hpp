@@ -30,7 +30,7 @@
 namespace cpprun::agent {
 
 struct AgentOptions {
-  control::Hello hello;     // connection number apart
+  control::Hello hello;     // of the first connection
   control::Register facts;  // standing, round, epoch, port and addresses apart
   Duration join_timeout{};
   Duration stop_grace{};
@@ -170,7 +170,7 @@ class Agent {
   bool is_deaf_ = false;       // to what comes on this connection: it is of an older epoch (R13)
   bool has_warned_ = false;    // of that, since the last one that was not
   control::Charge charged_ = control::Charge::None;  // for world_
-  int64_t connection_ = 0;
+  int64_t connections_ = 0;                          // so far
   int64_t port_ = 0;
   int64_t snapshot_port_ = 0;
   int64_t control_port_ = 0;

@@ -44,14 +44,12 @@ bool is_loopback_name(const std::string& host) {
 AgentDaemon::Impl::Impl(AgentConfig given)
     : config_(with_whole_paths(std::move(given))),
       host_name_(own_host_name()),
+      token_(text::hex(random_bytes())),
+      key_(text::hex(random_bytes())),
       loop_(1),
       timer_(loop_),
       signals_(loop_),
-      guardian_fd_(loop_) {
-  std::array<uint8_t, 16> id = random_bytes();
-  token_ = text::hex(id);
-  for (size_t i = 0; i < 8; ++i) incarnation_.value = incarnation_.value << 8 | id[i];
-}
+      guardian_fd_(loop_) {}
 
 AgentDaemon::Impl::~Impl() {
   way_->close();
@@ -168,7 +166,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   coordinator_ = coordinator;
   if (config_.workers.set_omp_num_threads) report_->omp_banner();
   recorder_->run_started();
-  core_.emplace(join_options(config_, host_name_, incarnation_));
+  core_.emplace(join_options(config_, host_name_, key_));
   keep_control_port();
   catch_signals();
   watch_guardian();
@@ -297,6 +295,7 @@ void AgentDaemon::Impl::connect() {
 
 void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
   if (const auto* answer = std::get_if<control::Answer>(&message)) orders_.on_answer(*answer);
+  if (const auto* asked = std::get_if<control::Challenge>(&message)) orders_.on_challenge(*asked);
   const auto tell = [this](const control::CoordinatorMessage& said) {
     recorder_->on_message(said);
     tell_core([&](agent::Effects& e) { core_->on_message(boot_now(), said, e); });

@@ -32,6 +32,7 @@
 #include "agent/process/log_folder.hpp"
 #include "agent/process/port_reservation.hpp"
 #include "agent/process/process_host.hpp"
+#include "common/proof/node_id.hpp"
 #include "rendezvous/client/control_client.hpp"
 
 namespace cpprun {
@@ -42,7 +43,7 @@ class AgentDaemon::Impl {
   ~Impl();
 
   Status prepare();
-  Incarnation incarnation() const { return incarnation_; }
+  Incarnation incarnation() const { return node_id_of(key_); }
   void took(const StartTimes& times) { recorder_->took(times); }
   void may_lead(TakeOver take_over) { take_over_ = std::move(take_over); }
   int run(const Endpoint& coordinator, bool is_own);
@@ -120,6 +121,7 @@ class AgentDaemon::Impl {
   void arm_timer();
   void on_timer();
   void open_operators();
+  static std::string operator_token();
   bool is_connected() const { return connection_ && !connection_->peer_address().empty(); }
   void on_message(const control::CoordinatorMessage& message);
   operators::NodeView node_view() const;
@@ -132,8 +134,8 @@ class AgentDaemon::Impl {
 
   const AgentConfig config_;
   const std::string host_name_;
-  std::string token_;
-  Incarnation incarnation_;
+  const std::string token_;  // what belongs to this agent has it in its environment
+  const std::string key_;    // shows the coordinator that we are this node; nobody else has it
   Endpoint coordinator_;
   TakeOver take_over_;                           // none: this agent is never an heir
   std::optional<PortReservation> control_port_;  // where it would lead its job
@@ -169,11 +171,12 @@ class AgentDaemon::Impl {
   std::unique_ptr<TailRoom> tails_;            // likewise
   std::optional<agent::Agent> core_;
   OperatorSocket operators_{loop_};  // who can answer a verb of cpprunctl says operators_.on()
-  OrderRoom orders_{[this](const control::Order& order) {
-    if (!is_connected()) return false;
-    connection_->send(order);
-    return true;
-  }};
+  OrderRoom orders_{[this](const control::AgentMessage& message) {
+                      if (!is_connected()) return false;
+                      connection_->send(message);
+                      return true;
+                    },
+                    config_.rendezvous.run_id, operator_token()};
   StackRoom stacks_{loop_, [this] { return host_->look(); }};
   const Instant begun_at_ = boot_now();
   const std::shared_ptr<WayBack> way_ = std::make_shared<WayBack>(loop_);

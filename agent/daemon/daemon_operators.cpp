@@ -4,6 +4,7 @@
 
 #include <boost/asio/post.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <utility>
 
 #include "agent/daemon/daemon_impl.hpp"
@@ -61,6 +62,11 @@ operators::WorkerView view_of(const LiveWorker& worker) {
 }
 
 }  // namespace
+
+std::string AgentDaemon::Impl::operator_token() {
+  const char* token = std::getenv("CPPRUN_OPERATOR_TOKEN");
+  return token == nullptr ? "" : token;
+}
 
 void AgentDaemon::Impl::open_operators() {
   using operators::Question;

@@ -1,19 +1,17 @@
 #include "agent/daemon/join_options.hpp"
 
 #include "agent/daemon/clock_id.hpp"
+#include "common/proof/node_id.hpp"
 
 namespace cpprun {
 
 agent::AgentOptions join_options(const AgentConfig& config, const std::string& host_name,
-                                 Incarnation incarnation) {
+                                 const std::string& key) {
   const RendezvousConfig& rendezvous = config.rendezvous;
   agent::AgentOptions options;
-  options.hello = control::Hello{control::kProtocolVersion,
-                                 CPPRUN_VERSION,
-                                 rendezvous.run_id,
-                                 NodeId{host_name, incarnation},
-                                 1,
-                                 ""};
+  options.hello = control::Hello{control::kProtocolVersion, CPPRUN_VERSION,
+                                 rendezvous.run_id,         NodeId{host_name, node_id_of(key)},
+                                 first_connection_of(key),  key};
   control::Terms& terms = options.facts.terms;
   terms.min_nodes = rendezvous.min_nodes;
   terms.max_nodes = rendezvous.max_nodes;

@@ -10,6 +10,6 @@
 namespace cpprun {
 
 agent::AgentOptions join_options(const AgentConfig& config, const std::string& host_name,
-                                 Incarnation incarnation);
+                                 const std::string& key);
 
 }  // namespace cpprun

@@ -42,6 +42,7 @@ inline constexpr Duration kWireDuration =
     std::chrono::hours(24 * 365 * 30);       // no time on the wire is longer, so that sums fit
 inline constexpr size_t kNameBytes = 1'024;  // run ids, roles, host names, addresses on the wire
 inline constexpr size_t kVersionBytes = 64;  // of a program, as it says it
+inline constexpr size_t kNodeKeyBytes = 64;  // twice what an agent draws
 inline constexpr size_t kReasonBytes = 2 * 1024;   // what an agent says for people, and what ...
 inline constexpr size_t kVerdictBytes = 4 * 1024;  // ... a verdict makes of it and of a node's name
 

@@ -3,7 +3,6 @@
 #include <malloc.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <memory>
 
 #include "common/endpoint.hpp"
@@ -35,9 +34,7 @@ Status serve(const ServeOptions& options) {
   ServerLoop loop;
   auto store = std::make_shared<Store>();
   ControlService service(loop.context(), coordinator_options());
-  if (const char* token = std::getenv("CPPRUN_OPERATOR_TOKEN")) {
-    service.take_orders(token, random_secret);
-  }
+  service.take_orders(operator_token(), random_secret);
   std::unique_ptr<Server> server;
   ServerOptions server_options;
   server_options.store.value_bytes = options.store_value_limit_mb * kMiB;

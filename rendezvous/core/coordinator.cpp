@@ -4,76 +4,13 @@
 #include <utility>
 
 #include "common/check.hpp"
-#include "common/limits/faults.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "rendezvous/core/rank_progress.hpp"
+#include "rendezvous/core/sane.hpp"
 #include "rendezvous/protocol/plain.hpp"
 
 namespace cpprun {
-
-namespace {
-
-bool is_port(int64_t number) {
-  return number >= 0 && number <= 65535;
-}
-bool is_short(const std::string& name) {
-  return name.size() <= limits::kNameBytes;
-}
-
-// They stand in texts for people and in log lines.
-bool is_sane(const control::Hello& hello) {
-  const bool is_plain = !text::has_control(hello.version) && !text::has_control(hello.run_id) &&
-                        !text::has_control(hello.node.name);
-  return is_plain && hello.version.size() <= limits::kVersionBytes;
-}
-
-bool is_sane(const control::Terms& terms) {
-  return terms.min_nodes >= 1 && terms.max_nodes >= terms.min_nodes &&
-         terms.max_nodes <= limits::kNodesPerJob && terms.max_restarts >= 0 &&
-         terms.startup_failures >= 0 && terms.lease >= limits::kLeaseMin &&
-         terms.heartbeat > Duration{} && terms.scale_up_interval >= Duration{} &&
-         is_port(terms.master_port) && is_short(terms.master_addr);
-}
-
-constexpr int64_t kNumberMax = INT64_MAX / 2;
-
-bool are_counts_sane(const control::World& world, const control::Terms& terms) {
-  const int64_t wanted = world.wanted_nodes.value_or(terms.min_nodes);
-  return world.restart_count >= 0 && world.restart_count <= terms.max_restarts &&
-         world.hang_restarts >= 0 && world.hang_restarts <= terms.max_restarts &&
-         world.operator_restarts >= 0 && world.operator_restarts <= kNumberMax &&
-         wanted >= terms.min_nodes && wanted <= terms.max_nodes;
-}
-
-bool is_sane(const std::optional<control::Peer>& peer) {
-  return !peer || (is_port(peer->port) && is_short(peer->address));
-}
-
-bool is_sane(const control::World& world, const control::Register& message) {
-  return world.round == message.round && world.round > RoundNumber() && world.epoch >= Epoch() &&
-         world.epoch <= message.epoch && world.group_size >= 1 &&
-         world.group_size <= message.terms.max_nodes && world.group_rank >= 0 &&
-         world.group_rank < world.group_size && world.base_rank >= 0 &&
-         are_counts_sane(world, message.terms) && is_short(world.master_addr) &&
-         is_short(world.snapshot_secret) && world.host_rank < world.group_size &&
-         (!world.heir || (is_short(world.heir->address) && is_port(world.heir->port))) &&
-         is_sane(world.copies_of) && is_sane(world.copies_at) &&
-         (!world.resume || are_sane({world.resume->snapshot}));
-}
-
-bool is_sane(const control::Register& message) {
-  const std::vector<std::string>& all = message.addresses;
-  return is_sane(message.terms) && message.round >= RoundNumber() && message.epoch >= Epoch() &&
-         message.round <= RoundNumber(kNumberMax) && message.epoch <= Epoch(kNumberMax) &&
-         is_port(message.reserved_port) && is_port(message.snapshot_port) &&
-         is_port(message.control_port) && message.strikes.size() <= limits::kFaultsPerPlan &&
-         are_sane(message.snapshots) && (!message.world || is_sane(*message.world, message)) &&
-         is_short(message.clock_id) && is_short(message.role) && is_short(message.local_addr) &&
-         all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
-}
-
-}  // namespace
 
 void Coordinator::on_connected(SessionId session, SessionFacts facts) {
   bool is_new =
@@ -140,10 +77,21 @@ void Coordinator::on_hello(SessionId id, Session& session, const control::Hello&
   }
 }
 
+// An id is no secret: others than its node may have it from a `world`.
+bool Coordinator::is_proven(const control::Hello& hello) const {
+  if (!options_.node_id_of) return true;
+  return hello.token.size() <= limits::kNodeKeyBytes &&
+         options_.node_id_of(hello.token) == hello.node.incarnation;
+}
+
 void Coordinator::on_register(Instant now, SessionId id, Session& session,
                               const control::Register& message, Effects& effects) {
   if (session.is_registered) {
     refuse(id, "a second register on one connection", effects);
+    return;
+  }
+  if (!is_proven(*session.hello)) {
+    refuse(id, "it shows no key for the node id that it says", effects);
     return;
   }
   if (!is_sane(message)) {
@@ -194,6 +142,14 @@ bool Coordinator::is_led_elsewhere(SessionId id, const std::string& run_id,
   if (job != jobs_.end() && !job->second->is_over()) return false;  // both go on
   effects.push_back(Send{id, it->second.where});
   return true;
+}
+
+const Membership* Coordinator::job_of(SessionId session) const {
+  const auto it = sessions_.find(session);
+  if (it == sessions_.end() || !it->second.is_registered) return nullptr;
+  const auto job = jobs_.find(it->second.hello->run_id);
+  const bool is_its = job != jobs_.end() && job->second->has_session(session);
+  return is_its ? job->second.get() : nullptr;
 }
 
 bool Coordinator::is_left_to_heir() const {
@@ -286,7 +242,8 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
                             options_.make_secret,
                             options_.epoch,
                             is_heir,
-                            std::move(mandate)};
+                            std::move(mandate),
+                            options_.needs_proof};
   auto made = std::make_unique<Membership>(std::move(options), terms, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();
 }

@@ -31,6 +31,10 @@ struct CoordinatorOptions {
   std::string heir_of{};
   // The one job that we were elected for (R18); others are refused.
   std::optional<Mandate> mandate{};
+  // The id that belongs to a node's key (R10). None: ids are taken as they come; for tests of what
+  // has nothing to do with them.
+  std::function<Incarnation(const std::string& key)> node_id_of{};
+  bool needs_proof = false;  // as in MembershipOptions
 };
 
 // A worker that somebody wants to know more of: its global rank in the newest round.
@@ -79,6 +83,8 @@ class Coordinator {
   bool is_idle() const;
   // Who is left needs us to go: an heir leads the job then.
   bool is_left_to_heir() const;
+  // The job whose agent speaks on this connection; null: no agent of a job does.
+  const Membership* job_of(SessionId session) const;
   const std::map<std::string, std::unique_ptr<Membership>>& jobs() const { return jobs_; }
 
  private:
@@ -90,6 +96,7 @@ class Coordinator {
 
   void refuse(SessionId session, const std::string& why, Effects& effects) const;
   void on_hello(SessionId id, Session& session, const control::Hello& hello, Effects& effects);
+  bool is_proven(const control::Hello& hello) const;
   void on_register(Instant now, SessionId id, Session& session, const control::Register& message,
                    Effects& effects);
   void on_acting(SessionId id, const Session& session, const control::Acting& message,

@@ -44,7 +44,8 @@ Membership::Membership(MembershipOptions options, const control::Terms& terms, E
       terms_(terms),
       epoch_(options_.epoch),
       budget_(terms.max_restarts),
-      hang_budget_(terms.max_restarts) {
+      hang_budget_(terms.max_restarts),
+      needs_proof_(options_.needs_proof) {
   if (options_.is_heir) {
     phase_ = Phase::Recovering;
     recovery_.emplace(Recovery{});
@@ -68,6 +69,9 @@ Status Membership::admit(const Node* known, const control::Hello& hello,
     return refuse("this agent was started with --nnodes=" + range_of(message.terms) +
                   ", the job '" + options_.run_id + "' runs with --nnodes=" + range_of(terms_) +
                   "; start all agents with the same value");
+  }
+  if (known != nullptr && hello.token != known->key) {
+    return refuse("another agent has the node id that it says, and this one shows another key");
   }
   if (known != nullptr && hello.connection <= known->connection) {
     return refuse("an agent with the same identity is connected already");
@@ -132,6 +136,7 @@ Node& Membership::take_in(Instant now, SessionId session, const control::Hello& 
     effects.emplace_back(Close{*node.session, true});
   }
   node.id = hello.node;
+  node.key = hello.token;
   node.connection = hello.connection;
   node.session = session;
   node.session_facts = facts;

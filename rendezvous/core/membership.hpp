@@ -43,6 +43,9 @@ struct MembershipOptions {
   bool is_heir = false;
   // We were elected; others may be as soon as our mandate ends (R18).
   std::optional<Mandate> mandate{};
+  // There is an admin token: whoever calls on_order(), or passes an order to on_message(), has
+  // checked a proof of it.
+  bool needs_proof = false;
 };
 
 class Membership {
@@ -77,6 +80,9 @@ class Membership {
   bool is_over() const { return nodes_.empty(); }
   bool is_decided() const { return phase_ == Phase::Deciding || phase_ == Phase::Ended; }
   Epoch epoch() const { return epoch_; }
+  const std::string& run_id() const { return options_.run_id; }
+  // Orders are taken with a proof of the admin token only, here or where the job was led before.
+  bool needs_proof() const { return needs_proof_; }
   // The mandate lasts until then.
   void lead_until(Instant until) { until_ = until; }
   // It has formed no round, and goes on from none.
@@ -308,6 +314,7 @@ class Membership {
   std::string drained_by_;        // the node that was asked to stop; empty: none, an order
   bool is_host_drained_ = false;  // the node that hosts us was asked to stop: no round can follow
 
+  bool needs_proof_ = false;
   int64_t operator_restarts_ = 0;
   std::optional<int64_t> wanted_nodes_;
   std::optional<control::Depart> departure_;  // all were told to leave; who comes is told too

@@ -62,6 +62,7 @@ void Membership::recall(Instant now, const control::Register& message) {
   }
   if (message.epoch > epoch_) epoch_ = count_on(message.epoch, options_.epoch);
   if (message.decided) recovery_->decided = message.decided;
+  needs_proof_ = needs_proof_ || (message.world && message.world->needs_proof);
   if (is_foreign(message.world)) recall_world(*message.world);
 }
 

@@ -227,6 +227,7 @@ control::World Membership::world_for(const Node& node, const RankShare& share,
   world.operator_restarts = operator_restarts_;
   world.wanted_nodes = wanted_nodes_;
   world.max_restarts = budget_.max();
+  world.needs_proof = needs_proof_;
   return world;
 }
 

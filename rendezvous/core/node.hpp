@@ -27,6 +27,7 @@ struct Node {
   enum class Work { Idle, Starting, Running, Stopped, Done };
 
   NodeId id;
+  std::string key;  // as it said hello with; told to nobody (R10)
   control::Register facts;
   SessionFacts session_facts;
   std::optional<SessionId> session;

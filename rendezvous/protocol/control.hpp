@@ -20,7 +20,7 @@
 
 namespace cpprun::control {
 
-inline constexpr int kProtocolVersion = 3;
+inline constexpr int kProtocolVersion = 4;
 
 // ---------------------------------------------------------------- agent -> coordinator
 
@@ -33,7 +33,8 @@ struct Hello {
   NodeId node;
   int64_t connection =
       1;  // grows with each connection of this incarnation; older ones count for nothing (R4)
-  std::string token;  // reserved for authentication
+  // The node's key, which node.incarnation is made from (R10). The coordinator tells it to nobody.
+  std::string token;
 };
 
 // What the agents of a job must agree on. The first agent's terms are the job's.
@@ -109,6 +110,7 @@ struct World {
   std::optional<Peer> copies_at{};
   int64_t host_rank = -1;      // group rank of the node in the coordinator's own process; -1: none
   bool is_moved = false;       // formed by an heir, not at the job's endpoint
+  bool needs_proof = false;    // orders are taken with a proof of the admin token only
   std::optional<Heir> heir{};  // nothing: nobody else may lead the job (R14)
 };
 struct Decided {

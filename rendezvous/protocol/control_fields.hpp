@@ -87,6 +87,7 @@ void fields(V&& v, World& m) {
   v("copies_at", m.copies_at);
   v("host_rank", m.host_rank);
   v("is_moved", m.is_moved);
+  v("needs_proof", m.needs_proof);
   v("heir", m.heir);
 }
 template <class V>

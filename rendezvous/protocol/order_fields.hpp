@@ -39,6 +39,7 @@ void fields(V&& v, Command& m) {
 template <class V>
 void fields(V&& v, Challenge& m) {
   v("nonce", m.nonce);
+  v("id", m.id);
 }
 
 inline int64_t last_value(OrderKind) {

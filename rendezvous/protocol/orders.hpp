@@ -2,7 +2,9 @@
 // by control.hpp.
 //
 // An order comes from the agent that the operator's tool has reached; the coordinator decides what
-// it means (rendezvous/core/membership_orders.cpp) and answers. docs/protocol.md, "Orders".
+// it means (rendezvous/core/membership_orders.cpp) and answers. Where the job has an admin token,
+// the coordinator answers with a challenge first, and the agent says the order again as a command.
+// docs/protocol.md, "Orders".
 #pragma once
 
 #include <cstdint>
@@ -35,17 +37,19 @@ struct Operate {
   int64_t protocol = 0;  // kProtocolVersion
   std::string version;   // of the program, for people
 };
-// Answered by Answer, or by Refused if the proof is wrong; either ends the connection.
+// Answered by Answer, or by Refused if the proof is wrong; either ends the connection of a tool. To
+// an agent the answer is an Answer, and its connection goes on.
 struct Command {
   std::string run_id;  // "" = the only job
   Order order;
   std::string proof{};  // that who gives it knows the token: order_proof.hpp
 };
 
-// ---------------------------------------------------------------- coordinator -> tool
+// ---------------------------------------------------------------- coordinator -> tool, agent
 
 struct Challenge {
   std::string nonce;  // random; for one proof
+  int64_t id = 0;     // of the agent's order that needs the proof; 0: to a tool
 };
 
 // ---------------------------------------------------------------- coordinator -> agent

@@ -18,6 +18,7 @@
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/server/clock.hpp"
+#include "rendezvous/server/control_session.hpp"
 #include "rendezvous/server/onlookers.hpp"
 #include "rendezvous/server/operator_gate.hpp"
 
@@ -25,10 +26,20 @@ namespace cpprun {
 
 namespace asio = boost::asio;
 
+namespace {
+
+// On a network every node shows its key.
+CoordinatorOptions with_keys(CoordinatorOptions options) {
+  CPPRUN_CHECK(options.node_id_of != nullptr);
+  return options;
+}
+
+}  // namespace
+
 class ControlService::Impl {
  public:
   Impl(asio::io_context& loop, CoordinatorOptions options)
-      : core_(std::move(options)),
+      : core_(with_keys(std::move(options))),
         onlookers_(core_, chronicle_, [this](const auto& call) { tell_core(call); }),
         timer_(loop) {}
 
@@ -86,6 +97,10 @@ class ControlService::Impl {
     if (const auto* command = std::get_if<control::Command>(&message)) {
       return on_command(session, *command);
     }
+    if (const auto* order = std::get_if<control::Order>(&message)) {
+      const Membership* job = core_.job_of(session);
+      if (job != nullptr && job->needs_proof()) return challenge(session, *order);
+    }
     agents_.insert(session);
     if (std::holds_alternative<control::Acting>(message)) agents_.erase(session);  // it is none
     tell_core([&](Effects& e) { core_.on_message(server_time(), session, std::move(message), e); });
@@ -122,11 +137,47 @@ class ControlService::Impl {
     carry_out(Send{session, control::Challenge{*nonce}});
   }
 
+  // An agent has passed on what an operator at its node wants.
+  void challenge(SessionId session, const control::Order& order) {
+    if (!gate_.has_token()) {
+      return answer(session, {order.id, false,
+                              "the job was started with CPPRUN_OPERATOR_TOKEN, and the agent that "
+                              "leads it now has none; cpprunctl stop --here stops the nodes of one "
+                              "machine"});
+    }
+    Result<std::string> nonce =
+        gate_.on_order(server_time(), session, address_of(session), order.id);
+    if (!nonce) return answer(session, {order.id, false, nonce.error().text});
+    carry_out(Send{session, control::Challenge{*nonce, order.id}});
+  }
+
+  void answer(SessionId session, control::Answer said) {
+    if (!said.is_done) {
+      say_refusal("refused an order from " + address_of(session) + ": " + said.text);
+    }
+    carry_out(Send{session, std::move(said)});
+  }
+
+  Status may_do(Instant now, SessionId session, const std::string& peer,
+                const control::Command& command) {
+    const Membership* job = core_.job_of(session);
+    if (job != nullptr && job->run_id() != command.run_id) {
+      return Error{ErrorKind::Refused, "an agent passes on orders for its own job only"};
+    }
+    return gate_.on_command(now, session, peer, command);
+  }
+
   void on_command(SessionId session, const control::Command& command) {
     const std::string peer = address_of(session);
-    if (Status may = gate_.on_command(server_time(), session, peer, command); !may) {
+    const bool is_agents = core_.job_of(session) != nullptr;
+    if (Status may = may_do(server_time(), session, peer, command); !may) {
+      if (is_agents) return answer(session, {command.order.id, false, may.error().text});
       say_refusal("refused an order from " + peer + ": " + may.error().text);
       return refuse(session, may.error().text);
+    }
+    if (is_agents) {
+      return tell_core(
+          [&](Effects& e) { core_.on_message(server_time(), session, command.order, e); });
     }
     tell_core([&](Effects& effects) {
       Effects follows;
@@ -291,67 +342,6 @@ class ControlService::Impl {
   std::function<void(const control::JobFacts&)> write_facts_;
   std::function<void()> on_idle_;
 };
-
-namespace {
-
-// One agent's connection: magic, then frames.
-template <class Service>
-class ControlSession final : public Session {
- public:
-  ControlSession(Service& service, Connection& connection)
-      : service_(service), connection_(connection), id_(connection.id()) {}
-
-  size_t on_bytes(std::span<const uint8_t> bytes) override {
-    size_t used = 0;
-    if (!has_spoken_) {
-      if (bytes.size() < sizeof(control::kMagic)) return 0;
-      if (!std::equal(std::begin(control::kMagic), std::end(control::kMagic), bytes.begin())) {
-        return broken("its first bytes are wrong", bytes.size());
-      }
-      used = sizeof(control::kMagic);
-    }
-    while (connection_.is_open()) {
-      control::FrameView frame = control::next_frame(bytes.subspan(used));
-      // The magic alone is no first command: who says no more is a silent peer, and dropped.
-      if (frame.state == control::FrameView::State::NeedMore) return has_spoken_ ? used : 0;
-      if (frame.state == control::FrameView::State::Broken) {
-        return broken("a frame has an impossible length", bytes.size());
-      }
-      Result<control::AgentMessage> message = control::decode_agent(frame.body);
-      if (!message) return broken(message.error().text, bytes.size());
-      used += frame.consumed;
-      has_spoken_ = true;
-      is_settled_ = is_settled_ || !is_greeting(*message);
-      service_.on_message(id_, *std::move(message));
-    }
-    return bytes.size();
-  }
-
-  bool is_settled() const override { return is_settled_; }
-
-  void on_closed(CloseKind kind) override { service_.on_closed(id_, kind); }
-
- private:
-  static bool is_greeting(const control::AgentMessage& message) {
-    return std::holds_alternative<control::Hello>(message) ||
-           std::holds_alternative<control::Operate>(message);
-  }
-
-  // A bad peer loses its own connection and nothing else.
-  size_t broken(const std::string& why, size_t all) {
-    log::info("closing the control connection from " + connection_.peer_address() + ": " + why);
-    connection_.reset();
-    return all;
-  }
-
-  Service& service_;
-  Connection& connection_;
-  const SessionId id_;
-  bool has_spoken_ = false;
-  bool is_settled_ = false;
-};
-
-}  // namespace
 
 std::unique_ptr<Session> ControlService::Impl::make_session(Connection& connection) {
   connections_[connection.id()] = &connection;

@@ -3,9 +3,11 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <string>
 
 #include "common/machine/identity.hpp"
+#include "common/proof/node_id.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {
@@ -23,11 +25,18 @@ std::string random_secret() {
   return text::hex(random_bytes());
 }
 
+std::string operator_token() {
+  const char* token = std::getenv("CPPRUN_OPERATOR_TOKEN");
+  return token == nullptr ? "" : token;
+}
+
 CoordinatorOptions coordinator_options() {
   CoordinatorOptions options;
   options.host = own_host_name();
   options.epoch = epoch_now();
   options.make_secret = random_secret;
+  options.node_id_of = node_id_of;
+  options.needs_proof = !operator_token().empty();
   return options;
 }
 

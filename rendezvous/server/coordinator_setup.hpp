@@ -16,6 +16,9 @@ CoordinatorOptions coordinator_options();
 // what an operator's proof is made over.
 std::string random_secret();
 
+// CPPRUN_OPERATOR_TOKEN of our environment; "" without it.
+std::string operator_token();
+
 // One descriptor for each agent and each client of a store: takes what the system allows.
 void raise_descriptor_limit();
 

@@ -32,25 +32,34 @@ Result<std::string> OperatorGate::on_operate(Instant now, SessionId session,
         "the coordinator was started without CPPRUN_OPERATOR_TOKEN, so nothing can be changed over "
         "TCP; use cpprunctl on a node of the job");
   }
+  return on_order(now, session, peer, 0);
+}
+
+Result<std::string> OperatorGate::on_order(Instant now, SessionId session, const std::string& peer,
+                                           int64_t id) {
   if (guard_.can_be_guessed()) {
     return refuse("the coordinator's CPPRUN_OPERATOR_TOKEN has fewer than " +
                   std::to_string(limits::kOrderTokenBytes) +
-                  " characters and could be guessed, so nothing can be changed over TCP");
+                  " characters and could be guessed, so nothing can be changed by it");
   }
   forget_old(now);
   Result<std::string> nonce = guard_.nonce_for(now, peer, asked_.size());
-  if (nonce) asked_[session] = Asked{*nonce, now};
+  if (nonce) asked_[{session, id}] = Asked{*nonce, now};
   return nonce;
 }
 
 Status OperatorGate::on_command(Instant now, SessionId session, const std::string& peer,
                                 const control::Command& command) {
   forget_old(now);
-  const auto asked = asked_.extract(session);
+  const auto asked = asked_.extract({session, command.order.id});
   if (asked.empty()) return refuse("an order needs a nonce that was asked for just before");
   const std::string words = control::proven_words(asked.mapped().nonce, command);
   if (guard_.accepts(now, peer, words, command.proof)) return {};
   return refuse("the token is wrong: CPPRUN_OPERATOR_TOKEN must be what the coordinator has");
+}
+
+void OperatorGate::on_closed(SessionId session) {
+  std::erase_if(asked_, [&](const auto& entry) { return entry.first.first == session; });
 }
 
 }  // namespace cpprun

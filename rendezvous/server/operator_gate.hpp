@@ -1,5 +1,6 @@
 // OperatorGate: who may give orders over TCP. A tool asks, gets a nonce, and shows by its proof
-// that it knows the job's token. Without a token nobody may.
+// that it knows the job's token. So does an agent that passes an order on: whoever reaches the port
+// can register as an agent. Without a token nobody may.
 //
 // No I/O and no clock: the control service calls it. Nonces are for one proof and grow old.
 #pragma once
@@ -23,13 +24,18 @@ class OperatorGate {
     guard_.open(std::move(token), std::move(make_nonce));
   }
 
-  // The nonce for `session`, whose other side is at `peer`; or why it gets none.
+  // The nonce for `session`, whose other side is at `peer`; or why it gets none. A tool's order has
+  // the number 0.
   Result<std::string> on_operate(Instant now, SessionId session, const std::string& peer,
                                  const control::Operate& message);
-  // May this be done? The nonce is used up.
+  // The same for the agent's order of this number.
+  Result<std::string> on_order(Instant now, SessionId session, const std::string& peer, int64_t id);
+  // May this be done? The nonce that was given out for this number is used up.
   Status on_command(Instant now, SessionId session, const std::string& peer,
                     const control::Command& command);
-  void on_closed(SessionId session) { asked_.erase(session); }
+  void on_closed(SessionId session);
+
+  bool has_token() const { return guard_.has_token(); }
 
  private:
   struct Asked {
@@ -40,7 +46,7 @@ class OperatorGate {
   void forget_old(Instant now);
 
   TokenGuard guard_;
-  std::map<SessionId, Asked> asked_;
+  std::map<std::pair<SessionId, int64_t>, Asked> asked_;  // by connection and number of the order
 };
 
 }  // namespace cpprun

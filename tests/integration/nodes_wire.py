@@ -1,9 +1,12 @@
 """The control protocol by hand: MessagePack as far as needed, and an agent made of a socket."""
 
+import hashlib
+import hmac
 import socket
 import struct
 
 MAGIC = b'CPRN'
+PROTOCOL = 4
 
 
 def pack(value):
@@ -101,12 +104,27 @@ class Line:
             return True
 
 
+def proof_of(secret, words):
+    return hmac.new(secret.encode(), words.encode(), hashlib.sha256).hexdigest()
+
+
+def node_id_of(key):
+    """The public id that belongs to a node's key."""
+    return int(proof_of(key, 'cpprun-node-1')[:16], 16)
+
+
+def order_proof(token, nonce, run_id, order):
+    texts = ''.join(f'{len(text)}:{text}\n' for text in (nonce, run_id, order.get('node', '')))
+    numbers = f'{order["kind"]} {order.get("nodes", 0)} {int(order.get("is_resumable", False))}\n'
+    return proof_of(token, 'cpprun-order-1\n' + texts + numbers)
+
+
 class FakeAgent(Line):
-    def __init__(self, port, run_id, **hello):
+    def __init__(self, port, run_id, key='key of a fake', **hello):
         super().__init__(socket.create_connection(('127.0.0.1', port), 10))
         self.sock.sendall(MAGIC)
-        fields = {'protocol': 3, 'version': '0.0', 'run_id': run_id, 'connection': 1, 'token': '',
-                  'node': {'name': 'fake', 'incarnation': 7}}
+        fields = {'protocol': PROTOCOL, 'version': '0.0', 'run_id': run_id, 'connection': 1,
+                  'token': key, 'node': {'name': 'fake', 'incarnation': node_id_of(key)}}
         self.tell('hello', **{**fields, **hello})
 
     def register(self, nodes=(2, 2), **more):

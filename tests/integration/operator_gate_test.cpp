@@ -39,7 +39,7 @@ class Gate : public testing::Test {
   SessionId session{1};
   Instant now = Instant::from_nanoseconds(1'000'000'000'000);
   int nonces = 0;
-  const Command restart{"job", {1, OrderKind::Restart}};
+  const Command restart{"job", {0, OrderKind::Restart}};
 };
 
 TEST_F(Gate, WhoKnowsTheTokenMayOnceForEachNonce) {
@@ -54,7 +54,7 @@ TEST_F(Gate, WhoKnowsTheTokenMayOnceForEachNonce) {
 
 TEST_F(Gate, NothingOfAnOrderCanBeChanged) {
   using Change = void (*)(Command&);
-  const Command order{"job", {1, OrderKind::Drain, false, "n01", 2}};
+  const Command order{"job", {0, OrderKind::Drain, false, "n01", 2}};
   const std::vector<Change> changes{
       [](Command& c) { c.run_id = "other"; },
       [](Command& c) { c.order.kind = OrderKind::Stop; },
@@ -73,6 +73,26 @@ TEST_F(Gate, NothingOfAnOrderCanBeChanged) {
   EXPECT_TRUE(gives(proven(kToken, *asks(), order)).ok());
   EXPECT_NE(control::proven_words("n", {"a", {0, OrderKind::Drain, false, "bc"}}),
             control::proven_words("n", {"ab", {0, OrderKind::Drain, false, "c"}}));
+}
+
+TEST_F(Gate, EachOrderOfAnAgentHasANonceOfItsOwn) {
+  const Command stop{"job", {1, OrderKind::Stop}};
+  const Command scale{"job", {2, OrderKind::Scale, false, "", 2}};
+  const auto first = gate.on_order(now, session, "10.0.0.1", 1);
+  const auto second = gate.on_order(now, session, "10.0.0.1", 2);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_NE(*first, *second);
+  EXPECT_TRUE(gives(proven(kToken, *first, stop)).ok());
+  EXPECT_FALSE(gives(proven(kToken, *first, stop)).ok()) << "said again";
+  EXPECT_TRUE(gives(proven(kToken, *second, scale)).ok());
+}
+
+TEST_F(Gate, AnOrderByTheNonceOfAnotherIsWrong) {
+  ASSERT_TRUE(gate.on_order(now, session, "10.0.0.1", 1).ok());
+  const auto second = gate.on_order(now, session, "10.0.0.1", 2);
+  EXPECT_FALSE(gives(proven(kToken, *second, {"job", {1, OrderKind::Stop}})).ok());
+  EXPECT_FALSE(gives(proven(kToken, *second, {"job", {3, OrderKind::Stop}})).ok())
+      << "no nonce was given out for that";
 }
 
 TEST_F(Gate, AWrongTokenHasToWait) {
@@ -111,6 +131,7 @@ TEST_F(Gate, WithoutATokenNobodyMay) {
   EXPECT_FALSE(closed.on_command(now, session, "10.0.0.1", proven("", "", restart)).ok());
   closed.open("short", [] { return "nonce"; });
   EXPECT_FALSE(closed.on_operate(now, session, "10.0.0.1", operate).ok());
+  EXPECT_FALSE(closed.on_order(now, session, "10.0.0.1", 1).ok());
   EXPECT_FALSE(gate.on_operate(now, session, "10.0.0.1", {1, "0"}).ok()) << "another version";
 }
 

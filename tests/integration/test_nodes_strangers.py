@@ -11,7 +11,7 @@ import time
 import pytest
 
 from nodes import ROOT, Job, cluster, free_port, wait_for  # noqa: F401
-from nodes_wire import MAGIC, FakeAgent, Line
+from nodes_wire import MAGIC, PROTOCOL, FakeAgent, Line
 
 TORCHRUN = ROOT / '.venv/bin/torchrun'
 needs_torchrun = pytest.mark.skipif(not TORCHRUN.exists(), reason='.venv has no torchrun')
@@ -145,7 +145,7 @@ def lone_agent(cluster, port, **conf):
 def test_agent_ends_when_it_is_refused(cluster, coordinator):
     def refuse(line):
         assert line._read(4) == MAGIC
-        assert line.hear()[1]['protocol'] == 3
+        assert line.hear()[1]['protocol'] == PROTOCOL
         line.tell('refused', why='use the same cpprun on all nodes')
     agent = lone_agent(cluster, coordinator(refuse).port).ends(1)
     assert 'refused this agent: use the same cpprun on all nodes' in agent.err()
@@ -335,8 +335,7 @@ def test_host_takes_more_descriptors_and_gives_workers_the_old_limit(cluster):
     assert agent.paths[0].read_text() == '64\n', agent.story()
     lines = []
     for number in range(80):
-        node = {'name': f'fake{number}', 'incarnation': number + 100}
-        lines.append(FakeAgent(job.port, 'crowd', node=node).register(nodes=(200, 200)))
+        lines.append(FakeAgent(job.port, 'crowd', f'key {number}').register(nodes=(200, 200)))
     assert all(line.hears('welcome') for line in lines)
     for line in lines:
         line.tell('leave', why='a test is over')

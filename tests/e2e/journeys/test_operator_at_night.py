@@ -13,7 +13,7 @@ import pytest
 from launches import BIN, ROOT, poll
 
 sys.path.insert(0, str(ROOT / 'tests/integration'))
-from nodes_wire import FakeAgent
+from nodes_wire import FakeAgent, node_id_of
 
 NODES, PER_NODE = 1000, 8
 RUN = 'llm7'
@@ -34,7 +34,9 @@ def port(cpprun):
 
 
 def join(port, number):
-    agent = FakeAgent(port, RUN, node={'name': f'n{number:04}', 'incarnation': number + 1})
+    key = f'key {number}'
+    agent = FakeAgent(port, RUN, key,
+                      node={'name': f'n{number:04}', 'incarnation': node_id_of(key)})
     return agent.register(nodes=(NODES, NODES), nproc=PER_NODE, clock_id='one machine',
                           terms={'lease_ns': 600 * 10**9, 'heartbeat_ns': 60 * 10**9})
 

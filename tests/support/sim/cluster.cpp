@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "common/limits/rendezvous.hpp"
+#include "tests/support/sim/node_keys.hpp"
 
 namespace cpprun::sim {
 
@@ -63,6 +64,7 @@ void Cluster::start_coordinator() {
   spec.options.epoch = Epoch(is_set_back ? epochs_ / 10 : epochs_);  // no other has that one
   spec.options.say_waiting = options_.say_waiting;
   spec.options.make_secret = [this] { return "secret " + std::to_string(++secrets_); };
+  spec.options.node_id_of = id_of_key;
   if (options_.is_first_own && epochs_ == kEpochStep) spec.options.embedded = Incarnation(1);
   coordinator_ = std::make_unique<CoordinatorProcess>(around_, std::move(spec));
 }
@@ -72,6 +74,7 @@ agent::AgentOptions Cluster::agent_options(const NodeId& id) const {
   made.hello.version = "sim";
   made.hello.run_id = options_.run_id;
   made.hello.node = id;
+  made.hello.token = key_of(id.incarnation);
   made.facts.nproc = options_.nproc;
   made.facts.role = "default";
   made.facts.has_snapshot_dir = options_.has_snapshots;
@@ -97,6 +100,7 @@ Node& Cluster::add_node(NewNode wanted) {
 Node& Cluster::restart(const Node& gone) {
   NodeSpec spec = gone.spec();
   spec.agent.hello.node.incarnation = Incarnation(nodes_.size() + 1);
+  spec.agent.hello.token = key_of(spec.agent.hello.node.incarnation);
   spec.is_own = false;
   return add(std::move(spec));
 }
@@ -188,6 +192,18 @@ void Cluster::cut_power(Node& node) {
     if (other->spec().host == host) other->lose_power();
   }
   network_.set_power(host, false);
+}
+
+void Cluster::impersonate(const Node& node) {
+  const CoordinatorProcess* led = leader();
+  const bool is_led = led != nullptr && led->is_alive();
+  control::Hello hello = node.spec().agent.hello;
+  hello.node.name = kImpostorName;
+  hello.token.clear();
+  hello.connection = int64_t{1} << 62;
+  impostors_.push_back(std::make_unique<Impostor>(
+      around_, is_led ? led->spec().host : around_.coordinator_host,
+      is_led ? led->spec().port : kJobPort, std::move(hello), node.spec().agent.facts));
 }
 
 void Cluster::end_all_faults() {

@@ -15,6 +15,7 @@
 #include "common/limits/agent.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "tests/support/sim/coordinator_process.hpp"
+#include "tests/support/sim/impostor.hpp"
 #include "tests/support/sim/node.hpp"
 
 namespace cpprun::sim {
@@ -72,6 +73,8 @@ class Cluster {
   void freeze_coordinator();
   void thaw_coordinator();
   void cut_power(Node& node);
+  // A stranger says that it is this node, to whoever leads the job, or at the job's endpoint.
+  void impersonate(const Node& node);
   void end_all_faults();  // cuts, freezes, power; whoever died stays dead
 
   // ---- the arbiter
@@ -124,6 +127,7 @@ class Cluster {
   std::unique_ptr<CoordinatorProcess> coordinator_;
   std::vector<std::unique_ptr<CoordinatorProcess>> former_coordinators_;
   std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::unique_ptr<Impostor>> impostors_;
   std::map<std::string, int> same_names_;
   int64_t epochs_ = 0;
   HostId hosts_ = 0;

@@ -119,6 +119,8 @@ CoordinatorProcess::Wish CoordinatorProcess::wish_of(Effect effect) const {
   const auto* send = std::get_if<Send>(&wish.effect);
   auto it = send == nullptr ? sessions_.end() : sessions_.find(send->session.value);
   if (it == sessions_.end() || !it->second.hello) return wish;
+  wish.is_to_impostor = it->second.is_impostors();
+  if (wish.is_to_impostor) return wish;
   wish.run_id = it->second.hello->run_id;
   wish.to = it->second.hello->node.incarnation;
   return wish;
@@ -130,6 +132,9 @@ void CoordinatorProcess::carry_out_queue() {
     const Wish wish = std::move(queue_.front());
     queue_.pop_front();
     if (const auto* send = std::get_if<Send>(&wish.effect)) {
+      const bool is_refusal = std::holds_alternative<control::Refused>(send->message);
+      around_.checks.require(!wish.is_to_impostor || is_refusal,
+                             "R10: a stranger is taken for the node whose id it says");
       const bool is_said = sessions_.contains(send->session.value) || spec_.options.mandate;
       if (wish.to && is_said) {
         around_.checks.on_sent(job(wish.run_id), *wish.to, send->message);
@@ -234,6 +239,8 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
   const Session& session = sessions_.at(connection);
   if (session.hello) {
     around_.trace.message(around_.agenda.now(), session.hello->node.name, message);
+  }
+  if (session.hello && !session.is_impostors()) {
     const Membership* of = job(session.hello->run_id);
     const Epoch epoch = of == nullptr ? Epoch() : of->epoch();
     around_.checks.on_heard(epoch, session.hello->node.incarnation, message);
@@ -259,7 +266,8 @@ void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
   if (session.empty()) return;
   handovers_.on_ended(connection);
   const std::optional<control::Hello>& hello = session.mapped().hello;
-  const bool is_farewell = how == Ending::Fin && hello && heard_.contains(hello->run_id);
+  const bool is_nodes = hello && !session.mapped().is_impostors();
+  const bool is_farewell = how == Ending::Fin && is_nodes && heard_.contains(hello->run_id);
   if (is_farewell) heard_.at(hello->run_id).on_farewell(hello->node.incarnation);
   around_.network.close(program_, connection, Ending::Fin);
   auto kind = how == Ending::Fin ? Membership::Ending::Fin : Membership::Ending::Reset;

@@ -15,6 +15,7 @@
 #include "tests/support/sim/heard.hpp"
 #include "tests/support/sim/herald.hpp"
 #include "tests/support/sim/host_clock.hpp"
+#include "tests/support/sim/impostor.hpp"
 #include "tests/support/sim/surroundings.hpp"
 
 namespace cpprun::sim {
@@ -76,6 +77,7 @@ class CoordinatorProcess final : public Program {
     Bytes input;
     bool has_spoken = false;
     std::optional<control::Hello> hello;
+    bool is_impostors() const { return hello && hello->node.name == kImpostorName; }
   };
 
   // A message for a connection that has ended meanwhile is as good as lost on the way.
@@ -83,6 +85,7 @@ class CoordinatorProcess final : public Program {
     Effect effect;
     std::string run_id;
     std::optional<Incarnation> to{};
+    bool is_to_impostor = false;
   };
 
   Instant local_now() const { return spec_.clock.local(around_.agenda.now()); }

@@ -10,6 +10,7 @@
 #include "common/result.hpp"
 #include "rendezvous/protocol/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
+#include "tests/support/sim/node_keys.hpp"
 
 namespace cpprun::sim {
 
@@ -146,6 +147,7 @@ void Node::carry_out(const agent::TakeOver& effect) {
   options.host = spec_.label;
   options.epoch = effect.epoch;
   options.embedded = id().incarnation;
+  options.node_id_of = id_of_key;
   options.heir_of = spec_.agent.hello.run_id;
   options.make_secret = [this] { return "secret of " + spec_.label; };
   lead_->wake(options);

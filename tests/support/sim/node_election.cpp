@@ -4,6 +4,7 @@
 
 #include "common/limits/election.hpp"
 #include "tests/support/sim/node.hpp"
+#include "tests/support/sim/node_keys.hpp"
 
 namespace cpprun::sim {
 
@@ -36,6 +37,7 @@ void Node::lead(const election::Lead& message) {
   options.host = spec_.label;
   options.epoch = message.epoch;
   options.embedded = id().incarnation;
+  options.node_id_of = id_of_key;
   options.mandate = Mandate{spec_.agent.hello.run_id, message.facts, message.until};
   options.make_secret = [this] { return "secret of " + spec_.label; };
   lead_->wake(options);

@@ -103,6 +103,7 @@ const std::vector<Player::Command>& Player::commands() {
       {"poweron NODE", &Player::node_fault},
       {"break NODE", &Player::node_fault},
       {"blackhole NODE", &Player::node_fault},
+      {"impersonate NODE", &Player::node_fault},
       {"isolate NODE", &Player::isolate},
       {"mend NODE", &Player::mend},
       {"cut FROM to TO", &Player::cut},
@@ -260,6 +261,7 @@ bool Player::node_fault(const Words& words) {
   if (what == "kill") cluster_->kill(*node);
   if (what == "freeze") cluster_->freeze(*node);
   if (what == "pause") node->pause();
+  if (what == "impersonate") cluster_->impersonate(*node);
   if (what == "thaw") cluster_->thaw(*node);
   if (what == "poweroff") cluster_->cut_power(*node);
   if (what == "poweron") network.set_power(node->spec().host, true);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "common/limits/rendezvous.hpp"
+#include "tests/support/sim/swarm_impostors.hpp"
 
 namespace cpprun::sim {
 
@@ -34,6 +35,8 @@ class Life {
     if (plan_.cluster.has_etcd) elected.plan();
     HeirFaults heirs(cluster_, plan_.heirs, dice_.child(7), faults_end_, nodes_max());
     heirs.plan();
+    ImpostorFaults impostors(cluster_, plan_.impostors, dice_.child(8), faults_end_);
+    impostors.plan();
     cluster_.run_until(faults_end_);
     heal();
     judge_liveness();

@@ -39,6 +39,7 @@ struct SwarmPlan {
   FaultRates faults;
   ElectedRates elected;  // where etcd is the arbiter
   HeirRates heirs;       // in lives that are about them
+  Duration impostors{};  // mean time between them; zero: there are none
   Duration safety_phase{};
   Duration worker_runs_max = std::chrono::seconds(4);
   Duration fault_lasts_max = std::chrono::seconds(8);

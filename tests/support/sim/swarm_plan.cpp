@@ -80,6 +80,12 @@ void draw_orders(Dice dice, Size size, SwarmPlan& plan) {
 constexpr uint64_t kExtras = 5287;
 constexpr uint64_t kHeirs = 846;
 constexpr uint64_t kElectedExtras = 248;
+constexpr uint64_t kImpostors = 45;
+
+Duration draw_impostors(Dice dice, Size size) {
+  if (size == Size::Large || !dice.chance(0.1)) return {};
+  return dice.between(Duration(200ms), Duration(4s));
+}
 
 void draw_extras(Dice dice, Size size, SwarmPlan& plan) {
   if (size == Size::Large || dice.chance(0.6)) return;
@@ -112,9 +118,11 @@ void draw_terms(Dice& dice, control::Terms& terms) {
 SwarmPlan draw_plan(uint64_t seed, Size size) {
   const bool is_elected = size == Size::Elected;
   if (is_elected) size = Size::Small;  // in everything else
+  const Duration impostors = draw_impostors(Dice(seed).child(kImpostors), size);
   Dice dice(seed * 2 + (size == Size::Large ? 1 : 0));
   if (is_elected) dice = dice.child(18);
   SwarmPlan plan;
+  plan.impostors = impostors;
   ClusterOptions& cluster = plan.cluster;
   cluster.seed = dice.next();
   if (size == Size::Small) {
@@ -191,6 +199,7 @@ std::string SwarmPlan::text() const {
   }
   if (cluster.has_etcd) text += elected.text();
   if (heirs.are_on()) text += heirs.text();
+  if (impostors > Duration{}) append(text, "\n%s=%.2fs", "impostors", to_seconds(impostors));
   return text;
 }
 

@@ -1,0 +1,216 @@
+"""Strangers who can reach the rendezvous port: they give no orders, and are no node of the job."""
+
+import json
+import signal
+import subprocess
+import urllib.request
+
+import pytest
+
+from nodes import BIN, Job, cluster, wait_for  # noqa: F401
+from nodes_net import namespaces, net  # noqa: F401
+from nodes_wire import FakeAgent, node_id_of, order_proof
+from test_orders import TOKEN, ctl, good, refused
+
+RESTART, STOP, DRAIN, SCALE = range(4)
+BEYOND = 2**62  # beyond any connection number that an agent counts to
+
+
+@pytest.fixture(autouse=True)
+def built():
+    if not (BIN / 'cpprunctl').exists():
+        pytest.skip('cpprunctl is not built')
+
+
+def orders(node):
+    return [{'kind': RESTART}, {'kind': STOP, 'is_resumable': True}, {'kind': STOP},
+            {'kind': DRAIN, 'node': node}, {'kind': SCALE, 'nodes': 1}]
+
+
+def heir_of(job, nodes):
+    """The node that would lead the job, as a spare hears of it."""
+    stranger, heard = spare(job, nodes)
+    return stranger, heard['heir']
+
+
+def spare(job, nodes, **how):
+    """A stranger that has joined as an agent: what it needs for that stands in /status."""
+    stranger = FakeAgent(job.port, job.run_id, **how).register(nodes=nodes)
+    return stranger, stranger.hears('wait')
+
+
+def end(cluster, job, world):
+    """The job is as it was, and ends well."""
+    assert [w.round for w in cluster.worlds(job.run_id)] == [world.round]
+    assert all(worker.alive() for worker in world)
+    cluster.say(0)
+    [agent.ends(0) for agent in cluster.agents]
+
+
+# ---------------------------------------------------------------- orders
+
+
+def test_a_stranger_who_has_joined_gives_no_orders(cluster):
+    job = Job(cluster, '1:2', last_call_timeout=600)
+    job.host(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    job.agent(1)
+    world = cluster.world(0, 1)
+    stranger, _ = spare(job, (1, 2))
+    for number, order in enumerate(orders('0'), 1):
+        stranger.tell('order', id=number, **order)
+        asked = stranger.hears('challenge')
+        assert asked['id'] == number
+        for proof in ('', order_proof('a token of another job', asked['nonce'], job.run_id, order)):
+            stranger.tell('command', run_id=job.run_id, order={'id': number, **order}, proof=proof)
+            assert not stranger.hears('answer')['is_done']
+        wait_for(lambda: is_asked_again(stranger), 'the second after a wrong proof')
+    stranger.tell('leave', why='a test is over')
+    end(cluster, job, world)
+
+
+def is_asked_again(agent):
+    agent.tell('order', id=99, kind=RESTART)
+    return agent.hear()[0] == 'challenge'
+
+
+def test_an_agents_proof_is_good_for_its_own_job_only(cluster):
+    job = Job(cluster, '1:2', last_call_timeout=600)
+    job.host(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    job.agent(1)
+    world = cluster.world(0, 1)
+    operator, _ = spare(job, (1, 2))
+    order = {'id': 1, 'kind': SCALE, 'nodes': 2}
+    for run_id in ('another', job.run_id):
+        operator.tell('order', **order)
+        proof = order_proof(TOKEN, operator.hears('challenge')['nonce'], run_id, order)
+        operator.tell('command', run_id=run_id, order=order, proof=proof)
+        assert operator.hears('answer')['is_done'] == (run_id == job.run_id)
+    operator.tell('leave', why='a test is over')
+    end(cluster, job, world)
+
+
+def test_the_operator_of_a_node_needs_no_token(cluster):
+    """The agent proves what its own user wants; cpprunctl has no token here."""
+    job = Job(cluster, 1)
+    agent = job.host(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    first = cluster.world(0)
+    assert 'are restarted' in good('restart', job.run_id)
+    cluster.world(0, after=first)
+    good('stop', job.run_id)
+    agent.ends(130)
+
+
+def test_an_agent_that_was_started_without_the_token_says_so(cluster, net):
+    hosts = net(2)
+    job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
+    job.agent(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    job.agent(1)
+    world = cluster.world(0, 1)
+    refused('the agent of this node without it', 'stop', wrap=hosts.wrap(1))
+    assert all(worker.alive() for worker in world)
+    good('stop', '--endpoint', f'{hosts.addr(0)}:{job.port}', wrap=hosts.wrap(1), token=TOKEN)
+    [agent.ends(130) for agent in cluster.agents]
+
+
+def test_a_token_that_can_be_guessed_opens_nothing(cluster):
+    job = Job(cluster, 1)
+    agent = job.host(0, CPPRUN_OPERATOR_TOKEN='short')
+    cluster.world(0)
+    refused('could be guessed', 'stop', job.run_id)
+    good('stop', '--here', job.run_id)
+    agent.ends(130)
+
+
+def test_a_job_stays_closed_when_an_agent_without_the_token_leads_it(cluster):
+    job = Job(cluster, '1:2', last_call_timeout=600)
+    host = job.host(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    job.agent(1)
+    first = cluster.world(0, 1)
+    job.agent(2)
+    job.wait_members(3)
+    _, heir = heir_of(job, (1, 2))
+    host.send(signal.SIGKILL)
+    second = cluster.world(1, 2, after=first)
+    led = Job(cluster, '1:2', port=heir['port'], run_id=job.run_id)
+    stranger, _ = spare(led, (1, 2), key='key of another')
+    stranger.tell('order', id=1, kind=STOP)
+    answer = stranger.hears('answer')
+    assert not answer['is_done'] and 'started with CPPRUN_OPERATOR_TOKEN' in answer['text']
+    assert all(worker.alive() for worker in second)
+    stranger.tell('leave', why='a test is over')
+    cluster.agents.remove(host)
+    host.popen.wait(20)
+    cluster.say(0)
+    [agent.ends(0) for agent in cluster.agents]
+
+
+# ---------------------------------------------------------------- nodes
+
+
+def test_who_has_read_a_nodes_id_does_not_take_its_place(cluster):
+    """Neither with it alone, nor with what /status and a worker's environment say."""
+    job = Job(cluster, '1:2', lease=2, last_call_timeout=600)
+    job.host(0)
+    job.agent(1)
+    world = cluster.world(0, 1)
+    stranger, heir = heir_of(job, (1, 2))
+    tokens = {worker.env['CPPRUN_TOKEN'] for worker in world}
+    for key in ('', str(heir['node']), f'{heir["node"]:016x}', *tokens, *(t[:16] for t in tokens)):
+        impostor = FakeAgent(job.port, job.run_id, key, connection=BEYOND,
+                             node={'name': 'impostor', 'incarnation': heir['node']})
+        impostor.register(nodes=(1, 2), standing=1, round=world.round)
+        assert 'shows no key' in impostor.hears('refused')['why']
+        assert impostor.is_closed()
+    assert {n['state'] for n in job.status()['nodes']} == {'running', 'idle'}
+    stranger.tell('leave', why='a test is over')
+    end(cluster, job, world)
+
+
+def test_a_workers_environment_does_not_say_which_node_it_is_on(cluster):
+    job = Job(cluster, '1:2', last_call_timeout=600)
+    job.host(0)
+    job.agent(1)
+    world = cluster.world(0, 1)
+    stranger, heir = heir_of(job, (1, 2))
+    for worker in world:
+        token = worker.env['CPPRUN_TOKEN']
+        assert heir['node'] not in (int(token[:16], 16), int(token[16:], 16), node_id_of(token))
+    stranger.tell('leave', why='a test is over')
+    end(cluster, job, world)
+
+
+def test_nobody_is_told_the_key_or_the_connections_of_a_node(cluster):
+    """Two nodes made of sockets: what one of them showed at its hello reaches nobody else."""
+    job = Job(cluster, '2:3')
+    job.serve()
+    key, number = 'c0ffee' * 5, 4_711_471_147_114_711
+    heard = []
+    one = FakeAgent(job.port, job.run_id, key, connection=number).register(nodes=(2, 3))
+    other = FakeAgent(job.port, job.run_id, 'key of another').register(nodes=(2, 3))
+    for agent in (one, other):
+        while not heard or heard[-1][0] != 'world':
+            heard.append(agent.hear())
+        heard.append(('-', {}))
+    twin = FakeAgent(job.port, job.run_id, key, connection=number).register(nodes=(2, 3))
+    heard.append(('refused', twin.hears('refused')))
+    for page in ('status', 'metrics', 'healthz', 'steps'):
+        url = f'http://127.0.0.1:{job.port}/{page}'
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            heard.append((page, answer.read().decode()))
+    said = json.dumps(heard)
+    assert 'world' in said and 'same identity' in said
+    assert key not in said and str(number) not in said
+    for agent in (one, other):
+        agent.tell('leave', why='a test is over')
+
+
+def test_a_node_that_was_cut_off_takes_its_own_place(cluster):
+    """A connection that only the coordinator still believes in goes when its node comes again."""
+    job = Job(cluster, '1:2')
+    job.serve()
+    first = FakeAgent(job.port, job.run_id, 'key of a node').register(nodes=(1, 2))
+    first.hears('welcome')
+    again = FakeAgent(job.port, job.run_id, 'key of a node', connection=2).register(nodes=(1, 2))
+    again.hears('welcome')
+    assert first.is_closed() and len(job.status()['nodes']) == 1
+    again.tell('leave', why='a test is over')

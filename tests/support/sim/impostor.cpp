@@ -1,0 +1,31 @@
+#include "tests/support/sim/impostor.hpp"
+
+#include <utility>
+
+#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/frame.hpp"
+
+namespace cpprun::sim {
+
+Impostor::Impostor(Surroundings& around, HostId to, int port, control::Hello hello,
+                   control::Register facts)
+    : around_(around),
+      hello_(std::move(hello)),
+      facts_(std::move(facts)),
+      program_(around.network.add(kImpostorHost, *this)) {
+  around_.network.dial(program_, to, port);
+}
+
+void Impostor::on_dialled(ConnectionId connection, bool is_connected, const std::string&) {
+  if (!is_connected) return;
+  Bytes bytes(std::begin(control::kMagic), std::end(control::kMagic));
+  control::append_frame(bytes, control::encode(control::AgentMessage(hello_)));
+  control::append_frame(bytes, control::encode(control::AgentMessage(facts_)));
+  around_.network.send(program_, connection, std::move(bytes));
+}
+
+void Impostor::on_ended(ConnectionId connection, Ending) {
+  around_.network.close(program_, connection, Ending::Reset);
+}
+
+}  // namespace cpprun::sim

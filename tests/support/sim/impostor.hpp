@@ -1,0 +1,31 @@
+// Impostor: a stranger that says hello with the id of a node, which it has read in some message,
+// with a greater connection number, and without the node's key (R10). Then it says nothing more.
+// Whoever coordinates judges it (CoordinatorProcess).
+#pragma once
+
+#include "rendezvous/protocol/control.hpp"
+#include "tests/support/sim/surroundings.hpp"
+
+namespace cpprun::sim {
+
+inline constexpr HostId kImpostorHost = 800'000;
+inline constexpr const char* kImpostorName = "impostor";  // no node has it
+
+class Impostor final : public Program {
+ public:
+  Impostor(Surroundings& around, HostId to, int port, control::Hello hello,
+           control::Register facts);
+
+  void on_dialled(ConnectionId connection, bool is_connected, const std::string& why) override;
+  void on_accepted(ConnectionId) override {}
+  void on_bytes(ConnectionId, std::span<const uint8_t>) override {}
+  void on_ended(ConnectionId connection, Ending how) override;
+
+ private:
+  Surroundings& around_;
+  const control::Hello hello_;
+  const control::Register facts_;
+  ProgramId program_ = 0;
+};
+
+}  // namespace cpprun::sim
