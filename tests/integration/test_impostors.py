@@ -39,6 +39,11 @@ def spare(job, nodes, **how):
     return stranger, stranger.hears('wait')
 
 
+def part(agent):
+    agent.tell('leave', why='a test is over')
+    agent.sock.close()
+
+
 def end(cluster, job, world):
     """The job is as it was, and ends well."""
     assert [w.round for w in cluster.worlds(job.run_id)] == [world.round]
@@ -51,7 +56,7 @@ def end(cluster, job, world):
 
 
 def test_a_stranger_who_has_joined_gives_no_orders(cluster):
-    job = Job(cluster, '1:2', last_call_timeout=600)
+    job = Job(cluster, '1:2', lease=60, last_call_timeout=600)
     job.host(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
     job.agent(1)
     world = cluster.world(0, 1)
@@ -64,7 +69,7 @@ def test_a_stranger_who_has_joined_gives_no_orders(cluster):
             stranger.tell('command', run_id=job.run_id, order={'id': number, **order}, proof=proof)
             assert not stranger.hears('answer')['is_done']
         wait_for(lambda: is_asked_again(stranger), 'the second after a wrong proof')
-    stranger.tell('leave', why='a test is over')
+    part(stranger)
     end(cluster, job, world)
 
 
@@ -85,7 +90,7 @@ def test_an_agents_proof_is_good_for_its_own_job_only(cluster):
         proof = order_proof(TOKEN, operator.hears('challenge')['nonce'], run_id, order)
         operator.tell('command', run_id=run_id, order=order, proof=proof)
         assert operator.hears('answer')['is_done'] == (run_id == job.run_id)
-    operator.tell('leave', why='a test is over')
+    part(operator)
     end(cluster, job, world)
 
 
@@ -137,7 +142,7 @@ def test_a_job_stays_closed_when_an_agent_without_the_token_leads_it(cluster):
     answer = stranger.hears('answer')
     assert not answer['is_done'] and 'started with CPPRUN_OPERATOR_TOKEN' in answer['text']
     assert all(worker.alive() for worker in second)
-    stranger.tell('leave', why='a test is over')
+    part(stranger)
     cluster.agents.remove(host)
     host.popen.wait(20)
     cluster.say(0)
@@ -161,8 +166,9 @@ def test_who_has_read_a_nodes_id_does_not_take_its_place(cluster):
         impostor.register(nodes=(1, 2), standing=1, round=world.round)
         assert 'shows no key' in impostor.hears('refused')['why']
         assert impostor.is_closed()
+        impostor.sock.close()
     assert {n['state'] for n in job.status()['nodes']} == {'running', 'idle'}
-    stranger.tell('leave', why='a test is over')
+    part(stranger)
     end(cluster, job, world)
 
 
@@ -175,7 +181,7 @@ def test_a_workers_environment_does_not_say_which_node_it_is_on(cluster):
     for worker in world:
         token = worker.env['CPPRUN_TOKEN']
         assert heir['node'] not in (int(token[:16], 16), int(token[16:], 16), node_id_of(token))
-    stranger.tell('leave', why='a test is over')
+    part(stranger)
     end(cluster, job, world)
 
 
@@ -201,7 +207,7 @@ def test_nobody_is_told_the_key_or_the_connections_of_a_node(cluster):
     assert 'world' in said and 'same identity' in said
     assert key not in said and str(number) not in said
     for agent in (one, other):
-        agent.tell('leave', why='a test is over')
+        part(agent)
 
 
 def test_a_node_that_was_cut_off_takes_its_own_place(cluster):
@@ -213,4 +219,4 @@ def test_a_node_that_was_cut_off_takes_its_own_place(cluster):
     again = FakeAgent(job.port, job.run_id, 'key of a node', connection=2).register(nodes=(1, 2))
     again.hears('welcome')
     assert first.is_closed() and len(job.status()['nodes']) == 1
-    again.tell('leave', why='a test is over')
+    part(again)
