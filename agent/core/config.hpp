@@ -57,8 +57,8 @@ struct EtcdConfig {
 struct RendezvousConfig {
   Backend backend = Backend::Cpprun;
   bool is_standalone = false;  // one node, own server on a free loopback port
-  // Where the coordinator is met; Static over several nodes: master_addr:master_port; Etcd: the
-  // first member of etcd.
+  // Where the coordinator is met; Static over several nodes, or with the agent's store:
+  // master_addr:master_port; Etcd: the first member of etcd.
   Endpoint endpoint;
   EtcdConfig etcd;  // Etcd only
   std::string run_id;
@@ -73,6 +73,11 @@ struct RendezvousConfig {
       master_addr;  // fixed by the user (Static); unset: the address of group rank 0
   std::optional<uint16_t>
       master_port;  // fixed by the user (Static on one node); unset: a fresh one each round
+
+  // The agents meet at MASTER_PORT, and the workers' store is served there as well.
+  bool is_store_at_endpoint() const {
+    return worker_store == WorkerStore::Agent && backend == Backend::Static && endpoint.port != 0;
+  }
 };
 
 // Bit set of --redirects / --tee: 1 stdout, 2 stderr.
@@ -97,10 +102,11 @@ struct LogConfig {
 struct WorkerConfig {
   int nproc = 1;
   std::string role = "default";
-  std::vector<std::string>
-      program;  // as it is: interpreter and its options, or the executable; never empty
-  std::vector<std::string> arguments;  // may hold ${local_rank}; $$ is $
-  std::string title;                   // how summaries name the job: the script, else the program
+  // The executable, as it is; then, for Python, its options and the script or module. Never empty.
+  // All words but the first may hold ${local_rank}; $$ is $ in them.
+  std::vector<std::string> program;
+  std::vector<std::string> arguments;
+  std::string title;  // how summaries name the job: the script, else the program
   PassLocalRank pass_local_rank = PassLocalRank::No;
   bool is_virtual_local_rank = false;
   bool tunes_malloc = false;           // kMallocVariables, where they are not set already

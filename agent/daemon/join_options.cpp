@@ -19,7 +19,7 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   terms.startup_failures = config.startup_failures;
   terms.has_fixed_ranks = rendezvous.backend == Backend::Static;
   terms.is_agent_store = rendezvous.worker_store == WorkerStore::Agent;
-  terms.is_store_on_main_port = terms.is_agent_store && rendezvous.backend == Backend::Static;
+  terms.is_store_on_main_port = rendezvous.is_store_at_endpoint();
   terms.master_addr = rendezvous.master_addr.value_or("");
   terms.master_port = rendezvous.master_port.value_or(uint16_t{0});
   if (terms.is_store_on_main_port) terms.master_port = rendezvous.endpoint.port;

@@ -28,7 +28,8 @@ std::string meeting(const RendezvousConfig& rendezvous) {
   }
   if (is_etcd) where += " (who leads is elected there)";
   return std::string(name_of(rendezvous.backend)) + " at " + where + ", " +
-         range(rendezvous.min_nodes, rendezvous.max_nodes) + " nodes" + run_id;
+         range(rendezvous.min_nodes, rendezvous.max_nodes) +
+         (rendezvous.max_nodes == 1 ? " node" : " nodes") + run_id;
 }
 
 std::string store(const RendezvousConfig& rendezvous) {
@@ -60,7 +61,8 @@ std::vector<std::string> differences(const AgentConfig& config) {
         "MASTER_ADDR and MASTER_PORT itself");
   }
   if (config.max_restarts > 0) {
-    const bool is_chosen = config.rendezvous.master_port.has_value();
+    const bool is_chosen =
+        config.rendezvous.master_port || config.rendezvous.is_store_at_endpoint();
     all.emplace_back(is_chosen ? "each round has a new, empty store, at the port that was asked for"
                                : "each round has a new, empty store and a new port");
   }

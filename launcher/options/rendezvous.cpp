@@ -137,13 +137,14 @@ Status use_static(const ParsedOptions& options, Launch& launch) {
   config.min_nodes = config.max_nodes;
   config.node_rank = static_cast<int>(rank);
   config.master_addr = endpoint->host;
-  if (config.max_nodes == 1) {
+  const bool is_alone = config.max_nodes == 1;
+  if (is_alone && options.worker_store != "agent") {
     config.is_standalone = true;
     config.endpoint = Endpoint{"127.0.0.1", 0};
     if (endpoint->port != 0) config.master_port = endpoint->port;
     return {};
   }
-  if (endpoint->port == 0) {
+  if (endpoint->port == 0 && !is_alone) {
     return bad_value(
         "port 0 means any free port, which the other nodes could not know; give the same port to "
         "each node");
@@ -249,6 +250,7 @@ Status resolve_rendezvous(const ParsedOptions& options, const Environment& envir
   RendezvousConfig& config = launch.config.rendezvous;
   if (Status status = read_nnodes(options, config); !status) return status;
   if (Status status = read_names(options, config); !status) return status;
+  if (Status status = check_store_type(options.rdzv_conf); !status) return status;
   if (Status status = use_backend(options, environment, launch); !status) return status;
   Result<RendezvousConf> conf = read_rdzv_conf(options.rdzv_conf, config.backend, launch.warnings);
   if (!conf) return conf.error();

@@ -25,6 +25,14 @@ TEST(Explanation, OfOneNode) {
   EXPECT_THAT(text, Not(HasSubstr("agents of torchrun")));
 }
 
+TEST(Explanation, OfTheAgentsStoreAtAGivenPort) {
+  const std::string text =
+      explained({"--master-port=29711", "--worker-store=agent", "--max-restarts=1"});
+  EXPECT_THAT(text, HasSubstr("meets       static at 127.0.0.1:29711, 1 node, run id"));
+  EXPECT_THAT(text, HasSubstr("store       cpprun serves MASTER_PORT\n"));
+  EXPECT_THAT(text, HasSubstr("a new, empty store, at the port that was asked for"));
+}
+
 TEST(Explanation, OfManyNodes) {
   const std::string text =
       explained({"--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-endpoint=n1:77", "--rdzv-id=j",

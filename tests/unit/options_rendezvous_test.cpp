@@ -61,6 +61,21 @@ TEST(OptionsRendezvous, StaticOnOneNodeKeepsItsAddress) {
   EXPECT_EQ(rendezvous_of({"--master-port=1"}).master_addr, "127.0.0.1");
 }
 
+TEST(OptionsRendezvous, StaticOnOneNodeWithTheAgentsStoreMeetsAtTheMaster) {
+  RendezvousConfig config =
+      rendezvous_of({"--master-addr=n0", "--master-port=10086", "--worker-store=agent"});
+  EXPECT_EQ(config.backend, Backend::Static);
+  EXPECT_EQ(config.endpoint, (Endpoint{"n0", 10086}));
+  EXPECT_EQ(config.master_addr, "n0");
+  EXPECT_TRUE(config.is_store_at_endpoint());
+  EXPECT_FALSE(config.is_standalone);
+  config = rendezvous_of({"--master-port=0", "--worker-store=agent"});
+  EXPECT_EQ(config.endpoint, (Endpoint{"127.0.0.1", 0}));
+  EXPECT_FALSE(config.is_store_at_endpoint()) << "a fresh port each round";
+  EXPECT_FALSE(rendezvous_of({"--master-port=10086"}).is_store_at_endpoint());
+  EXPECT_TRUE(rendezvous_of({"--nnodes=2"}).is_store_at_endpoint());
+}
+
 TEST(OptionsRendezvous, AnEndpointWithoutABackendIsStaticThere) {
   RendezvousConfig config =
       rendezvous_of({"--nnodes=1", "--rdzv-id=101", "--rdzv-endpoint=localhost:2345"});
