@@ -30,7 +30,9 @@ std::optional<std::string> inherited(const AgentConfig& config, std::string_view
 std::vector<std::string> device_list(const AgentConfig& config) {
   std::optional<std::string> devices = inherited(config, "CUDA_VISIBLE_DEVICES");
   if (!devices || devices->empty()) return {};
-  return text::split(*devices, ',');
+  std::vector<std::string> names = text::split(*devices, ',');
+  for (std::string& name : names) name = std::string(text::strip(name));
+  return names;
 }
 
 std::string virtual_device(const AgentConfig& config, int local_rank) {
@@ -131,8 +133,11 @@ int64_t restarts_of(const control::World& world) {
 }
 
 std::vector<std::string> worker_argv(const WorkerConfig& config, int local_rank) {
-  std::vector<std::string> argv = config.program;
-  std::string rank = std::to_string(local_rank);
+  const std::string rank = std::to_string(local_rank);
+  std::vector<std::string> argv{config.program.front()};
+  for (size_t i = 1; i < config.program.size(); ++i) {
+    argv.push_back(safe_substitute(config.program[i], {{"local_rank", rank}}));
+  }
   if (config.pass_local_rank == PassLocalRank::Dash) argv.push_back("--local-rank=" + rank);
   if (config.pass_local_rank == PassLocalRank::Underscore) argv.push_back("--local_rank=" + rank);
   for (const std::string& argument : config.arguments) {

@@ -2,6 +2,7 @@
 // there is said here, once, instead of by each worker.
 #include <utility>
 
+#include "agent/core/template.hpp"
 #include "launcher/options/resolve.hpp"
 
 namespace cpprun {
@@ -20,8 +21,7 @@ Result<std::string> find_python(const ParsedOptions& options, const Environment&
                    " with; set PYTHON_EXEC, or start a program without Python by --no-python");
 }
 
-Error missing_script(const ParsedOptions& options, const Environment& environment) {
-  const std::string& script = options.script;
+Error missing_script(const std::string& script, const Environment& environment) {
   std::string text = script + ": no such file, so there is no script to run";
   if (script.find('/') == std::string::npos && !find_program(environment, script).empty()) {
     return bad_value(text + "; to start the program " + script + " from PATH add --no-python");
@@ -57,13 +57,29 @@ Status use_program(const ParsedOptions& options, const Environment& environment,
   return {};
 }
 
+// A name with the macro ${local_rank} is another file for each worker. Empty: it is one file.
+std::vector<std::string> scripts_by_rank(const std::string& script, int nproc) {
+  std::vector<std::string> scripts;
+  for (int rank = 0; rank < nproc; ++rank) {
+    scripts.push_back(agent::safe_substitute(script, {{"local_rank", std::to_string(rank)}}));
+    if (scripts.back() == script) return {};
+  }
+  return scripts;
+}
+
 Status use_python(const ParsedOptions& options, const Environment& environment,
                   WorkerConfig& workers) {
   bool is_module = options.module && !options.run_path;
+  const std::vector<std::string> by_rank = scripts_by_rank(options.script, workers.nproc);
+  for (const std::string& script : is_module ? std::vector<std::string>{} : by_rank) {
+    if (environment.look_at(script).kind == FileKind::Missing) {
+      return missing_script(script, environment);
+    }
+  }
   // "-" is Python's own word for standard input; modules are looked up by Python.
-  if (!is_module && options.script != "-") {
+  if (!is_module && by_rank.empty() && options.script != "-") {
     FileFacts facts = environment.look_at(options.script);
-    if (facts.kind == FileKind::Missing) return missing_script(options, environment);
+    if (facts.kind == FileKind::Missing) return missing_script(options.script, environment);
     if (starts_by_itself(options, facts)) {
       bool has_slash = options.script.find('/') != std::string::npos;
       workers.program = {has_slash ? options.script : "./" + options.script};

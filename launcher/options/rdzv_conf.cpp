@@ -82,7 +82,6 @@ class Reader {
   Status boolean(const std::string& key, std::optional<bool>& out) const;
   Status megabytes(const std::string& key, size_t& out) const;
   Status lease(RendezvousConf& conf) const;
-  Status store_type() const;
   Status checked_only() const;
   void warn(Backend backend, std::vector<std::string>& warnings) const;
 
@@ -148,17 +147,6 @@ Status Reader::lease(RendezvousConf& conf) const {
   return {};
 }
 
-Status Reader::store_type() const {
-  const std::string* type = find("store_type");
-  if (type == nullptr || *type == "tcp") return {};
-  if (*type == "file") {
-    return bad("store_type", *type,
-               "a shared file can't tell when a node is gone; leave it out and give "
-               "--rdzv-endpoint=HOST:PORT");
-  }
-  return bad("store_type", *type, "only tcp is known");
-}
-
 // Without effect, but a typing error in them would be one under torchrun too.
 Status Reader::checked_only() const {
   for (const char* key : {"close_timeout", "heartbeat_timeout", "read_timeout"}) {
@@ -215,6 +203,20 @@ Result<KeyValues> split_rdzv_conf(std::string_view text) {
   return values;
 }
 
+Status check_store_type(std::string_view conf) {
+  Result<KeyValues> values = split_rdzv_conf(conf);
+  if (!values) return values.error();
+  const Reader reader(std::move(*values));
+  const std::string* type = reader.find("store_type");
+  if (type == nullptr || *type == "tcp") return {};
+  if (*type == "file") {
+    return bad("store_type", *type,
+               "a shared file can't tell when a node is gone; leave it out and give "
+               "--rdzv-endpoint=HOST:PORT");
+  }
+  return bad("store_type", *type, "only tcp is known");
+}
+
 Result<RendezvousConf> read_rdzv_conf(std::string_view text, Backend backend,
                                       std::vector<std::string>& warnings) {
   const bool is_static = backend == Backend::Static;
@@ -232,7 +234,6 @@ Result<RendezvousConf> read_rdzv_conf(std::string_view text, Backend backend,
       reader.lease(conf),
       reader.boolean("is_host", conf.is_host),
       reader.megabytes("store_value_limit_mb", conf.store_value_bytes),
-      reader.store_type(),
       reader.checked_only(),
   };
   for (const Status& status : read) {

@@ -37,6 +37,8 @@ BAD = [
     ('--rdzv-backend=c10d --rdzv-conf=keep_alive_interval=0', VALUE, 'keep_alive_interval', '0'),
     ('--rdzv-backend=c10d --rdzv-conf=is_host=perhaps', VALUE, 'perhaps', 'true|false|1'),
     ('--rdzv-backend=c10d --rdzv-conf=store_type=file', VALUE, 'store_type=file', 'leave|tcp'),
+    ('--rdzv-backend=c10d --rdzv-endpoint=/tmp/x --rdzv-conf=store_type=file', VALUE,
+     'store_type=file', 'leave|tcp'),
     ('--local-addr=http://x', VALUE, 'http://x', 'host name'),
     ('--master-addr=a_b:5 --master-port=1', VALUE, 'a_b:5', '--master-port'),
     ('--master-port=65536', VALUE, '--master-port=65536', '65535'),

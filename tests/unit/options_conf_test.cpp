@@ -92,9 +92,17 @@ TEST(OptionsConf, BadValuesAreNamed) {
   EXPECT_TRUE(holds(error("join_timeout=nan"), "not a number"));
   EXPECT_TRUE(holds(error("cas_backoff_max_seconds=-1"), "0 or more"));
   EXPECT_TRUE(holds(error("is_host=maybe"), "true or false"));
-  EXPECT_TRUE(holds(error("store_type=file"), "can't tell when a node is gone"));
-  EXPECT_TRUE(holds(error("store_type=x"), "only tcp"));
   EXPECT_TRUE(holds(error("store_value_limit_mb=0"), "from 1 to 2048"));
+}
+
+TEST(OptionsConf, TheStoreTypeIsJudgedBeforeTheEndpoint) {
+  const auto error_with = [](const std::string& conf) {
+    return error_of(line({"--rdzv-backend=c10d", "--rdzv-endpoint=/tmp/store", conf})).text;
+  };
+  const std::string file = error_with("--rdzv-conf=store_type=file");
+  EXPECT_TRUE(holds(file, "store_type=file: a shared file can't tell when a node is gone")) << file;
+  EXPECT_TRUE(holds(error_with("--rdzv-conf=store_type=x"), "only tcp"));
+  EXPECT_TRUE(holds(error_with("--rdzv-conf=store_type=tcp"), "/tmp/store' is no endpoint"));
 }
 
 TEST(OptionsConf, UnknownKeysAreIgnoredWithAWord) {

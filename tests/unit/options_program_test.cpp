@@ -35,6 +35,16 @@ TEST(OptionsProgram, PythonRunsScriptsModulesAndFolders) {
   EXPECT_EQ(program_of({"--", "-odd.py"}), (Strings{"/opt/bin/python3", "-u", "-odd.py"}));
 }
 
+TEST(OptionsProgram, AMacroInTheScriptsNameIsAFileForEachWorker) {
+  Machine m = machine();
+  m.files["s0.py"] = {FileKind::Other, false};
+  const Strings typed{"--nproc-per-node=2", "s${local_rank}.py"};
+  EXPECT_TRUE(holds(error_of(typed, m).text, "s1.py: no such file"));
+  m.files["s1.py"] = {FileKind::Other, false};
+  EXPECT_EQ(program_of(typed, m), (Strings{"/opt/bin/python3", "-u", "s${local_rank}.py"}));
+  EXPECT_TRUE(holds(error_of({"s$rank.py"}, m).text, "s$rank.py: no such file"));
+}
+
 TEST(OptionsProgram, ProgramsStartByThemselves) {
   EXPECT_EQ(program_of({"prog", "1"}), Strings{"./prog"});
   EXPECT_EQ(program_of({"bin/prog"}), Strings{"bin/prog"});

@@ -165,6 +165,8 @@ TEST_F(WorkerPlan, VirtualLocalRanks) {
   config.environment = {"CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c"};
   EXPECT_EQ(environment(1)["CUDA_VISIBLE_DEVICES"], "GPU-b");
   EXPECT_TRUE(check_virtual_devices(config).ok());
+  config.environment = {"CUDA_VISIBLE_DEVICES=GPU-a, 3 ,MIG-b"};
+  EXPECT_EQ(environment(1)["CUDA_VISIBLE_DEVICES"], "3");
   config.environment = {"CUDA_VISIBLE_DEVICES=3"};
   Status too_few = check_virtual_devices(config);
   ASSERT_FALSE(too_few.ok());
@@ -182,6 +184,12 @@ TEST_F(WorkerPlan, Arguments) {
   EXPECT_EQ(worker_argv(config.workers, 1)[3], "--local-rank=1");
   config.workers.pass_local_rank = PassLocalRank::Underscore;
   EXPECT_EQ(worker_argv(config.workers, 0)[3], "--local_rank=0");
+}
+
+TEST_F(WorkerPlan, TheProgramIsTakenAsItIsAndTheScriptMayHoldMacros) {
+  config.workers.program = {"/opt/${local_rank}/python3", "-u", "s${local_rank}$$.py"};
+  EXPECT_EQ(worker_argv(config.workers, 1),
+            (std::vector<std::string>{"/opt/${local_rank}/python3", "-u", "s1$.py"}));
 }
 
 TEST_F(WorkerPlan, LinePrefix) {
