@@ -93,14 +93,24 @@ Status HealthServer::open(uint16_t port) {
   return {};
 }
 
-// One too many is hung up on: a probe comes again. An acceptor that fails is left alone.
+// One too many is hung up on: a probe comes again.
 void HealthServer::accept() {
   acceptor_.async_accept([this](error_code error, tcp::socket socket) {
-    if (error) return;
+    if (error == asio::error::operation_aborted) return;
+    if (error) return accept_later();
     if (*probes_ < limits::kHealthProbes) {
       std::make_shared<Probe>(std::move(socket), probes_)->begin();
     }
     accept();
+  });
+}
+
+// Without descriptors or memory a connection stays in the queue, so that an accept at once would
+// fail again without a pause.
+void HealthServer::accept_later() {
+  retry_.expires_after(limits::kHealthRetry);
+  retry_.async_wait([this](error_code error) {
+    if (!error) accept();
   });
 }
 

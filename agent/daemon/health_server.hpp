@@ -10,6 +10,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <memory>
 
@@ -19,7 +20,7 @@ namespace cpprun {
 
 class HealthServer {
  public:
-  explicit HealthServer(boost::asio::io_context& loop) : acceptor_(loop) {}
+  explicit HealthServer(boost::asio::io_context& loop) : acceptor_(loop), retry_(loop) {}
   HealthServer(const HealthServer&) = delete;
 
   // Listens on all addresses. Errors name the port; nothing else is affected by one.
@@ -29,8 +30,10 @@ class HealthServer {
   class Probe;
 
   void accept();
+  void accept_later();
 
   boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::steady_timer retry_;
   // Shared with the probes, which may outlive this: how many there are.
   std::shared_ptr<size_t> probes_ = std::make_shared<size_t>(0);
 };

@@ -3,6 +3,7 @@ of --event-log-handler=console."""
 
 import http.client
 import json
+import resource
 import signal
 import socket
 import subprocess
@@ -64,6 +65,19 @@ def test_a_port_that_cannot_be_had_costs_a_warning(jobs):
         job = jobs.cpprun('--standalone', '--no-python', 'true', env=env)
         assert job.done(60) == 0
         assert f'TORCHELASTIC_HEALTH_CHECK_PORT={word} is no port' in job.err
+
+
+def test_probes_are_answered_again_when_there_are_descriptors_again(jobs):
+    port = free_port()
+    env = {'TORCHELASTIC_HEALTH_CHECK_PORT': str(port)}
+    job = jobs.cpprun('--standalone', jobs.sh(SLEEPER), env=env)
+    jobs.mark('up0')
+    assert probe(port) == (200, b'ok\n')
+    usual = resource.prlimit(job.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(job.pid, resource.RLIMIT_NOFILE, (3, usual[1]))
+    assert probe(port) is None
+    resource.prlimit(job.pid, resource.RLIMIT_NOFILE, usual)
+    assert poll(lambda: probe(port), 60) == (200, b'ok\n')
 
 
 # ---------------------------------------------------------------- torchrun's records
