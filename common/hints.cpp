@@ -117,6 +117,11 @@ constexpr std::array kHints{
          "signal=SIGINT|signal=SIGHUP|signal=SIGXCPU",
          "somebody sent this signal: a person, a scheduler, a container's limit, or the OOM "
          "killer of a cgroup above this one (see dmesg)"},
+    Hint{"unjoined_thread", "terminate called without an active exception",
+         "terminate called without an active exception",
+         "a thread still ran when its object was destroyed: torch's Gloo does this where a "
+         "program ends without torch.distributed.destroy_process_group(), so call that last; in "
+         "C++ programs of your own, join or detach each std::thread"},
     Hint{"crash", "Segmentation fault, abort", "class=crash",
          "native code crashed: PYTHONFAULTHANDLER=1 shows where Python was, a core file (ulimit "
          "-c unlimited) where the rest was; extensions built for another version of torch are "

@@ -82,6 +82,13 @@ TEST(Hints, TheEndItselfCounts) {
   end = {};
   end.exit_code = -11;
   EXPECT_EQ(id_of(end, classify(end)), "crash");
+  end.exit_code = -6;
+  end.last_lines = {"terminate called without an active exception"};
+  EXPECT_EQ(id_of(end, classify(end)), "unjoined_thread");
+  end.last_lines = {"OSError: [Errno 98] Address already in use",
+                    "terminate called without an active exception"};
+  EXPECT_EQ(id_of(end, classify(end)), "port_in_use") << "what was said first is the cause";
+  end = {};
   end.exit_code = -7;
   EXPECT_EQ(id_of(end, classify(end)), "shared_memory");
   EXPECT_EQ(id_of({}, FailureClass::StartFailure, "no such file"), "program_not_found");
