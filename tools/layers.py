@@ -41,6 +41,7 @@ ARROWS = {
     'agent/daemon': {
         'common',
         'common/faults',
+        'common/holder',
         'common/log',
         'common/machine',
         'common/proof',  # the node's key, an order's proof

@@ -95,7 +95,7 @@ void AgentDaemon::Impl::start_host() {
   events.on_quiet = [this] {
     recorder_->quiet();
     if (faults_) faults_->on_stopped();
-    hangs_->end_round();
+    unwatch_workers();
     if (timers_) timers_->end_round();
     tell_core([&](agent::Effects& e) { core_->on_quiet(boot_now(), e); });
   };

@@ -61,11 +61,22 @@ Status AgentDaemon::Impl::start_workers(const control::World& world) {
     if (Status open = timers_->begin_round(); !open) return open;
   }
   if (Status started = host_->start(specs); !started) return started;
+  watch_workers(world);
+  say_debugged_worker(specs, world.world_size);
+  return {};
+}
+
+void AgentDaemon::Impl::watch_workers(const control::World& world) {
   const std::string folder = folder_.run_folder();
   hangs_->begin_round(
       folder.empty() ? "" : folder + "/hang_round_" + std::to_string(world.round.value) + ".txt");
-  say_debugged_worker(specs, world.world_size);
-  return {};
+  const bool is_served_here = !world.is_agent_store && world.group_rank == 0;
+  if (is_served_here) store_monitor_.begin_round(static_cast<uint16_t>(world.master_port));
+}
+
+void AgentDaemon::Impl::unwatch_workers() {
+  hangs_->end_round();
+  store_monitor_.end_round();
 }
 
 // A full disk stops nothing. Said once, until there is room again.
@@ -96,7 +107,7 @@ void AgentDaemon::Impl::say_debugged_worker(const std::vector<WorkerSpec>& specs
 
 void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
   recorder_->stopping();
-  hangs_->end_round();
+  unwatch_workers();
   if (effect.lets_save) {
     host_->stop_saving(effect.signal, effect.grace);
   } else {

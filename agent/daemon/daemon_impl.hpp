@@ -25,6 +25,7 @@
 #include "agent/daemon/report.hpp"
 #include "agent/daemon/snapshot_room.hpp"
 #include "agent/daemon/stack_room.hpp"
+#include "agent/daemon/store_monitor.hpp"
 #include "agent/daemon/tail_room.hpp"
 #include "agent/daemon/way_back.hpp"
 #include "agent/process/clock.hpp"
@@ -32,6 +33,7 @@
 #include "agent/process/log_folder.hpp"
 #include "agent/process/port_reservation.hpp"
 #include "agent/process/process_host.hpp"
+#include "common/log/log.hpp"
 #include "common/proof/node_id.hpp"
 #include "rendezvous/client/control_client.hpp"
 
@@ -107,6 +109,8 @@ class AgentDaemon::Impl {
   void keep_control_port();
   void open_faults();
   void watch_for_hangs();
+  void watch_workers(const control::World& world);
+  void unwatch_workers();
   void answer_probes();
   void say_debugged_worker(const std::vector<WorkerSpec>& specs, int64_t world_size) const;
   void open_copies();
@@ -159,6 +163,11 @@ class AgentDaemon::Impl {
   std::optional<PortReservation> port_;
   std::unique_ptr<ProcessHost> host_;
   std::unique_ptr<HangRoom> hangs_;
+  StoreMonitor store_monitor_{loop_, config_.rendezvous.say_waiting,
+                              [this](const std::string& text) {
+                                log::warning(text);
+                                recorder_->warning(text);
+                              }};
   std::unique_ptr<FileTimerRoom> timers_;      // with TORCHELASTIC_ENABLE_FILE_TIMER only
   HealthServer health_{loop_};                 // opened by TORCHELASTIC_HEALTH_CHECK_PORT only
   bool is_own_ = false;                        // the coordinator is in this process

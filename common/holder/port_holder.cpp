@@ -23,12 +23,18 @@ std::string listening_inode(const char* table, uint16_t port) {
       if (!word.empty()) words.push_back(std::move(word));
     }
     constexpr size_t kLocal = 1, kState = 3, kInode = 9;
-    if (words.size() <= kInode || words[kState] != "0A") continue;
+    if (words.size() <= kInode || words[kLocal] == "local_address") continue;
+    if (words[kState] != "0A") break;  // the kernel lists those that listen first
     const size_t colon = words[kLocal].rfind(':');
     if (colon == std::string::npos) continue;
     if (std::strtol(words[kLocal].c_str() + colon + 1, nullptr, 16) == port) return words[kInode];
   }
   return "";
+}
+
+std::string listening_inode(uint16_t port) {
+  const std::string inode = listening_inode("/proc/net/tcp", port);
+  return inode.empty() ? listening_inode("/proc/net/tcp6", port) : inode;
 }
 
 bool holds_socket(const fs::path& fd_folder, const std::string& link) {
@@ -50,9 +56,12 @@ std::string describe_process(int pid) {
   return "pid " + std::to_string(pid) + (program.empty() ? "" : " (" + program + ")");
 }
 
+bool is_served(uint16_t port) {
+  return !listening_inode(port).empty();
+}
+
 std::string port_holder(uint16_t port) {
-  std::string inode = listening_inode("/proc/net/tcp", port);
-  if (inode.empty()) inode = listening_inode("/proc/net/tcp6", port);
+  const std::string inode = listening_inode(port);
   if (inode.empty()) return "";
   const std::string link = "socket:[" + inode + "]";
   std::error_code error;

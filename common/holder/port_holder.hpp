@@ -11,7 +11,10 @@ namespace cpprun {
 // does not.
 std::string port_holder(uint16_t port);
 
-// The same for a known process.
+// Does a process listen on `port`, in the network of this one?
+bool is_served(uint16_t port);
+
+// The same as port_holder() for a known process.
 std::string describe_process(int pid);
 
 }  // namespace cpprun
