@@ -57,6 +57,7 @@ class ProcessHost::Impl {
                    SharedLogFiles& shared, std::vector<OutputStream>& streams);
   Result<std::string> program_of(const WorkerSpec& spec);
   std::vector<std::string> marked(const std::vector<std::string>& environment) const;
+  Status open_output();
   void carry(std::vector<OutputStream> streams);
   void reap_killed(Instant until);
 

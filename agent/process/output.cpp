@@ -1,7 +1,9 @@
 #include "agent/process/output.hpp"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -9,16 +11,14 @@
 #include <thread>
 
 #include "agent/process/output_loop.hpp"
-#include "common/check.hpp"
 
 namespace cpprun {
 
 // The thread and the way into it: commands under a lock, and a descriptor that wakes it.
 class Output::Thread {
  public:
-  explicit Thread(Events events)
-      : events_(std::move(events)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    CPPRUN_CHECK(wake_.is_open());
+  Thread(Events events, UniqueFd wake, UniqueFd epoll)
+      : events_(std::move(events)), wake_(std::move(wake)), epoll_(std::move(epoll)) {
     // Signals are the loop's affair, and a broken pipe must come as an error; a thread inherits its
     // maker's mask.
     sigset_t all, old;
@@ -47,7 +47,7 @@ class Output::Thread {
  private:
   void run() {
     ::pthread_setname_np(::pthread_self(), "cpprun-output");
-    OutputLoop loop(events_);
+    OutputLoop loop(events_, std::move(epoll_));
     for (;;) {
       if (!loop.wait_and_work(wake_.get())) continue;
       uint64_t count = 0;
@@ -67,12 +67,23 @@ class Output::Thread {
 
   Events events_;
   UniqueFd wake_;
+  UniqueFd epoll_;  // the loop's, until that begins
   std::mutex mutex_;
   std::vector<Command> commands_;
   std::thread thread_;
 };
 
-Output::Output(Events events) : thread_(std::make_unique<Thread>(std::move(events))) {}
+Result<std::unique_ptr<Output>> Output::start(Events events) {
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!wake.is_open() || !epoll.is_open()) {
+    return system_error("cannot carry the workers' output", errno);
+  }
+  auto thread = std::make_unique<Thread>(std::move(events), std::move(wake), std::move(epoll));
+  return std::unique_ptr<Output>(new Output(std::move(thread)));
+}
+
+Output::Output(std::unique_ptr<Thread> thread) : thread_(std::move(thread)) {}
 Output::~Output() = default;
 
 void Output::add(std::vector<OutputStream> streams) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/process/unique_fd.hpp"
+#include "common/result.hpp"
 
 namespace cpprun {
 
@@ -24,7 +25,9 @@ struct LogFile {
 struct OutputStream {
   int local_rank = 0;
   bool is_stderr = false;
-  UniqueFd pipe;  // its read end, or a terminal's master; non-blocking
+  bool has_stdout = false;  // the worker's stdout leads here as well
+  bool is_alone = false;    // no other worker writes to the console
+  UniqueFd pipe;            // its read end, or a terminal's master; non-blocking
   bool is_terminal = false;
   LogFile file;  // not open: none
   bool to_console = false;
@@ -43,8 +46,9 @@ class Output {
     std::function<void()> on_resized;  // once per resize(): the terminals have the new size
   };
 
-  explicit Output(Events events);  // starts the thread
-  ~Output();                       // ends it; what could not be written by now is dropped
+  // Starts the thread. An error is a lack of descriptors.
+  static Result<std::unique_ptr<Output>> start(Events events);
+  ~Output();  // ends it; what could not be written by now is dropped
   Output(const Output&) = delete;
 
   void add(std::vector<OutputStream> streams);  // those of a new round
@@ -55,6 +59,7 @@ class Output {
 
  private:
   class Thread;
+  explicit Output(std::unique_ptr<Thread> thread);
   std::unique_ptr<Thread> thread_;
 };
 

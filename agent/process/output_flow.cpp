@@ -63,6 +63,7 @@ void OutputFlow::show(std::string_view bytes, Instant now) {
     const std::string pictures = cutter_.take_pictures();
     if (!pictures.empty()) console_->add_part(this, stream_.prefix, pictures);
   }
+  if (stream_.is_alone) show_part();  // it can mix with no other line
   if (!cutter_.has_part()) {
     part_deadline_ = Instant::never();
   } else if (is_new_part) {

@@ -10,7 +10,6 @@
 
 #include "agent/process/clock.hpp"
 #include "agent/process/terminal.hpp"
-#include "common/check.hpp"
 #include "common/limits/agent.hpp"
 
 namespace cpprun {
@@ -19,11 +18,14 @@ namespace {
 constexpr uint64_t kWake = 0, kOut = 1, kErr = 2;
 constexpr int kLateReads = 16;  // of an ended worker's pipe that a stranger keeps open and fills
 
+bool has_stdout(const OutputStream& stream) {
+  return !stream.is_stderr || stream.has_stdout;
+}
+
 }  // namespace
 
-OutputLoop::OutputLoop(const Output::Events& events)
-    : events_(events), epoll_(::epoll_create1(EPOLL_CLOEXEC)), buffer_(limits::kOutputBufferBytes) {
-  CPPRUN_CHECK(epoll_.is_open());
+OutputLoop::OutputLoop(const Output::Events& events, UniqueFd epoll)
+    : events_(events), epoll_(std::move(epoll)), buffer_(limits::kOutputBufferBytes) {
   out_.console = std::make_unique<Console>(STDOUT_FILENO);
   if (!is_same_place(STDOUT_FILENO, STDERR_FILENO)) {
     err_.console = std::make_unique<Console>(STDERR_FILENO);
@@ -131,7 +133,7 @@ void OutputLoop::on_console_closed(const ConsoleState& state) {
   bool goes_on = false;
   for (auto flow = flows_.begin(); flow != flows_.end();) {
     const OutputStream& stream = flow->second->stream();
-    const bool is_concerned = !stream.is_stderr && stream.to_console;
+    const bool is_concerned = has_stdout(stream) && stream.to_console;
     const bool ends = is_concerned && !flow->second->writes_file();
     goes_on = goes_on || (is_concerned && !ends);
     flow = ends ? close(flow) : std::next(flow);
@@ -166,7 +168,7 @@ void OutputLoop::add(std::vector<OutputStream> streams) {
   tails_.clear();
   for (OutputStream& stream : streams) {
     Console* console = console_of(stream);
-    const bool is_dead = console != nullptr && console->is_closed() && !stream.is_stderr;
+    const bool is_dead = console != nullptr && console->is_closed() && has_stdout(stream);
     if (is_dead && !stream.file.fd.is_open()) continue;  // closed for this worker from the start
     const uint64_t key = next_key_++;
     auto flow = std::make_unique<OutputFlow>(

@@ -15,7 +15,7 @@ namespace cpprun {
 
 class OutputLoop {
  public:
-  explicit OutputLoop(const Output::Events& events);
+  OutputLoop(const Output::Events& events, UniqueFd epoll);
 
   // Waits for something to do, until `wake_fd` is readable (then returns true) or something was
   // done.

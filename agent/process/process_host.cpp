@@ -73,23 +73,28 @@ void ProcessHost::Impl::post(Call call) {
   });
 }
 
+Status ProcessHost::Impl::open_output() {
+  if (output_) return {};
+  Output::Events events;
+  events.on_drained = [this] { post([this] { on_drained(); }); };
+  events.on_stdout_closed = [this](bool goes_on) {
+    post([this, goes_on] {
+      if (events_.on_stdout_closed) events_.on_stdout_closed(goes_on);
+    });
+  };
+  events.on_resized = [this] { post([this] { forward(SIGWINCH); }); };
+  events.on_tail = [this](int rank, std::vector<std::string> lines) {
+    post([this, rank, lines = std::move(lines)]() mutable { on_lines(rank, std::move(lines)); });
+  };
+  Result<std::unique_ptr<Output>> output = Output::start(std::move(events));
+  if (!output) return output.error();
+  output_ = std::move(*output);
+  return {};
+}
+
 void ProcessHost::Impl::carry(std::vector<OutputStream> streams) {
   if (streams.empty()) return;
   is_drained_ = false;
-  if (!output_) {
-    Output::Events events;
-    events.on_drained = [this] { post([this] { on_drained(); }); };
-    events.on_stdout_closed = [this](bool goes_on) {
-      post([this, goes_on] {
-        if (events_.on_stdout_closed) events_.on_stdout_closed(goes_on);
-      });
-    };
-    events.on_resized = [this] { post([this] { forward(SIGWINCH); }); };
-    events.on_tail = [this](int rank, std::vector<std::string> lines) {
-      post([this, rank, lines = std::move(lines)]() mutable { on_lines(rank, std::move(lines)); });
-    };
-    output_ = std::make_unique<Output>(std::move(events));
-  }
   output_->add(std::move(streams));
 }
 

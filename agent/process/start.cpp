@@ -82,8 +82,10 @@ Status ProcessHost::Impl::start_all(const std::vector<WorkerSpec>& specs,
                                     std::vector<OutputStream>& streams) {
   SharedLogFiles shared;
   SpawnGround ground;
+  const bool is_alone = specs.size() == 1;
   for (const WorkerSpec& spec : specs) {
-    Status started = start_one(spec, specs.size() == 1, ground, shared, streams);
+    Status started = passes_agent(spec, is_alone) ? open_output() : Status();
+    if (started) started = start_one(spec, is_alone, ground, shared, streams);
     if (!started && is_out_of_descriptors(started.error())) return descriptor_error(specs.size());
     if (!started) return started;
   }
@@ -95,15 +97,13 @@ Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, Spawn
   CPPRUN_CHECK(!spec.argv.empty());
   Result<std::string> program = program_of(spec);
   if (!program) return program.error();
-  Result<StreamEnds> out = open_stream(spec, false, is_alone, shared);
-  if (!out) return out.error();
-  Result<StreamEnds> err = open_stream(spec, true, is_alone, shared);
-  if (!err) return err.error();
+  Result<WorkerStreams> ends = open_streams(spec, is_alone, shared);
+  if (!ends) return ends.error();
 
   const std::vector<std::string> environment = marked(spec.environment);
   SpawnPlan plan{.program = *program, .argv = spec.argv, .environment = environment};
-  plan.out = out->child;
-  plan.err = err->child;
+  plan.out = ends->out.child;
+  plan.err = ends->err.child;
   if (cgroup_) plan.cgroup = cgroup_->folder();
   plan.descriptors = &descriptors_;
   plan.cpus = spec.cpus;
@@ -113,8 +113,8 @@ Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, Spawn
   workers_.try_emplace(pid, loop_, std::move(*spawned), spec);
   sweep_.on_worker_started(pid, spec.local_rank);
   if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid);
-  for (StreamEnds* ends : {&*out, &*err}) {
-    if (ends->ours) streams.push_back(std::move(*ends->ours));
+  for (StreamEnds* each : {&ends->out, &ends->err}) {
+    if (each->ours) streams.push_back(std::move(*each->ours));
   }
   return {};
 }

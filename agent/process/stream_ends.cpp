@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "agent/process/console.hpp"
 #include "agent/process/terminal.hpp"
 #include "common/limits/agent.hpp"
 #include "common/text.hpp"
@@ -99,20 +100,45 @@ Result<StreamEnds> open_carried(const WorkerSpec& worker, const StreamPlan& plan
   return ends;
 }
 
+// Goes to the console, whole and unchanged, and nowhere else.
+bool is_plain(const StreamPlan& plan) {
+  return plan.to_console && plan.file.empty() && plan.prefix.empty() && plan.duplicate_file.empty();
+}
+
+bool is_carried(const StreamPlan& plan) {
+  return plan.to_console || !plan.duplicate_file.empty();
+}
+
+Result<StreamEnds> open_stream(const WorkerSpec& worker, bool is_stderr, SharedLogFiles& shared) {
+  const StreamPlan& plan = is_stderr ? worker.err : worker.out;
+  return is_carried(plan) ? open_carried(worker, plan, is_stderr, shared) : open_simple(plan.file);
+}
+
 }  // namespace
 
-Result<StreamEnds> open_stream(const WorkerSpec& worker, bool is_stderr, bool may_inherit,
-                               SharedLogFiles& shared) {
-  const StreamPlan& plan = is_stderr ? worker.err : worker.out;
-  const bool has_duplicates = !plan.duplicate_file.empty();
-  if (!plan.to_console && !has_duplicates) return open_simple(plan.file);
-  const bool is_plain = plan.file.empty() && plan.prefix.empty() && !has_duplicates;
-  if (is_plain && may_inherit) {
-    StreamEnds ends;
-    ends.child = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
-    return ends;
+bool passes_agent(const WorkerSpec& worker, bool is_alone) {
+  const bool is_own_stdout = is_alone && is_plain(worker.out);
+  return is_carried(worker.err) || (is_carried(worker.out) && !is_own_stdout);
+}
+
+Result<WorkerStreams> open_streams(const WorkerSpec& worker, bool is_alone,
+                                   SharedLogFiles& shared) {
+  WorkerStreams both;
+  Result<StreamEnds> err = open_stream(worker, true, shared);
+  if (!err) return err.error();
+  both.err = std::move(*err);
+  const bool is_err_alone = is_alone && is_plain(worker.err);
+  if (is_err_alone) both.err.ours->is_alone = true;
+  if (is_alone && is_plain(worker.out)) {
+    const bool is_one = is_err_alone && is_same_place(STDOUT_FILENO, STDERR_FILENO);
+    both.out.child = is_one ? both.err.child : STDOUT_FILENO;
+    if (is_one) both.err.ours->has_stdout = true;
+    return both;
   }
-  return open_carried(worker, plan, is_stderr, shared);
+  Result<StreamEnds> out = open_stream(worker, false, shared);
+  if (!out) return out.error();
+  both.out = std::move(*out);
+  return both;
 }
 
 Error descriptor_error(size_t workers) {

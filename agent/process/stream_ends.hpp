@@ -22,10 +22,19 @@ struct StreamEnds {
 // Files that several streams of a round share, by name.
 using SharedLogFiles = std::map<std::string, std::shared_ptr<LogFile>>;
 
-// `may_inherit`: no other worker writes to the console. Errors name the file, or the limit on open
-// files.
-Result<StreamEnds> open_stream(const WorkerSpec& worker, bool is_stderr, bool may_inherit,
-                               SharedLogFiles& shared);
+// Does the agent carry any of this worker's output? `is_alone` as below.
+bool passes_agent(const WorkerSpec& worker, bool is_alone);
+
+struct WorkerStreams {
+  StreamEnds out;
+  StreamEnds err;
+};
+
+// `is_alone`: no other worker of this node writes to the console. Its stdout is then our own. Its
+// stderr passes the agent, which keeps the last lines for the failure summary. Where both lead to
+// one place, so does the worker's: one pipe keeps the order of what it writes. Errors name the
+// file, or the limit on open files.
+Result<WorkerStreams> open_streams(const WorkerSpec& worker, bool is_alone, SharedLogFiles& shared);
 
 // "too many open files", with the limit and the number that so many workers need.
 Error descriptor_error(size_t workers);

@@ -135,6 +135,23 @@ tell('')
     assert job.done() == 0
 
 
+def test_a_lone_workers_words_are_shown_at_once_and_in_order(jobs, screen):
+    """Its stdout and stderr are one terminal, whose last lines the failure summary has."""
+    code = """
+print(os.path.samestat(os.fstat(1), os.fstat(2)), os.get_terminal_size(2).columns, flush=True)
+for i in range(100): os.write(1 + i % 2, f'{i}, '.encode())
+os.write(2, b'prompt> ')
+while not os.path.exists(os.environ['MARKS'] + '/seen'):
+    time.sleep(0.01)
+sys.exit('\\nModuleNotFoundError: x')
+"""
+    job = screen(*jobs.py(TELL + code))
+    job.wait_for(b'True 111\r\n' + ''.join(f'{i}, ' for i in range(100)).encode() + b'prompt> ')
+    (jobs.marks / 'seen').touch()
+    assert job.done() == 1
+    assert b'Hint (missing_module)' in job.shown
+
+
 def test_everything_is_read_before_the_end(jobs, screen):
     job = screen(*two(jobs, 'os.write(1, b"x" * 79 + b"\\n") and [tell("y" * 79)] * 1; '
                             '[tell("z" * 79) for _ in range(2000)]'))

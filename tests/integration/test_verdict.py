@@ -188,6 +188,25 @@ def test_the_culprit_is_named(jobs, name, run):
     assert 'ended because of this' in running.err
 
 
+def test_one_worker_has_a_hint_and_its_last_lines(jobs):
+    error = 'OSError: [Errno 98] Address already in use'
+    worker = jobs.sh(SAY + f'echo out; say "{error}"; exit 1')
+    running = jobs.cpprun('--nproc-per-node=1', worker)
+    assert running.done(60) == 1, running.output
+    assert 'Hint (port_in_use)' in running.err
+    assert 'the last 2 lines of rank 0 on stderr:\n  Traceback' in running.err
+    assert running.err.startswith('Traceback (most recent call last):\n' + error + '\n')
+    assert running.out == 'out\n'
+
+
+def test_an_abort_at_the_end_of_a_gloo_program_has_a_hint_of_its_own(jobs):
+    code = 'echo "terminate called without an active exception" >&2; kill -ABRT $$'
+    running = jobs.cpprun('--nproc-per-node=1', jobs.sh(code))
+    assert running.done(60) == 1, running.output
+    assert 'Hint (unjoined_thread)' in running.err
+    assert 'destroy_process_group()' in running.err
+
+
 def test_what_followed_and_the_last_lines(jobs):
     lines = '; '.join(f'echo line {i} >&2' for i in range(30))
     worker = ranks(r0='exit 0', r1=f'{lines}; exit 3')
