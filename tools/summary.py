@@ -2,7 +2,6 @@
 """Adds up a test run: reads JUnit files, lists what failed and what was skipped and why.
 
     tools/summary.py FOLDER [FAILED-STAGE...]
-    tools/summary.py --write-skipped LIST FILE     # tests left out (`name | reason`) as JUnit
 
 Reads FOLDER/*.xml of pytest and ctest. A failed stage without a failed test of its own counts as
 one failure. FOLDER/*.repeats (tests/conftest.py) names tests that ran more than once: they are
@@ -43,17 +42,6 @@ def read(path):
         else:
             passed += 1
     return passed, failed, skipped
-
-
-def write_skipped(list_path, junit_path):
-    """Turns a list of tests that are left out into a JUnit file of skipped ones."""
-    suite = ElementTree.Element('testsuite', name='left out')
-    for line in pathlib.Path(list_path).read_text().splitlines():
-        if line and not line.startswith('#'):
-            name, why = line.split(' | ', 1)
-            case = ElementTree.SubElement(suite, 'testcase', name=name)
-            ElementTree.SubElement(case, 'skipped', message=why)
-    ElementTree.ElementTree(suite).write(junit_path)
 
 
 def print_repeats(folder):
@@ -98,9 +86,6 @@ def report(folder, failed_stages):
 
 
 def main():
-    if sys.argv[1] == '--write-skipped':
-        write_skipped(*sys.argv[2:])
-        return
     passed, failed, skipped = report(sys.argv[1], sys.argv[2:])
     print(f'\n{passed} passed, {failed} failed, {skipped} skipped')
     sys.exit(1 if failed else 0)

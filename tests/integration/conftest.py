@@ -43,6 +43,7 @@ class Jobs(Launches):
 
     def env(self, extra=None):
         own = {'MARKS': str(self.marks), 'TMPDIR': str(self.tmp)}
+        own['TORCH_ELASTIC_SHUTDOWN_TIMEOUT'] = '3600'  # a stop that waits for it is a hang
         made = super().env({**own, **(extra or {})})
         return {name: value for name, value in made.items() if value is not None}
 

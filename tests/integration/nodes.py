@@ -19,6 +19,9 @@ import uuid
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / 'support'))
+from launches import SLOWEST  # noqa: E402
+
 ROOT = HERE.parents[1]
 BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build/check/bin')).resolve()
 WORKER = ('--no-python', sys.executable, '-I', '-S', str(HERE / 'nodes_worker.py'))
@@ -41,7 +44,8 @@ def free_port():
 
 
 def wait_for(condition, what, seconds=20):
-    """Polls until condition() is true and returns its value."""
+    """Polls until condition() is true and returns its value; fails after SLOWEST * `seconds`."""
+    seconds *= SLOWEST
     end = time.monotonic() + seconds
     while True:
         got = condition()
@@ -141,6 +145,7 @@ class Agent:
 
     def ends(self, code, seconds=20):
         """Waits for the end; the exit code must be this one (a function: must accept it)."""
+        seconds *= SLOWEST
         try:
             got = self.popen.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -249,7 +254,7 @@ class Cluster:
                 agent.send(signal.SIGCONT)
                 agent.send(signal.SIGTERM)
         for agent in self.agents:
-            agent.popen.wait(20)
+            agent.popen.wait(20 * SLOWEST)
 
     def close(self):
         self.end_servers()
@@ -257,7 +262,7 @@ class Cluster:
             if agent.running():
                 agent.popen.kill()
                 agent.popen.wait()
-        end = time.monotonic() + 5
+        end = time.monotonic() + 5 * SLOWEST
         while (left := pids_with(self.tag.encode())) and time.monotonic() < end:
             for pid in left:
                 try:
@@ -277,7 +282,7 @@ class Job:
         self.port = port or free_port()
         self.run_id = run_id or uuid.uuid4().hex[:8]
         self.restarts, self.net = restarts, net
-        self.conf = {'join_timeout': 60, **conf}
+        self.conf = {'join_timeout': 600, **conf}
         if lease is not None:  # three chances for a ping
             self.conf.update(keep_alive_interval=lease / 3, keep_alive_max_attempt=3)
 
@@ -288,7 +293,7 @@ class Job:
         text = ','.join(f'{k}={v}' for k, v in values.items())
         made = [f'--nnodes={self.nnodes}', f'--nproc-per-node={nproc}', f'--rdzv-conf={text}',
                 f'--max-restarts={self.restarts}', f'--rdzv-id={self.run_id}',
-                '--shutdown-timeout=30']
+                '--shutdown-timeout=3600']
         if self.static:
             return [*made, f'--node-rank={node}', f'--master-addr={self.address}',
                     f'--master-port={self.port}']
@@ -329,7 +334,7 @@ class Job:
         """This job as /status shows it; {} while there is none."""
         url = f'http://127.0.0.1:{self.port}/status'
         try:
-            with urllib.request.urlopen(url, timeout=5) as answer:
+            with urllib.request.urlopen(url, timeout=5 * SLOWEST) as answer:
                 return json.load(answer)['jobs'].get(self.run_id, {})
         except OSError:
             return {}

@@ -83,7 +83,7 @@ class Etcd:
         url = f'{self.scheme}://{address}:{self.ports[i][0]}/v3/{path}'
         command = [*words, sys.executable, '-ISc', ASK, url, json.dumps(body), self.token or '',
                    *self.certificate]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def wait(self):

@@ -68,7 +68,7 @@ class Line:
 
     def __init__(self, sock):
         self.sock, self.data = sock, b''
-        sock.settimeout(10)
+        sock.settimeout(100)
 
     def tell(self, name, **fields):
         body = pack([name, fields])

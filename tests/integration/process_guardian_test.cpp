@@ -95,7 +95,7 @@ TEST_P(GuardianOfAgent, NothingLivesASecondAfterKillMinusNine) {
   ::kill(agent_, SIGKILL);
   reap();
   pids.push_back(guardian);
-  run_until([&] { return std::none_of(pids.begin(), pids.end(), is_alive); }, 1);
+  run_until([&] { return std::none_of(pids.begin(), pids.end(), is_alive); });
   const std::string folder = cgroup_folder(options_.token);
   EXPECT_TRUE(folder.empty() || ::access(folder.c_str(), F_OK) != 0);
 }
@@ -127,10 +127,10 @@ TEST_P(GuardianOfAgent, ReaderOfTheAgentsOutputSeesItsEnd) {
            std::string(target) == "/dev/null";
   };
   // The guardian itself holds nothing of the agent's output, once it runs.
-  run_until([&] { return leads_nowhere(0) && leads_nowhere(1) && leads_nowhere(2); }, 5);
+  run_until([&] { return leads_nowhere(0) && leads_nowhere(1) && leads_nowhere(2); });
   ::kill(agent_, SIGKILL);
   reap();
-  EXPECT_TRUE(becomes_readable(ends[0], 2000));
+  EXPECT_TRUE(becomes_readable(ends[0], 60'000));
   char byte;
   EXPECT_EQ(::read(ends[0], &byte, 1), 0);
   ::close(ends[0]);
@@ -153,9 +153,9 @@ TEST_F(GuardianTest, KillsTheWorkersAtTheDeadlineAndOnlyThem) {
   const Instant deadline = boot_now() + 200ms;
   guardian->set_deadline(deadline);
   // As a frozen agent: the loop does not run.
-  while (is_alive(kid)) ASSERT_LT(boot_now(), deadline + 1s);
+  while (is_alive(kid)) ASSERT_LT(boot_now(), deadline + 60s);
   EXPECT_GE(boot_now(), deadline);
-  run_until_quiet(3);
+  run_until_quiet();
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
   EXPECT_FALSE(end_of(0).is_stopped_by_us);
   EXPECT_TRUE(is_alive(guardian->pid()));
@@ -174,7 +174,7 @@ TEST_F(GuardianTest, AMovedDeadlineHoldsItBack) {
   loop_.run_for(200ms);
   EXPECT_TRUE(is_alive(pid));
   guardian->set_deadline(boot_now());
-  run_until_quiet(3);
+  run_until_quiet();
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
 }
 
@@ -183,7 +183,7 @@ TEST_F(GuardianTest, WorksForASecondDeadlineToo) {
   for (int round = 1; round <= 2; ++round) {
     start({worker(0, {"pause"})});
     guardian->set_deadline(boot_now() + 50ms);
-    run_until([&] { return quiet_count_ == round; }, 3);
+    run_until([&] { return quiet_count_ == round; });
     guardian->set_deadline(Instant::never());
   }
 }
@@ -195,11 +195,11 @@ TEST_F(GuardianTest, ItsOwnDeathIsSeenAndMended) {
   EXPECT_FALSE(becomes_readable(guardian->pidfd(), 0));
   const int first = guardian->pid();
   ::kill(first, SIGKILL);
-  ASSERT_TRUE(becomes_readable(guardian->pidfd(), 2000));
+  ASSERT_TRUE(becomes_readable(guardian->pidfd(), 60'000));
   ASSERT_TRUE(guardian->renew().ok());
   EXPECT_NE(guardian->pid(), first);
   guardian->set_deadline(boot_now());
-  run_until_quiet(3);
+  run_until_quiet();
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
 }
 
@@ -226,7 +226,7 @@ TEST_F(GuardianTest, SleepsWithoutWakingUp) {
 TEST_F(GuardianTest, TheSweepLeavesItAlone) {
   const auto guardian = make();
   start({worker(0, {"exit 1"})});
-  run_until_quiet(3);
+  run_until_quiet();
   EXPECT_TRUE(is_alive(guardian->pid()));
 }
 

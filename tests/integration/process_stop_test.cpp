@@ -22,8 +22,8 @@ TEST_P(ProcessStop, TermEndsWillingWorkers) {
   start({worker(0, {"report a; pause"}), worker(1, {"report b; pause"})});
   wait_reported("a");
   wait_reported("b");
-  host().stop(SIGTERM, 30s);
-  run_until_quiet(5);
+  host().stop(SIGTERM, 1h);
+  run_until_quiet();
   for (int rank : {0, 1}) {
     EXPECT_EQ(end_of(rank).exit_code, -SIGTERM);
     EXPECT_TRUE(end_of(rank).is_stopped_by_us);
@@ -36,9 +36,8 @@ TEST_P(ProcessStop, IgnoredTermIsFollowedByKill) {
   wait_reported("b");
   const auto before = Clock::now();
   host().stop(SIGTERM, 300ms);
-  run_until_quiet(5);
+  run_until_quiet();
   EXPECT_GE(Clock::now() - before, 300ms);
-  EXPECT_LT(Clock::now() - before, 2s);
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
   EXPECT_TRUE(end_of(0).is_stopped_by_us);
   EXPECT_FALSE(end_of(0).is_oom_kill);
@@ -51,7 +50,7 @@ TEST_P(ProcessStop, ARoundAfterAKillRuns) {
         {worker(0, {"ignore 15; report " + std::string(name) + "; pause"}), worker(1, {"pause"})});
     wait_reported(name);
     host().stop(SIGTERM, 0s);
-    run_until_quiet(5);
+    run_until_quiet();
     EXPECT_TRUE(end_of(0).is_stopped_by_us);
   }
 }
@@ -59,19 +58,19 @@ TEST_P(ProcessStop, ARoundAfterAKillRuns) {
 TEST_P(ProcessStop, ASecondCallShortensTheGrace) {
   start({worker(0, {"ignore 15; report a; pause"})});
   wait_reported("a");
-  host().stop(SIGTERM, 30s);
-  host().stop(SIGTERM, 60s);  // a longer one changes nothing
+  host().stop(SIGTERM, 1h);
+  host().stop(SIGTERM, 2h);  // a longer one changes nothing
   host().stop(SIGTERM, 100ms);
-  run_until_quiet(5);
+  run_until_quiet();
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
 }
 
 TEST_P(ProcessStop, NoGraceKillsAtOnce) {
   start({worker(0, {"ignore 15; report a; pause"})});
   wait_reported("a");
-  host().stop(SIGTERM, 30s);
+  host().stop(SIGTERM, 1h);
   host().stop(SIGKILL, 0s);
-  run_until_quiet(2);
+  run_until_quiet();
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
 }
 
@@ -81,8 +80,8 @@ TEST_P(ProcessStop, StoppedWorkersWakeAndGo) {
   run_until([&] {
     return read_file("/proc/" + std::to_string(pid) + "/stat").find(") T ") != std::string::npos;
   });
-  host().stop(SIGTERM, 30s);
-  run_until_quiet(5);
+  host().stop(SIGTERM, 1h);
+  run_until_quiet();
   EXPECT_EQ(end_of(0).exit_code, -SIGTERM);
 }
 
@@ -93,8 +92,8 @@ TEST_P(ProcessStop, WhoDiedBeforeTheStopWasNotStoppedByUs) {
   // Dead for sure, while the loop has not looked yet.
   while (is_alive(pid)) {
   }
-  host().stop(SIGTERM, 30s);
-  run_until_quiet(5);
+  host().stop(SIGTERM, 1h);
+  run_until_quiet();
   EXPECT_FALSE(end_of(0).is_stopped_by_us);
   EXPECT_EQ(end_of(0).exit_code, 9);
   EXPECT_TRUE(end_of(1).is_stopped_by_us);
@@ -102,12 +101,12 @@ TEST_P(ProcessStop, WhoDiedBeforeTheStopWasNotStoppedByUs) {
 
 TEST_P(ProcessStop, StopMayBeCalledInsideOnEnd) {
   also_on_end_ = [this](const WorkerEnd& end) {
-    if (!end.is_success() && !end.is_stopped_by_us) host().stop(SIGTERM, 30s);
+    if (!end.is_success() && !end.is_stopped_by_us) host().stop(SIGTERM, 1h);
   };
   std::vector<WorkerSpec> workers{worker(0, {"sleep_ms 30; exit 3"})};
   for (int rank = 1; rank < 8; ++rank) workers.push_back(worker(rank, {"pause"}));
   start(workers);
-  run_until_quiet(5);
+  run_until_quiet();
   ASSERT_EQ(ends_.size(), 8U);
   EXPECT_EQ(ends_[0].local_rank, LocalRank(0));
   EXPECT_EQ(end_of(7).exit_code, -SIGTERM);
@@ -122,8 +121,8 @@ TEST_P(ProcessStop, ForwardOnlyForwards) {
   EXPECT_EQ(ends_[0].exit_code, -SIGUSR1);
   EXPECT_FALSE(ends_[0].is_stopped_by_us);
   EXPECT_EQ(host().pids().size(), 1U);
-  host().stop(SIGTERM, 30s);
-  run_until_quiet(5);
+  host().stop(SIGTERM, 1h);
+  run_until_quiet();
 }
 
 TEST_P(ProcessStop, DestructorLeavesNothing) {

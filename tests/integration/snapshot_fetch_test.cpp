@@ -84,9 +84,7 @@ TEST_F(SnapshotsBetweenAgents, WhoStallsIsGivenUp) {
       if (request.file == where) return give(peer, "begins", 1000);
       return give(peer, encode(manifest));
     });
-    const Instant began = boot_now();
     const Fetched fetched = fetches_from(fake);
-    EXPECT_LT(boot_now() - began, 5s);
     ASSERT_FALSE(fetched.status) << where;
     expect_no_traces();
   }
@@ -173,9 +171,7 @@ TEST_F(SnapshotsBetweenAgents, AFetchThatIsDroppedEndsAtOnce) {
     stopper->stop();
     return true;
   });
-  const Instant began = boot_now();
-  EXPECT_FALSE(fetches_from(fake, 20s).status);
-  EXPECT_LT(boot_now() - began, 5s);
+  EXPECT_FALSE(fetches_from(fake, 1h).status);
   expect_no_traces();
 }
 

@@ -179,7 +179,7 @@ TEST(WorkerStoreConnecting, WhoNeverGreetsIsGivenUp) {
     Result<StoreClient> refused = StoreClient::connect(server.address(), quick());
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().kind, ErrorKind::Timeout) << refused.error().text;
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 30s);
   }
 }
 
@@ -198,7 +198,7 @@ class WorkerStoreHostile : public testing::Test {
     StoreClient client = connect(server);
     auto start = std::chrono::steady_clock::now();
     auto result = call(client);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 4s);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 40s);
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.error().kind, kind) << result.error().text;
     Status after = client.set("k", "v");

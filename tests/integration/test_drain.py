@@ -1,7 +1,6 @@
 """Stopping on purpose: SIGTERM to an agent lets its workers save; exit code 75 when they have."""
 
 import signal
-import time
 
 import pytest
 from conftest import BIN, is_alive
@@ -108,13 +107,11 @@ def test_that_code_without_a_request_is_a_failure(jobs):
 def test_a_worker_that_saves_for_nobody_is_ended(jobs):
     """One fails while the other still saves: it gets SIGTERM at once, not after the grace."""
     words = ('can-save', 'mark=up-${local_rank}', 'await-stop', 'await=${local_rank}', 'exit=3')
-    job = workers(jobs, 2, *words, flags=('--shutdown-timeout=30',))
+    job = workers(jobs, 2, *words, flags=('--shutdown-timeout=3600',))
     jobs.numbers(['up-0', 'up-1'])
-    began = time.monotonic()
     job.send(signal.SIGTERM)
     (jobs.marks / '0').write_text('x')
     assert job.done() == 128 + signal.SIGTERM
-    assert time.monotonic() - began < 15
 
 
 @pytest.mark.parametrize('second', [signal.SIGTERM, signal.SIGINT])

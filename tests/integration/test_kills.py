@@ -129,13 +129,12 @@ def test_a_signal_is_passed_on_and_is_the_exit_code(jobs, number):
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
 def test_the_second_signal_kills_at_once(jobs, number):
-    running, _ = start(jobs, '--shutdown-timeout=60', code='trap "echo got" TERM INT\n' + FOR_EVER)
+    code = 'trap "echo got" TERM INT\n' + FOR_EVER
+    running, _ = start(jobs, '--shutdown-timeout=3600', code=code)
     running.send(number)
     running.wait_for_all('^got', 2)
     running.send(number)
-    begun = time.monotonic()
     assert running.done(20) == 128 + number, running.output
-    assert time.monotonic() - begun < 2
     assert jobs.wait_until_gone() == []
 
 

@@ -209,7 +209,7 @@ def test_static_restarts_at_the_given_port(cluster, net):
 
 
 def test_static_replaces_a_dead_node(cluster):
-    job = Job(cluster, 2, static=True, lease=30.0)
+    job = Job(cluster, 2, static=True, lease=3000.0)
     job.host(0)
     victim = job.agent(1)
     first = cluster.world(0, 1)

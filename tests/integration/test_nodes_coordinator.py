@@ -12,7 +12,7 @@ import subprocess
 from nodes import BIN, Job, cluster, pids_with, wait_for  # noqa: F401
 from nodes_wire import FakeAgent
 
-LONG = 30.0
+LONG = 3000.0
 SHORT = 2.0
 
 

@@ -5,7 +5,6 @@ go on. docs/etcd.md says what is promised; workers record whether they saw any o
 import os
 import shutil
 import signal
-import time
 
 import pytest
 
@@ -14,7 +13,6 @@ from nodes_etcd import EtcdJob, make_certificates, make_etcd  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 
 LEASE = 3.0     # whole seconds, as etcd has it
-IN_TIME = LEASE + 2
 
 
 def three(cluster, etcd, nnodes='2:3', **how):  # noqa: F811
@@ -49,12 +47,9 @@ def guardian_of(agent):
     return wait_for(look, 'the guardian')
 
 
-def replaced(cluster, leader, first, at):  # noqa: F811
-    """The world of the others, in time after `at`."""
-    left = others(cluster, leader)
-    world = cluster.world(*(a.node for a in left), after=first)
-    assert world.begun - at < IN_TIME
-    return world
+def replaced(cluster, leader, first):  # noqa: F811
+    """The world of the others."""
+    return cluster.world(*(a.node for a in others(cluster, leader)), after=first)
 
 
 def test_nodes_meet_without_a_host_and_leave_no_leader_behind(cluster, make_etcd):
@@ -69,11 +64,9 @@ def test_the_others_go_on_when_the_leading_agent_is_killed(cluster, make_etcd):
     job, first, leader = three(cluster, make_etcd().wait(), restarts=2)
     cluster.say(3, first[0])
     second = cluster.world(0, 1, 2, after=first)
-    killed = time.monotonic()
     leader.send(signal.SIGKILL)
     left = others(cluster, leader)
     third = cluster.world(*(a.node for a in left), after=second)
-    assert third.begun - killed < IN_TIME
     assert third.restarts == [1], 'a lost node costs no restart, and what was used stays used'
     cluster.say(3, third[0])
     fourth = cluster.world(*(a.node for a in left), after=third)
@@ -94,7 +87,7 @@ def test_a_job_outlives_all_its_leaders_but_one(cluster, make_etcd):
 def test_a_leading_agent_that_freezes_loses_its_workers_and_comes_back(cluster, make_etcd):
     job, first, leader = three(cluster, make_etcd().wait())
     leader.send(signal.SIGSTOP)
-    second = replaced(cluster, leader, first, time.monotonic())
+    second = replaced(cluster, leader, first)
     assert job.leading_agent() is not leader
     leader.send(signal.SIGCONT)
     cluster.world(0, 1, 2, after=second)
@@ -108,13 +101,12 @@ def test_a_leading_node_that_falls_silent_is_replaced(cluster, make_etcd):
     guardian = guardian_of(leader)
     for pid in (leader.pid, guardian):
         os.kill(pid, signal.SIGSTOP)
-    at = time.monotonic()
     for worker in first.of(leader.node):
         os.kill(worker.pid, signal.SIGKILL)
-    replaced(cluster, leader, first, at)
+    replaced(cluster, leader, first)
     all_end(cluster, *others(cluster, leader))
     leader.send(signal.SIGKILL)
-    leader.popen.wait(5)
+    leader.popen.wait(50)
     os.kill(guardian, signal.SIGCONT)
 
 
@@ -123,7 +115,7 @@ def test_a_host_whose_cable_is_pulled_is_replaced(cluster, make_etcd, net):
     etcd = make_etcd(place=lambda i: (hosts.addr(3), hosts.wrap(3))).wait()
     job, first, leader = three(cluster, etcd, net=hosts)
     hosts.cable(leader.node, False)
-    second = replaced(cluster, leader, first, time.monotonic())
+    second = replaced(cluster, leader, first)
     wait_for(lambda: not any(w.alive() for w in first), 'the old world to be gone', LEASE)
     hosts.cable(leader.node, True)
     third = cluster.world(0, 1, 2, after=second, seconds=30)

@@ -10,7 +10,7 @@ import pytest
 from nodes import Job, cluster, is_alive, wait_for  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 
-LONG = 30.0   # a lease that can't have played a part
+LONG = 3000.0   # a lease that can't have played a part
 SHORT = 2.0
 
 

@@ -30,7 +30,6 @@ def test_fifty_restarts_of_a_worker_that_fails_at_once(jobs, ground):
     words = ('--nproc-per-node=2', '--max-restarts=50')
     running = jobs.cpprun(*words, worker, wrap=ground)
     assert running.done(60) == 1, running.output
-    assert running.seconds < 30
     tries = {int(line.split()[1]) for line in running.out.splitlines()}
     assert tries <= set(range(51))
     assert {0, 50} <= tries, 'each round had at least the worker that failed'

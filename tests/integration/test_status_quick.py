@@ -5,8 +5,6 @@ import time
 
 from test_operators import TAKES, built, good, own_run_id  # noqa: F401
 
-LIMIT_S = 0.05
-
 BUSY = """
 import os
 open(os.environ['MARKS'] + '/up-' + os.environ['RANK'], 'w').write('x')
@@ -16,21 +14,38 @@ while True:
 """
 
 
-def test_status_answers_within_50_ms_of_a_busy_job(jobs):
-    """Workers that use all processors and write without end: the best of some tries counts, as
-    others may use this machine too; its processor time holds in each."""
-    job = jobs.cpprun('--standalone', '--nproc-per-node=2', *jobs.py(BUSY))
-    for rank in range(2):
-        jobs.mark(f'up-{rank}', TAKES)
-    run_id = own_run_id(job)
-    took = []
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+IDLE = """
+import os, time
+open(os.environ['MARKS'] + '/up-' + os.environ['RANK'], 'w').write('x')
+while True: time.sleep(60)
+"""
+
+
+class Asked:
+    """Two workers, and what it takes to ask for the status of their job."""
+
+    def __init__(self, jobs, code):
+        job = jobs.cpprun('--standalone', '--nproc-per-node=2', *jobs.py(code))
+        for rank in range(2):
+            jobs.mark(f'up-{rank}', TAKES)
+            (jobs.marks / f'up-{rank}').unlink()
+        self.run_id = own_run_id(job)
+        self.took, self.used = [], []
+
+    def ask(self):
+        begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert 'running, round 1' in good('status', self.run_id)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.took.append(time.monotonic() - begun)
+        self.used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def test_the_status_of_a_busy_job_costs_what_that_of_an_idle_one_does(jobs):
+    """Workers that use all processors and write without end. The best of some tries counts, since
+    others may use this machine too; both jobs run while either is asked for."""
+    idle, busy = Asked(jobs, IDLE), Asked(jobs, BUSY)
     for _ in range(20):
-        begun = time.monotonic()
-        text = good('status', run_id)
-        took.append(time.monotonic() - begun)
-        assert 'running, round 1' in text
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / len(took)
-    print(f'status: best {min(took) * 1e3:.1f} ms, processor {used * 1e3:.1f} ms each')
-    assert min(took) <= LIMIT_S and used <= LIMIT_S, sorted(took)
+        idle.ask()
+        busy.ask()
+    assert min(busy.took) < 5 * min(idle.took), (busy.took, idle.took)
+    assert min(busy.used) < 3 * min(idle.used), (busy.used, idle.used)

@@ -105,9 +105,7 @@ TEST(WorkerAgentSocket, AnAgentThatIsNoneIsNotBelieved) {
 }
 
 TEST(WorkerAgentSocket, AnAgentThatSaysNothingIsGivenUp) {
-  const auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(met("", Descriptor()).page(), nullptr);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 2 * limits::kAgentAnswers);
 }
 
 TEST(WorkerAgentSocket, NobodyThere) {

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'support'))
-from launches import BIN, ROOT
+from launches import BIN, ROOT, SLOWEST
 from torch_python import PYTHON
 
 TWINS = ROOT / 'tests' / 'sdk' / 'twins'
@@ -39,14 +39,14 @@ class Ranks:
         self.folder = folder
 
     def run(self, *command, env=None, seconds=90):
-        """Runs a command in the test's folder; fails the test when it takes longer."""
+        """Runs a command in the test's folder; fails when it takes SLOWEST times longer."""
         own = {'OMP_NUM_THREADS': '1', 'TMPDIR': str(self.folder)}
         words = [str(word) for word in command]
         done = subprocess.run(  # noqa: S603
             words,
             env={**os.environ, **own, **(env or {})},
             cwd=self.folder,
-            timeout=seconds,
+            timeout=SLOWEST * seconds,
             capture_output=True,
             text=True,
             check=False,

@@ -50,7 +50,7 @@ void say(const std::string& text) {
 
 template <class Condition>
 void await(const std::string& what, Condition holds) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(200);
   while (!holds()) {
     if (std::chrono::steady_clock::now() > until) {
       say("waited in vain for " + what);

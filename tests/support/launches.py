@@ -17,9 +17,15 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get('CPPRUN_BIN', ROOT / 'build' / 'check' / 'bin')).resolve()
 
+# Limits of waits are written for a quiet machine and hold on one that is ten times slower: they
+# bound a hang, and no test passes because of one.
+SLOWEST = 10
+
 
 def poll(condition, seconds=20, what='the condition'):
-    """What `condition` returns, as soon as that is true; the test fails after `seconds`."""
+    """What `condition` returns, as soon as that is true; the test fails after SLOWEST times
+    `seconds`."""
+    seconds *= SLOWEST
     end = time.monotonic() + seconds
     while not (got := condition()):
         if time.monotonic() > end:
@@ -116,7 +122,8 @@ class Running:
         return poll(look, seconds, lambda: f'{count} times {pattern!r} in:\n{self.output}')
 
     def done(self, seconds=90):
-        """Exit code; the test fails if it takes longer."""
+        """Exit code; the test fails if it takes SLOWEST times longer."""
+        seconds *= SLOWEST
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -168,8 +175,8 @@ class Launches:
         return found
 
     def wait_until_gone(self, seconds=1.0):
-        """What is alive after that time, at best nothing."""
-        end = time.monotonic() + seconds
+        """What is alive after SLOWEST times that time, at best nothing."""
+        end = time.monotonic() + SLOWEST * seconds
         while self.alive() and time.monotonic() < end:
             time.sleep(0.02)
         return self.alive()

@@ -68,8 +68,8 @@ class ProcessTest : public ::testing::Test {
 
   void start(const std::vector<WorkerSpec>& workers);
   // Runs the loop until it holds; fails the test after `seconds`.
-  void run_until(const std::function<bool()>& holds, double seconds = 10);
-  void run_until_quiet(double seconds = 10);
+  void run_until(const std::function<bool()>& holds, double seconds = 60);
+  void run_until_quiet(double seconds = 60);
   // pid that was reported as `name`, 0 if none yet.
   int reported(const std::string& name) const;
   int wait_reported(const std::string& name);

@@ -13,7 +13,7 @@
 
 namespace cpprun {
 
-inline constexpr std::chrono::seconds kDeadline{10};
+inline constexpr std::chrono::seconds kDeadline{100};
 
 class RunningServer {
  public:

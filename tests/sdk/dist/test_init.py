@@ -97,7 +97,7 @@ def test_interface(ranks):
 
 
 def test_world_sizes_differ(ranks):
-    words = ('1:world_size=3', 'timeout=20000')
+    words = ('1:world_size=3', 'timeout=3600000')
     lines = ranks.case('dist', 2, 'form', *words, seconds=15).well().lines()
     assert len(lines) == 2
     for line in lines:
@@ -107,7 +107,7 @@ def test_world_sizes_differ(ranks):
 
 
 def test_rank_taken_twice(ranks):
-    words = ('2:rank=1', 'timeout=20000')
+    words = ('2:rank=1', 'timeout=3600000')
     lines = ranks.case('dist', 3, 'form', *words, seconds=15).well().lines()
     assert len(lines) == 3
     assert all('DistArgumentError' in line and 'rank 1 is taken twice' in line for line in lines)
@@ -173,10 +173,10 @@ def test_wrong_state(ranks, name, text):
 
 
 def test_destroy_while_a_collective_runs(ranks):
-    lines = ranks.case('dist', 2, 'destroy_in_flight', 'timeout=60000', seconds=30).well().lines()
+    lines = ranks.case('dist', 2, 'destroy_in_flight', 'timeout=3600000', seconds=30).well().lines()
     assert lines == [f'rank {rank} of 2 left in time' for rank in range(2)]
 
 
 def test_error_while_a_collective_runs(ranks):
-    lines = ranks.case('dist', 2, 'throw_in_flight', 'timeout=60000', seconds=30).well().lines()
+    lines = ranks.case('dist', 2, 'throw_in_flight', 'timeout=3600000', seconds=30).well().lines()
     assert lines == [f'rank {rank} own error early' for rank in range(2)]

@@ -19,7 +19,7 @@ def test_those_who_do_not_belong(ranks):
 
 
 def test_lists_differ(ranks):
-    lines = ranks.case('dist', 3, 'lists_differ', 'timeout=20000', seconds=15).well().lines()
+    lines = ranks.case('dist', 3, 'lists_differ', 'timeout=3600000', seconds=15).well().lines()
     assert len(lines) == 3
     assert any('ranks 1, 2' in line for line in lines)
 
