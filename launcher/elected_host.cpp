@@ -79,8 +79,8 @@ class ElectedHost::Impl {
     });
   }
 
-  void leave(std::optional<Duration> most) {
-    wait_until_idle(most);
+  void leave(Stay& stay) {
+    wait_until_idle(stay);
     auto left = std::make_shared<std::promise<void>>();
     auto done = left->get_future();
     loop().post([this, left] {
@@ -148,20 +148,18 @@ class ElectedHost::Impl {
     log::warning(why + " (for " + std::to_string(lasts) + " s)");
   }
 
-  void wait_until_idle(std::optional<Duration> most) {
-    auto idle = std::make_shared<std::promise<void>>();
-    auto done = idle->get_future();
-    loop().post([this, idle] {
-      on_idle_ = [idle] { idle->set_value(); };
+  void wait_until_idle(Stay& stay) {
+    loop().post([this, idle = stay.when_idle()] {
+      on_idle_ = idle;
       if (!seat_) return unseat();
       seat_->service().when_idle([this] {
         if (on_idle_) std::exchange(on_idle_, nullptr)();
       });
     });
-    const bool has_ended = done.wait_for(most.value_or(kSayStaying)) != std::future_status::timeout;
-    if (has_ended || most) return;
+    const bool is_short = stay.is_asked();
+    if (stay.is_over_within(is_short ? std::nullopt : std::optional(kSayStaying))) return;
     log::warning("other agents still need the coordinator in this process; staying until they end");
-    done.wait();
+    stay.is_over_within(std::nullopt);
   }
 
   struct Trouble {
@@ -198,8 +196,8 @@ Arbiter ElectedHost::arbiter() {
       [impl = impl_.get()](bool is_led, bool would_lead) { impl->on_standing(is_led, would_lead); };
 }
 
-void ElectedHost::leave(std::optional<Duration> most) {
-  impl_->leave(most);
+void ElectedHost::leave(Stay& stay) {
+  impl_->leave(stay);
 }
 
 }  // namespace cpprun

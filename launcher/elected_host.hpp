@@ -14,6 +14,7 @@
 #include "common/ids.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
+#include "launcher/stay.hpp"
 
 namespace cpprun {
 
@@ -28,9 +29,9 @@ class ElectedHost {
   // What the agent tells how it stands. From any thread, as long as this lives.
   Arbiter arbiter();
 
-  // The agent has ended. Stays as long as others need the coordinator here, but at most so long
-  // (nothing: as long as it takes, saying so), and then gives its office up.
-  void leave(std::optional<Duration> most);
+  // The agent has ended. Stays as long as others need the coordinator here, or until `stay` is
+  // over, and then gives its office up.
+  void leave(Stay& stay);
 
  private:
   class Impl;

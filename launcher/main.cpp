@@ -3,6 +3,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +24,7 @@
 #include "launcher/elected_host.hpp"
 #include "launcher/options/options.hpp"
 #include "launcher/rendezvous_host.hpp"
+#include "launcher/stay.hpp"
 
 namespace {
 
@@ -87,10 +89,13 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
   times.listening = boot_clock();
   agent->took(times);
   const int code = agent->run_elected((*host)->arbiter());
-  agent.reset();                 // signals have their default effect again
-  std::optional<Duration> most;  // whoever was told to go by a signal goes, SIGTERM politely
-  if (code >= kSignalBase) most = code == kSignalBase + SIGTERM ? limits::kLeaderGoes : Duration{};
-  (*host)->leave(most);
+  std::optional<Duration> most = agent->may_stay();
+  const bool is_urgent = code > kSignalBase && code != kSignalBase + SIGTERM;
+  if (most && !is_urgent) most = std::max(*most, limits::kLeaderGoes);
+  Stay stay(most);
+  agent.reset();  // the other signals have their default effect again
+  (*host)->leave(stay);
+  if (stay.is_asked()) log::finish(limits::kLastWords);
   return code;
 }
 
@@ -118,11 +123,16 @@ int launch(const Launch& asked, StartTimes times) {
       return taken_over->endpoint();
     });
   }
-  int code = (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
-  agent->reset();  // signals have their default effect again
-  // Others may still need the coordinator in this process; whoever was told to go by a signal goes.
-  if (*host && code < kSignalBase) (*host)->wait_until_idle();
-  if (taken_over && code < kSignalBase) taken_over->wait_until_idle();
+  const int code =
+      (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
+  const std::optional<Duration> most = (*agent)->may_stay();
+  Stay stay(most);
+  agent->reset();  // the other signals have their default effect again
+  // Others may still need the coordinator in this process.
+  const bool may_stay = !most || *most > Duration{};
+  if (*host && may_stay) (*host)->wait_until_idle(stay);
+  if (taken_over && may_stay) taken_over->wait_until_idle(stay);
+  if (stay.is_asked()) log::finish(limits::kLastWords);
   return code;
 }
 
@@ -142,7 +152,5 @@ int main(int argc, char** argv) {
     return std::fflush(stdout) == 0 ? kSuccess : kFailure;
   }
   times.options = boot_clock();
-  const int code = guarded([&] { return launch(std::get<Launch>(*asked), times); });
-  if (code >= kSignalBase) log::finish(limits::kLastWords);
-  return code;
+  return guarded([&] { return launch(std::get<Launch>(*asked), times); });
 }

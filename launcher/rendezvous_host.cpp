@@ -1,7 +1,6 @@
 #include "launcher/rendezvous_host.hpp"
 
 #include <chrono>
-#include <future>
 
 #include "common/log/log.hpp"
 #include "launcher/loop_thread.hpp"
@@ -85,15 +84,12 @@ class RendezvousHost::Impl {
 
   void start_thread() { thread_.start(); }
 
-  void wait_until_idle() {
-    std::promise<void> idle;
-    thread_.loop().post([&] { seat_.service().when_idle([&] { idle.set_value(); }); });
-    auto done = idle.get_future();
-    if (done.wait_for(kSayStaying) == std::future_status::timeout) {
-      log::warning("other agents still need the rendezvous at " + to_string(endpoint_) +
-                   "; staying until they end");
-      done.wait();
-    }
+  void wait_until_idle(Stay& stay) {
+    thread_.loop().post([this, idle = stay.when_idle()] { seat_.service().when_idle(idle); });
+    if (stay.is_over_within(kSayStaying)) return;
+    log::warning("other agents still need the rendezvous at " + to_string(endpoint_) +
+                 "; staying until they end" + stay.limit_text());
+    stay.is_over_within(std::nullopt);
   }
 
   const Endpoint& endpoint() const { return endpoint_; }
@@ -140,8 +136,8 @@ Result<std::unique_ptr<RendezvousHost>> RendezvousHost::take_over(const Rendezvo
 const Endpoint& RendezvousHost::endpoint() const {
   return impl_->endpoint();
 }
-void RendezvousHost::wait_until_idle() {
-  impl_->wait_until_idle();
+void RendezvousHost::wait_until_idle(Stay& stay) {
+  impl_->wait_until_idle(stay);
 }
 
 }  // namespace cpprun

@@ -12,6 +12,7 @@
 #include "common/endpoint.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
+#include "launcher/stay.hpp"
 #include "rendezvous/protocol/control.hpp"
 
 namespace cpprun {
@@ -30,8 +31,9 @@ class RendezvousHost {
   // Where the agent of this process reaches it.
   const Endpoint& endpoint() const;
 
-  // Returns when no agent needs it any more; says so on stderr if that takes a while.
-  void wait_until_idle();
+  // Returns when no agent needs it any more, or `stay` is over; says so on stderr if that takes a
+  // while.
+  void wait_until_idle(Stay& stay);
 
  private:
   class Impl;

@@ -5,6 +5,7 @@
 
 #include "common/check.hpp"
 #include "common/exit_code.hpp"
+#include "common/limits/agent.hpp"
 #include "common/limits/election.hpp"
 #include "common/limits/faults.hpp"
 
@@ -205,6 +206,7 @@ void Agent::on(Instant now, const control::World& message, Effects& effects) {
   if (!may_start || message.round <= world_.round || message.epoch < epoch_) return;  // R1
   world_ = message;
   ends_.clear();
+  unstepped_.clear();
   hung_.reset();
   unreported_.reset();  // the round that it ended is over
   is_spare_ = false;
@@ -323,13 +325,11 @@ void Agent::on_quiet(Instant now, Effects& effects) {
       become_stopped(now, effects);
       return;
     case State::Leaving:
-      effects.push_back(Tell{control::Leave{"ended by a signal"}});
-      effects.push_back(Disconnect{false});
-      finish(Finish{Finish::How::Signal, signal_, "", {}, 0}, effects);
-      return;
+      return leave(effects);
     case State::Draining:
       state_ = State::Saved;
       if (!options_.facts.has_snapshot_dir) return leave_after_drain(effects);
+      leave_at_ = now + limits::kLastLook;
       effects.push_back(WantSnapshots{});
       return;
     default:

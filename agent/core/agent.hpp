@@ -9,12 +9,17 @@
 //      |                                      v                          v
 //      +------------- Stopped <--quiet--- Stopping                    Stopped
 //   Running --SIGTERM--> Draining --quiet--> Saved --snapshots looked at--> Ended
-//   any --other signal--> Leaving --quiet--> Ended
+//   Running, Stopping --other signal--> Leaving --quiet--> Ended
+//   any without workers --signal--> Ended
+//
+// A second SIGINT or SIGQUIT kills the workers at once. SIGTERM and SIGHUP, told again, change
+// nothing.
 //
 // In Starting a snapshot may have to be fetched first; there are no workers until it is here.
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,6 +75,8 @@ class Agent {
   // The connection can't be made any more, whatever the time: the text says why.
   void on_unreachable(Instant now, const Error& error, Effects& effects);
 
+  // This worker is known to say its steps, and has made none in this round: told before its end.
+  void on_no_step(LocalRank worker) { unstepped_.insert(worker.value); }
   void on_worker_end(Instant now, const WorkerEnd& end, Effects& effects);
   // All workers are reaped, nothing of them is left, their output is written.
   void on_quiet(Instant now, Effects& effects);
@@ -141,8 +148,16 @@ class Agent {
   void on_failed_save(const WorkerEnd& end, Effects& effects);
   bool has_saved() const;
   std::string waited_for() const;
+  bool is_leaving() const {
+    return state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
+  }
+  bool is_failing() const;
+  bool is_resumable(const WorkerEnd& end) const;
+  void on_request(Instant now, Effects& effects);
+  void leave_at_once(Effects& effects);
+  void leave(Effects& effects);
   void drain(Effects& effects);
-  void leave_stopped(int signal, Effects& effects);
+  void leave_stopped(Instant now, Effects& effects);
   void leave_after_drain(Effects& effects);
   void say_unsaid(Effects& effects);
   control::Snapshots newest_here() const;
@@ -184,13 +199,15 @@ class Agent {
   Epoch epoch_;
   control::World world_;                // the newest; its round is the newest seen
   std::vector<WorkerEnd> ends_;         // of world_
+  std::set<int64_t> unstepped_;         // of world_: local ranks of workers that made no step
   std::optional<WorkerEnd> hung_;       // of world_: why it was ended
   std::vector<WorkerEnd> failed_ends_;  // of the last round that had a failure here
   std::optional<control::Failed>
       unreported_;                      // a failure that may not have reached the coordinator
   std::optional<FirstFailure> unsaid_;  // may be no failure, if somebody is draining
   std::optional<control::Decided> decided_;
-  int signal_ = 0;  // why we leave
+  int signal_ = 0;    // why we leave
+  Instant asked_at_;  // when it came
   std::string last_wait_;
   std::string lost_;  // the node whose loss ended the last round, and how; empty: another cause
 
@@ -200,6 +217,7 @@ class Agent {
   Grant grant_;
   Instant ping_at_ = Instant::never();
   Instant join_deadline_ = Instant::never();
+  Instant leave_at_;  // in Saved: what lies in --snapshot-dir is not waited for any longer
 };
 
 }  // namespace cpprun::agent

@@ -4,12 +4,14 @@
 
 #include "agent/core/agent.hpp"
 #include "common/exit_code.hpp"
+#include "common/limits/agent.hpp"
 #include "rendezvous/protocol/plain.hpp"
 
 namespace cpprun::agent {
 namespace {
 
 constexpr int kSigInt = 2;
+constexpr int kSigQuit = 3;
 constexpr int kSigTerm = 15;
 constexpr int kSigKill = 9;
 
@@ -18,6 +20,12 @@ Note::Level level_of(control::StopCause cause) {
   const bool is_loss =
       cause == control::StopCause::NodeLost || cause == control::StopCause::NodeLeft;
   return is_loss ? Note::Level::Warning : Note::Level::Info;
+}
+
+// A person at a keyboard sends these. Schedulers repeat SIGTERM within milliseconds, and a terminal
+// that closes adds SIGHUP: that is one request.
+bool hurries(int signal) {
+  return signal == kSigInt || signal == kSigQuit;
 }
 
 }  // namespace
@@ -82,9 +90,7 @@ void Agent::on(Instant, const control::Bye&, Effects& effects) {
 // The outcome is known. Workers of a round that went on without this node are gone first (R4).
 void Agent::go(Effects& effects) {
   is_going_ = true;
-  const bool goes_by_itself =
-      state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
-  if (goes_by_itself) return;
+  if (is_leaving()) return;  // by itself
   if (state_ == State::Running) stop_workers(options_.stop_grace, false, effects);
   if (has_workers()) return;
   effects.push_back(Disconnect{false});
@@ -102,45 +108,66 @@ void Agent::finish(Finish how, Effects& effects) {
   const bool is_hang = decided_ && decided_->culprit && decided_->culprit->end.is_hang();
   how.restarts_used = is_hang ? world_.hang_restarts : world_.restart_count;
   how.operator_restarts = world_.operator_restarts;
+  how.signal = signal_;
   how.decision = decided_;
   state_ = State::Ended;
   effects.push_back(std::move(how));
 }
 
-void Agent::on_signal(Instant, int signal, Effects& effects) {
-  switch (state_) {
-    case State::Ended:
-      return;
-    case State::Leaving:
-    case State::Draining:
-      effects.push_back(StopWorkers{kSigKill, Duration{}});
-      return;
-    case State::Saved:
-      leave_after_drain(effects);
-      return;
-    case State::Running:
-      signal_ = signal;
-      if (signal == kSigTerm) return drain(effects);
-      [[fallthrough]];
-    case State::Stopping:
-      if (signal == kSigTerm && is_drained_) {  // the workers are saving, for another node's sake
-        state_ = State::Draining;
-        signal_ = signal;
-        effects.push_back(Tell{control::Draining{world_.round}});
-        return;
-      }
-      state_ = State::Leaving;
-      signal_ = signal;
-      effects.push_back(StopWorkers{signal, options_.stop_grace});
-      return;
-    case State::Stopped:
-      if (signal == kSigTerm && is_drained_) return leave_stopped(signal, effects);
-      [[fallthrough]];
-    default:
-      effects.push_back(Tell{control::Leave{"ended by a signal"}});
-      effects.push_back(Disconnect{false});
-      finish(Finish{Finish::How::Signal, signal, waited_for(), {}, 0}, effects);
+void Agent::on_signal(Instant now, int signal, Effects& effects) {
+  if (state_ == State::Ended) return;
+  if (is_leaving()) {
+    if (hurries(signal)) leave_at_once(effects);
+    return;
   }
+  signal_ = signal;
+  asked_at_ = now;
+  if (signal == kSigTerm) return on_request(now, effects);
+  if (!has_workers()) return leave(effects);
+  state_ = State::Leaving;
+  effects.push_back(StopWorkers{signal, options_.stop_grace});
+}
+
+// SIGTERM, the first one.
+void Agent::on_request(Instant now, Effects& effects) {
+  if (state_ == State::Running) return drain(effects);
+  if (state_ == State::Stopping && is_drained_) {  // the workers save for another node's sake
+    state_ = State::Draining;
+    effects.push_back(Tell{control::Draining{world_.round}});
+  } else if (state_ == State::Stopping) {  // they have got SIGTERM and their grace
+    state_ = State::Leaving;
+  } else if (state_ == State::Stopped && is_drained_) {
+    leave_stopped(now, effects);
+  } else {
+    leave(effects);
+  }
+}
+
+void Agent::leave_at_once(Effects& effects) {
+  if (state_ == State::Saved) return leave_after_drain(effects);
+  effects.push_back(StopWorkers{kSigKill, Duration{}});
+}
+
+// No worker runs here, and none was stopped for a request: SIGTERM loses nothing.
+void Agent::leave(Effects& effects) {
+  const bool is_kept = signal_ == kSigTerm && !is_failing();
+  effects.push_back(Tell{control::Leave{is_kept ? "asked to stop" : "ended by a signal", is_kept}});
+  effects.push_back(Disconnect{false});
+  if (signal_ == kSigTerm && decided_) return finish(Finish{}, effects);
+  Finish how;
+  how.how = is_kept ? Finish::How::Stopped : Finish::How::Signal;
+  how.text = waited_for();
+  finish(std::move(how), effects);
+}
+
+// The newest round ended by a failure after which there is no other round.
+bool Agent::is_failing() const {
+  const bool is_fatal = unreported_ && unreported_->is_fatal;
+  const bool has_failed = unreported_ || charged_ != control::Charge::None;
+  const bool is_hang =
+      charged_ == control::Charge::Hang || (unreported_ && unreported_->end.is_hang());
+  const int64_t used = is_hang ? world_.hang_restarts : world_.restart_count;
+  return is_fatal || (has_failed && used >= world_.max_restarts);
 }
 
 // Before the first round; "" later.
@@ -155,9 +182,7 @@ std::string Agent::waited_for() const {
 
 // An operator has asked. Told again it hurries nothing; a real signal does.
 void Agent::on(Instant now, const control::Depart& message, Effects& effects) {
-  const bool is_leaving =
-      state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
-  if (is_leaving || decided_) return;
+  if (is_leaving() || decided_) return;
   effects.push_back(Note{Note::Level::Info, message.why});
   on_signal(now, message.saves ? kSigTerm : kSigInt, effects);
 }
@@ -170,11 +195,14 @@ void Agent::drain(Effects& effects) {
   effects.push_back(StopWorkers{kSigTerm, options_.stop_grace, true});
 }
 
-// Every worker's work is saved, or was done.
+// It has lost nothing to a request to stop, and goes on when it is started again.
+bool Agent::is_resumable(const WorkerEnd& end) const {
+  return end.exit_code == kStoppedResumable || unstepped_.contains(end.local_rank.value);
+}
+
+// Every worker's work is saved, or was done, or had not begun.
 bool Agent::has_saved() const {
-  auto is_well = [](const WorkerEnd& end) {
-    return end.is_success() || end.exit_code == kStoppedResumable;
-  };
+  auto is_well = [this](const WorkerEnd& end) { return end.is_success() || is_resumable(end); };
   return is_drained_ && std::all_of(ends_.begin(), ends_.end(), is_well);
 }
 
@@ -186,19 +214,23 @@ void Agent::on_failed_save(const WorkerEnd& end, Effects& effects) {
 }
 
 // The workers have saved for another node's sake, and ended; now we are asked as well.
-void Agent::leave_stopped(int signal, Effects& effects) {
-  signal_ = signal;
+void Agent::leave_stopped(Instant now, Effects& effects) {
   state_ = State::Saved;
+  leave_at_ = now + limits::kLastLook;
   wants_port_for_stopped_ = false;
   if (!std::exchange(wants_scan_for_stopped_, false)) leave_after_drain(effects);
 }
 
 void Agent::leave_after_drain(Effects& effects) {
-  auto is_on_request = [](const WorkerEnd& end) { return end.exit_code == kStoppedResumable; };
-  const bool is_resumable = has_saved() && std::any_of(ends_.begin(), ends_.end(), is_on_request);
+  const auto goes_on = [this](const WorkerEnd& end) { return is_resumable(end); };
+  const auto is_saved = [](const WorkerEnd& end) { return end.exit_code == kStoppedResumable; };
+  const bool is_kept = has_saved() && std::any_of(ends_.begin(), ends_.end(), goes_on);
   effects.push_back(Tell{control::Leave{"asked to stop", has_saved()}});
   effects.push_back(Disconnect{false});
-  Finish how{is_resumable ? Finish::How::Stopped : Finish::How::Signal, signal_, "", {}, 0};
+  Finish how;
+  how.how = is_kept ? Finish::How::Stopped : Finish::How::Signal;
+  how.has_saved = is_kept && std::any_of(ends_.begin(), ends_.end(), is_saved);
+  if (is_kept) how.stays_until = asked_at_ + options_.stop_grace;
   finish(std::move(how), effects);
 }
 
@@ -279,8 +311,7 @@ void Agent::on_refused(Instant now, const std::vector<Endpoint>& places, Effects
     return;
   }
   has_evidence_ = true;
-  const bool is_going =
-      decided_ || state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
+  const bool is_going = decided_ || is_leaving();
   const bool is_granted = is_fenced() && now < grant_.deadline();
   if (!is_heir_ || !is_granted || is_going) return;
   is_leading_ = true;
@@ -314,9 +345,7 @@ bool Agent::is_led(Instant now) const {
 }
 
 bool Agent::would_lead() const {
-  const bool is_going = state_ == State::Leaving || state_ == State::Draining ||
-                        state_ == State::Saved || state_ == State::Ended;
-  return !is_going && !decided_;
+  return !is_leaving() && state_ != State::Ended && !decided_;
 }
 
 // ---------------------------------------------------------------- giving up
@@ -355,6 +384,7 @@ void Agent::on_time(Instant now, Effects& effects) {
     effects.push_back(Note{Note::Level::Info, "the coordinator is silent; connecting again"});
     effects.push_back(Reconnect{!is_welcomed_});
   }
+  if (state_ == State::Saved && now >= leave_at_) return leave_after_drain(effects);
   if (now >= join_deadline_ && !is_spare_) give_up_joining(effects);
 }
 
@@ -362,6 +392,7 @@ Instant Agent::next_deadline() const {
   if (state_ == State::Ended) return Instant::never();
   Instant next = ping_at_;
   if (!is_spare_) next = std::min(next, join_deadline_);
+  if (state_ == State::Saved) next = std::min(next, leave_at_);
   if (!is_welcomed_) next = std::min(next, patience_ends());  // else a ping comes first
   if (state_ == State::Running && is_fenced()) next = std::min(next, grant_.term_at());
   if (is_stopping_under_fence()) next = std::min(next, grant_.deadline());

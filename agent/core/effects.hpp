@@ -119,17 +119,19 @@ struct Finish {
     Success,
     Failure,  // decided by the coordinator: workers failed, or a node could not start them
     Error,    // refused, timed out, cut off: `text` says it
-    Signal,   // ended by a signal to us
-    Stopped,  // on request, everything saved: the same command continues. `text`: who else was
-              // asked
+    Signal,   // ended by a signal to us. `text`: what it waited for
+    Stopped,  // on request, and nothing is lost: the same command continues. `text`: who else was
+              // asked, where there is a decision; else what it waited for
   };
   How how = How::Success;
-  int signal = 0;
+  int signal = 0;               // that asked us to go; 0: none did
   std::string text;             // the verdict, or the error
   std::vector<WorkerEnd> ends;  // of the last round here that had a failure
   int64_t restarts_used = 0;
   int64_t operator_restarts = 0;
   std::optional<control::SnapshotName> snapshot{};  // the newest here
+  bool has_saved = false;  // of Stopped, with a signal: workers of ours have saved, for it
+  Instant stays_until{};   // with a signal: others may need the coordinator in this process so long
   std::string lost{};  // the node whose loss ended the last round, and how; empty: another cause
   std::optional<control::Decided> decision{};  // what the coordinator said, if it did
 };

@@ -53,7 +53,7 @@ AgentDaemon::Impl::Impl(AgentConfig given)
 
 AgentDaemon::Impl::~Impl() {
   way_->close();
-  if (!finish_) folder_.remove_if_temporary();  // nothing was ever started
+  if (!finish_) leave_folder(true);  // nothing was ever started
 }
 
 Status AgentDaemon::Impl::prepare() {
@@ -135,6 +135,7 @@ void AgentDaemon::Impl::on_word(int local_rank, WorkerWord word) {
   if (word == WorkerWord::Connected) recorder_->worker_connected(worker);
   if (word == WorkerWord::Resumed) recorder_->worker_resumed(worker);
   if (word == WorkerWord::Stepped) recorder_->worker_stepped(worker);
+  if (word == WorkerWord::EndedBeforeStep) core_->on_no_step(worker);
 }
 
 void AgentDaemon::Impl::watch_for_hangs() {
@@ -188,14 +189,16 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   return faults_ ? faults_->finish(code) : code;
 }
 
+std::optional<Duration> AgentDaemon::Impl::may_stay() const {
+  if (!finish_ || finish_->signal == 0) return std::nullopt;
+  return std::max(Duration{}, finish_->stays_until - boot_now());
+}
+
 // A temporary folder stays for those who look for the reason of a failure, and only for them.
 void AgentDaemon::Impl::leave_folder(bool is_well) {
-  if (!folder_.is_temporary()) return;
-  if (!is_well && folder_.holds_logs()) {
-    log::warning("the logs of this run are kept in " + folder_.run_folder());
-  } else {
-    folder_.remove_if_temporary();
-  }
+  if (recorder_) recorder_->close();  // a file that is open may stay as another one
+  const std::string said = folder_.leave(is_well);
+  if (!said.empty()) log::warning(said);
 }
 
 // Without one others lead the job.
@@ -388,6 +391,9 @@ Result<uint16_t> AgentDaemon::keep_port() {
 }
 AgentDoors AgentDaemon::doors() {
   return impl_->doors();
+}
+std::optional<Duration> AgentDaemon::may_stay() const {
+  return impl_->may_stay();
 }
 int AgentDaemon::run_elected(Arbiter arbiter) {
   return impl_->run_elected(std::move(arbiter));

@@ -7,12 +7,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/core/config.hpp"
 #include "common/endpoint.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
+#include "common/time.hpp"
 #include "rendezvous/protocol/control.hpp"
 
 namespace cpprun {
@@ -58,6 +60,9 @@ class AgentDaemon {
   int run(const Endpoint& coordinator, bool is_own);
   // The same, with coordinators that the doors tell of.
   int run_elected(Arbiter arbiter);
+  // After it: how long a coordinator in this process may stay for other agents. Nothing: as long as
+  // they need it; zero: not at all. A signal asked this process to leave.
+  std::optional<Duration> may_stay() const;
 
  private:
   class Impl;

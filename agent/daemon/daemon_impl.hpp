@@ -52,6 +52,7 @@ class AgentDaemon::Impl {
   Result<uint16_t> keep_port();
   AgentDoors doors();
   int run_elected(Arbiter arbiter);
+  std::optional<Duration> may_stay() const;
 
  private:
   // Carries the effects of one call of the core out, and those of the calls that follow from them.

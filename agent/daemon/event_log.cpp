@@ -20,7 +20,12 @@ EventLog::EventLog(const std::string& path) : path_(path) {
 }
 
 EventLog::~EventLog() {
+  close();
+}
+
+void EventLog::close() {
   if (file_ >= 0) ::close(file_);
+  file_ = -1;
 }
 
 void EventLog::write(const std::string& lines) {

@@ -16,6 +16,7 @@ class EventLog {
 
   // One or several lines, each with its end. At most limits::kEventsBytes in all.
   void write(const std::string& lines);
+  void close();  // what comes later is lost
 
  private:
   void append(const std::string& lines);

@@ -78,9 +78,14 @@ int Report::finish(const agent::Finish& finish, Recorder& recorder) const {
 
 // What happened, and which snapshot holds the work.
 std::string Report::stopped_text(const agent::Finish& finish) const {
+  const bool is_own = !finish.decision;  // else the text says who else was asked
   std::string text = "stopped on request";
-  if (!finish.text.empty()) text += " (" + finish.text + ")";
-  if (!finish.snapshot) return text + "; the workers have saved, and the same command continues";
+  if (!finish.text.empty()) text += is_own ? " " + finish.text : " (" + finish.text + ")";
+  if (!finish.snapshot) {
+    const bool has_saved = !is_own || finish.has_saved;
+    return text + (has_saved ? "; the workers have saved" : "; nothing is lost") +
+           ", and the same command continues";
+  }
   const std::string step = std::to_string(finish.snapshot->step);
   return text + " at step " + step + "; the same command continues from it (" +
          config_.snapshot_dir + "/step-" + step + ")";

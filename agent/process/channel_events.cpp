@@ -100,6 +100,7 @@ bool ProcessHost::Impl::can_save(int local_rank) const {
 void ProcessHost::Impl::take_last_words(WorkerEnd& end) {
   const auto rank = static_cast<int>(end.local_rank.value);
   const WorkerChannel::LastWords words = channel_->worker_ended(rank);
+  if (words.made_no_step && events_.on_word) events_.on_word(rank, WorkerWord::EndedBeforeStep);
   if (end.is_success()) return;
   if (!end.error && !words.report.empty()) end.error = report_of(words.report);
   if (!words.heartbeat || !events_.on_note) return;

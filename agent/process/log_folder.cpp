@@ -9,9 +9,10 @@
 
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
-#include "agent/process/proc_files.hpp"
-#include "agent/process/unique_fd.hpp"
+#include "agent/process/folder_removal.hpp"
+#include "common/limits/agent.hpp"
 #include "common/machine/identity.hpp"
 
 namespace cpprun {
@@ -22,7 +23,6 @@ namespace fs = std::filesystem;
 constexpr size_t kSuffix = 8;
 constexpr size_t kLongestBelow =
     sizeof "/attempt_2147483647.round_9223372036854775807/4096/stdout.log";
-constexpr int kOwnDepth = 4;    // run, attempt, rank, what workers put there
 constexpr int kTries = 100;     // names that others have taken
 constexpr mode_t kMode = 0700;  // as torchrun: what a job prints may be secret
 
@@ -110,25 +110,6 @@ Result<std::string> make_temporary(const std::string& wished) {
                made.error().text + ", nor in /tmp, /var/tmp, /usr/tmp and the current folder"};
 }
 
-// Most of our folders are empty, and go with one system call: a third of what
-// std::filesystem::remove_all() takes for 32 workers. False: something deeper, or not ours to
-// remove, is left.
-bool remove_shallow(int parent, const char* name, int depth) {
-  if (::unlinkat(parent, name, AT_REMOVEDIR) == 0) return true;
-  if (depth == 0) return false;
-  UniqueFd folder(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!folder.is_open()) return false;
-  for_each_entry(folder.get(), [&](const char* entry, bool is_folder) {
-    const std::string_view called = entry;
-    if (called == "." || called == "..") return;
-    if (!is_folder)
-      ::unlinkat(folder.get(), entry, 0);
-    else
-      remove_shallow(folder.get(), entry, depth - 1);
-  });
-  return ::unlinkat(parent, name, AT_REMOVEDIR) == 0;
-}
-
 Status make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), kMode) == 0) return {};
   return folder_error(path, errno);
@@ -140,11 +121,13 @@ Result<LogFolder> LogFolder::make(const std::string& dir, const std::string& run
                                   const std::string& temporary_dir) {
   LogFolder folder;
   if (dir == "/dev/null") return folder;
-  folder.is_temporary_ = dir.empty();
-  Result<std::string> base =
-      folder.is_temporary_ ? make_temporary(temporary_dir) : prepare_base(dir);
+  const bool is_temporary = dir.empty();
+  Result<std::string> base = is_temporary ? make_temporary(temporary_dir) : prepare_base(dir);
   if (!base) return base.error();
-  if (folder.is_temporary_) folder.temporary_ = *base;
+  if (is_temporary) {
+    folder.temporary_ = *base;
+    folder.is_local_ = is_local_folder(*base);
+  }
   Result<std::string> run = make_unique_folder(*base + "/" + file_name_of(run_id) + "_");
   if (!run) return run.error();
   folder.run_ = *run;
@@ -194,6 +177,7 @@ std::string LogFolder::attempt_file(const char* name) const {
   return attempt_.empty() ? "" : attempt_ + "/" + name;
 }
 
+// Whether something is in it that people would look for: output, or error files.
 bool LogFolder::holds_logs() const {
   if (run_.empty()) return false;
   std::error_code error;
@@ -209,15 +193,19 @@ bool LogFolder::holds_logs() const {
   return false;
 }
 
-void LogFolder::remove_if_temporary() {
-  if (!is_temporary_ || temporary_.empty()) return;
-  if (!remove_shallow(AT_FDCWD, temporary_.c_str(), kOwnDepth)) {
-    std::error_code ignored;
-    fs::remove_all(temporary_, ignored);
-  }
-  run_.clear();
-  attempt_.clear();
-  temporary_.clear();
+std::string LogFolder::remove(bool is_well) const {
+  if (!is_well && holds_logs()) return "the logs of this run are kept in " + run_;
+  const Status removed = remove_folder(temporary_);
+  return removed ? "" : "the temporary folder stays: " + removed.error().text;
+}
+
+std::string LogFolder::leave(bool is_well) {
+  if (temporary_.empty()) return "";
+  const LogFolder left = std::exchange(*this, {});
+  if (left.is_local_) return left.remove(is_well);
+  const auto work = [&left, is_well] { return left.remove(is_well); };
+  const Result<std::string> said = run_apart(work, limits::kFolderRemoval);
+  return said ? *said : "the temporary folder " + left.temporary_ + " stays: " + said.error().text;
 }
 
 }  // namespace cpprun

@@ -33,14 +33,14 @@ class LogFolder {
   // This attempt's files were wished for and could not be had.
   bool lacks_attempt() const { return !run_.empty() && attempt_.empty(); }
 
-  // Whether something is in it that people would look for: output, or error files.
-  bool holds_logs() const;
-
-  // Removes a temporary folder; leaves a --log-dir alone.
-  void remove_if_temporary();
-  bool is_temporary() const { return is_temporary_; }
+  // The end of a run, with all files of ours closed: removes a temporary folder, but not one with
+  // logs if the run was not `is_well`. Returns what people should know; mostly "". Takes
+  // limits::kFolderRemoval at most, whatever the folder's file system does.
+  std::string leave(bool is_well);
 
  private:
+  bool holds_logs() const;
+  std::string remove(bool is_well) const;
   Status make_attempt(const std::string& name, int64_t round, int nproc);
   void point_latest_at(const std::string& name) const;
 
@@ -48,7 +48,7 @@ class LogFolder {
   std::string run_;
   std::string attempt_;
   int64_t attempt_round_ = 0;
-  bool is_temporary_ = false;
+  bool is_local_ = true;  // temporary_ is on this machine
 };
 
 }  // namespace cpprun

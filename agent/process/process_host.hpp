@@ -76,7 +76,8 @@ class ProcessHost {
     std::function<void(LocalRank, Rank, int pid)> on_start{};
     // A worker has said that it has set itself up; once per worker and round. Unset: nobody asks.
     std::function<void(LocalRank)> on_ready{};
-    // How far a worker is on its way to its first step: worker_channel.hpp. Unset: nobody asks.
+    // How far a worker is on its way to its first step: worker_channel.hpp. EndedBeforeStep comes
+    // before on_end. Unset: nobody asks.
     std::function<void(int local_rank, WorkerWord word)> on_word{};
     // A worker's end, once for each started worker, in the order in which the kernel told us.
     std::function<void(const WorkerEnd&)> on_end;

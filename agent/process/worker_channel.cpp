@@ -21,6 +21,8 @@ using boost::asio::posix::stream_descriptor;
 
 constexpr int kBacklog = 256;  // who finds it full waits in connect
 
+constexpr uint32_t kStarting = 0, kReady = 1;  // worker::Phase, which the page carries as a number
+
 UniqueFd listen_at(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -73,6 +75,9 @@ WorkerChannel::WorkerChannel(boost::asio::io_context& loop, const std::string& n
 }
 
 void WorkerChannel::begin_round(size_t workers) {
+  for (const auto& [rank, worker] : workers_) {
+    if (worker.has_stepped) steppers_.insert(rank);
+  }
   peers_.clear();
   workers_.clear();
   unheard_.clear();
@@ -118,6 +123,16 @@ std::optional<int64_t> WorkerChannel::step_of(int local_rank) const {
   return beat ? std::optional(beat->step) : std::nullopt;
 }
 
+// A program that talks to its agent need not say its steps. One does that says that it starts, or
+// that has said a step in an earlier round.
+bool WorkerChannel::made_no_step(int local_rank) const {
+  const auto worker = workers_.find(local_rank);
+  const bool has_stepped = worker != workers_.end() && worker->second.has_stepped;
+  const std::optional<Heartbeat> beat = heartbeat(local_rank);
+  const bool is_starting = beat && (beat->phase == kStarting || beat->phase == kReady);
+  return !has_stepped && (is_starting || (!beat && steppers_.contains(local_rank)));
+}
+
 WorkerChannel::LastWords WorkerChannel::worker_ended(int local_rank) {
   for (auto peer = peers_.begin(); peer != peers_.end();) {
     if (peer->second.local_rank != local_rank) {
@@ -128,11 +143,12 @@ WorkerChannel::LastWords WorkerChannel::worker_ended(int local_rank) {
     for (int n = 0; n < limits::kWorkerLastMessages && read_one(peer->second); ++n) continue;
     peer = peers_.erase(peer);
   }
+  LastWords words;
+  words.made_no_step = made_no_step(local_rank);
   const auto found = workers_.find(local_rank);
-  if (found == workers_.end()) return {};
+  if (found == workers_.end()) return words;
   Worker& worker = found->second;
   worker.connections = 0;
-  LastWords words;
   words.report = std::move(worker.report);
   if (worker.page) words.heartbeat = heartbeat_of(worker.page->page());
   return words;

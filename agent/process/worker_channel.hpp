@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,7 @@ class WorkerChannel {
   struct LastWords {
     std::string report;  // empty: none
     std::optional<Heartbeat> heartbeat;
+    bool made_no_step = false;  // it is known to say its steps, and has made none in this round
   };
 
   // `name`: of an abstract unix socket, without its leading zero. Where it can't be had the channel
@@ -96,6 +98,7 @@ class WorkerChannel {
   };
 
   const WorkerPage* page_of(int local_rank) const;
+  bool made_no_step(int local_rank) const;
   void watch_listener();
   void accept_some();
   bool accept_one();
@@ -134,6 +137,7 @@ class WorkerChannel {
   Timer pause_;
   Timer next_turn_;
   std::map<int, Worker> workers_;   // by local rank; those that have connected
+  std::set<int> steppers_;          // local ranks that have said their steps in an earlier round
   std::map<uint64_t, Peer> peers_;  // by a number of our own
   uint64_t next_peer_ = 0;
   std::vector<uint64_t> unheard_;  // peers that have used up their turn

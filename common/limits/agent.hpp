@@ -12,6 +12,11 @@ namespace cpprun::limits {
 using namespace std::chrono_literals;
 
 inline constexpr Duration kStopGrace = 30s;  // TERM to KILL; a job saves its snapshot in this time
+inline constexpr Duration kLastLook = 5s;    // an agent that was asked to stop waits this long for
+                                           // what lies in --snapshot-dir: a file server may be gone
+inline constexpr Duration kFolderRemoval =
+    5s;  // of a run's temporary folder: a file server that is gone must not keep the agent
+inline constexpr int kFolderDepth = 64;  // of it; each level takes a descriptor while it is removed
 inline constexpr Duration kSweepGrace = 5s;  // the same for what a worker left behind
 inline constexpr Duration kOutputAfterExit =
     1s;  // a stranger may hold the pipe: wait this long for its end

@@ -34,7 +34,7 @@ TEST(LogFolderTest, LayoutIsTorchruns) {
   EXPECT_TRUE(fs::is_directory(run / "attempt_0/0"));
   EXPECT_TRUE(fs::is_directory(run / "attempt_0/1"));
   EXPECT_EQ(fs::read_symlink(run / "latest"), "attempt_0");
-  folder->remove_if_temporary();
+  EXPECT_EQ(folder->leave(true), "");
   EXPECT_TRUE(fs::exists(run));
 }
 
@@ -54,9 +54,8 @@ TEST(LogFolderTest, TemporaryOneGoesWhole) {
   const TemporaryFolder base;
   auto folder = LogFolder::make("", "none", base.path());
   ASSERT_TRUE(folder.ok() && folder->begin_attempt(0, 1, 1).ok());
-  EXPECT_TRUE(folder->is_temporary());
   EXPECT_TRUE(folder->run_folder().starts_with(base / "torchelastic_"));
-  folder->remove_if_temporary();
+  EXPECT_EQ(folder->leave(true), "");
   EXPECT_TRUE(fs::is_empty(base.path()));
 }
 
@@ -66,7 +65,7 @@ TEST(LogFolderTest, ATemporaryFolderThatCannotBeWrittenIsPassedOver) {
     auto folder = LogFolder::make("", "none", dir);
     ASSERT_TRUE(folder.ok()) << folder.error().text;
     EXPECT_TRUE(folder->run_folder().starts_with("/tmp/torchelastic_")) << folder->run_folder();
-    folder->remove_if_temporary();
+    EXPECT_EQ(folder->leave(true), "");
   }
 }
 

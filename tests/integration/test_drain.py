@@ -1,9 +1,12 @@
 """Stopping on purpose: SIGTERM to an agent lets its workers save; exit code 75 when they have."""
 
+import os
+import re
 import signal
 
 import pytest
-from conftest import BIN, is_alive
+from conftest import BIN, free_port, is_alive, poll
+from launches import ROOT
 from snapshot_folders import make_snapshot
 
 WORKER = BIN / 'channel_worker'
@@ -114,15 +117,153 @@ def test_a_worker_that_saves_for_nobody_is_ended(jobs):
     assert job.done() == 128 + signal.SIGTERM
 
 
-@pytest.mark.parametrize('second', [signal.SIGTERM, signal.SIGINT])
-def test_a_second_signal_kills_at_once(jobs, second):
-    job = workers(jobs, 1, 'can-save', 'mark=up-0', 'await-stop', 'mark=stopping', 'await=never')
+def test_the_keyboard_kills_what_saves(jobs):
+    job = workers(jobs, 1, 'can-save', 'mark=up-0', 'await-stop', 'mark=stopping', 'await=never',
+                  flags=('--shutdown-timeout=600',))
     pid = int(jobs.mark('up-0'))
     job.send(signal.SIGTERM)
     jobs.mark('stopping')
-    job.send(second)
-    assert job.done(seconds=5) == 128 + signal.SIGTERM
+    job.send(signal.SIGINT)
+    assert job.done() == 128 + signal.SIGTERM
     assert not is_alive(pid)
+
+
+AGAIN = [signal.SIGTERM, signal.SIGCONT, signal.SIGTERM]  # Slurm's, within 20 ms
+
+
+def test_schedulers_ask_more_than_once(jobs):
+    words = ('can-save', 'mark=up-${local_rank}', 'await-stop', 'mark=stopping-${local_rank}',
+             'await=go', 'exit=75')
+    job = workers(jobs, 2, *words, flags=('--shutdown-timeout=600',))
+    jobs.numbers(['up-0', 'up-1'])
+    for number in AGAIN:
+        job.send(number)
+    jobs.numbers(['stopping-0', 'stopping-1'])
+    for number in (*AGAIN, signal.SIGHUP):  # and again, in the middle of the save
+        job.send(number)
+    (jobs.marks / 'go').write_text('x')
+    assert job.done() == RESUMABLE
+    assert 'the workers have saved' in job.err
+
+
+def test_python_workers_get_the_signal_once(jobs):
+    job = jobs.cpprun('--standalone', '--nproc-per-node=2', *jobs.py("""
+import os, signal, sys, time
+count = 0
+def save(*_):
+    global count
+    count += 1
+signal.signal(signal.SIGTERM, save)
+marks = os.environ['MARKS'] + '/'
+open(marks + 'up-' + os.environ['RANK'], 'w').write('1')
+while count == 0:
+    time.sleep(0.01)
+open(marks + 'saving-' + os.environ['RANK'], 'w').write('1')
+while not os.path.exists(marks + 'go'):
+    time.sleep(0.01)
+sys.exit(75 if count == 1 else 1)
+"""))
+    jobs.numbers(['up-0', 'up-1'])
+    job.send(signal.SIGTERM)
+    jobs.numbers(['saving-0', 'saving-1'])
+    job.send(signal.SIGTERM)
+    (jobs.marks / 'go').write_text('x')
+    assert job.done() == RESUMABLE
+
+
+def test_the_grace_is_that_of_the_first_signal(jobs):
+    """However often the signal comes, workers that save nothing are killed at the grace's end."""
+    job = workers(jobs, 1, 'can-save', 'mark=up-0', 'await-stop', 'await=never',
+                  flags=('--shutdown-timeout=2',))
+    jobs.mark('up-0')
+    job.send(signal.SIGTERM)
+    until = time.monotonic() + 60
+    while job.process.poll() is None and time.monotonic() < until:
+        time.sleep(0.1)
+        job.send(signal.SIGTERM)
+    assert job.done() == 128 + signal.SIGTERM
+
+
+# ---------------------------------------------------------------- nothing is lost
+
+
+def test_no_worker_was_started(jobs):
+    meet = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}')
+    job = jobs.cpprun(*meet, jobs.sh('exit 0'), env={'LOGLEVEL': 'INFO'})
+    poll(lambda: 'waiting: 1 of at least 2 nodes' in job.err, 60, what='its wait')
+    job.send(signal.SIGTERM)
+    job.send(signal.SIGTERM)
+    assert job.done() == RESUMABLE, job.output
+    assert re.search(r'stopped on request while waiting \(1 of .*; no worker was started; '
+                     rf'nothing is lost, and {CONTINUES}', job.err)
+
+
+def test_workers_that_say_their_steps_and_have_made_none(jobs):
+    job = workers(jobs, 2, 'starting=0', 'ready', 'mark=up-${local_rank}', 'await=never')
+    jobs.numbers(['up-0', 'up-1'])
+    job.send(signal.SIGTERM)
+    assert job.done() == RESUMABLE, job.output
+    assert f'stopped on request; nothing is lost, and {CONTINUES}' in job.err
+
+
+def test_one_has_made_a_step(jobs):
+    words = ('starting=0', 'only-beat=1', 'mark=up-${local_rank}', 'await=never')
+    job = workers(jobs, 2, *words)
+    jobs.numbers(['up-0', 'up-1'])
+    job.send(signal.SIGTERM)
+    assert job.done() == 128 + signal.SIGTERM, job.output
+
+
+def test_one_does_not_say_its_steps(jobs):
+    job = workers(jobs, 2, 'ready', 'can-save', 'mark=up-${local_rank}', 'await=never',
+                  flags=('--shutdown-timeout=1',))
+    jobs.numbers(['up-0', 'up-1'])
+    job.send(signal.SIGTERM)
+    assert job.done() == 128 + signal.SIGTERM, job.output
+
+
+STEPS_ONCE = """
+import os, sys, time
+rank, round = os.environ['RANK'], int(os.environ['CPPRUN_ROUND'])
+marks = os.environ['MARKS'] + '/'
+if round == 1:
+    sys.path.insert(0, os.environ['SDK'])
+    import cpprun_worker
+    cpprun_worker.heartbeat(1)
+    open(f'{marks}stepped-{rank}', 'w').write('1')
+    while not all(os.path.exists(f'{marks}stepped-{r}') for r in '01'):
+        time.sleep(0.01)
+    sys.exit(5 if rank == '0' else time.sleep(60))
+open(f'{marks}again-{rank}', 'w').write('1')
+time.sleep(60)
+"""
+
+
+def test_workers_of_which_an_earlier_round_has_said_steps(jobs):
+    """They import, and do not talk to the agent yet."""
+    env = {'SDK': str(ROOT / 'worker_sdk/python')}
+    job = jobs.cpprun('--standalone', '--nproc-per-node=2', '--max-restarts=1',
+                      *jobs.py(STEPS_ONCE), env=env)
+    jobs.numbers(['again-0', 'again-1'])
+    job.send(signal.SIGTERM)
+    assert job.done() == RESUMABLE, job.output
+
+
+def test_a_round_is_being_re_formed(jobs):
+    """Of two nodes one has died: the other has stopped its workers, and waits for a second node."""
+    run_id = f'again-{os.getpid()}-{time.monotonic_ns()}'
+    meet = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}',
+            f'--rdzv-id={run_id}', '--max-restarts=3')
+    sleeper = jobs.sh('echo $$ >"$MARKS/up-$RANK"; exec sleep 600')
+    host = jobs.cpprun(*meet, sleeper, env={'LOGLEVEL': 'INFO'})
+    poll(lambda: 'waiting: 1 of' in host.err, 60, what='its wait')
+    other = jobs.cpprun(*meet, sleeper)
+    pids = jobs.numbers(['up-0', 'up-1'])
+    other.process.kill()
+    poll(lambda: not any(is_alive(pid) for pid in pids), 60, what='the end of the round')
+    poll(lambda: host.err.count('waiting: 1 of') == 2, 60, what='its wait for another node')
+    host.send(signal.SIGTERM)
+    assert host.done() == RESUMABLE, host.output
 
 
 def test_the_grace_ends_a_save_that_takes_too_long(jobs):

@@ -29,6 +29,12 @@ def codes_of_the_page(name):
     return {number.get(head, head.removeprefix('.B ')): body for head, body in entries}
 
 
+def plain(text):
+    """A meaning as both tables have it: one line, without marks and the full stop."""
+    marks = re.sub(r'^\.\w+ |\\', '', text, flags=re.M)
+    return ' '.join(marks.split()).replace(' .', '').rstrip('.').lower()
+
+
 def is_used(name):
     """Whether any source file but the table itself names the code."""
     word = re.compile(rf'\b{name}\b')
@@ -42,6 +48,12 @@ def test_the_readme_and_the_manual_page_have_the_codes_of_the_code():
     assert list(codes_of_the_readme()) == codes
     assert list(codes_of_the_page('cpprun.1')) == codes
     assert set(codes_of_the_page('cpprunctl.1')) <= set(codes)
+
+
+def test_both_tables_say_the_same():
+    page = codes_of_the_page('cpprun.1')
+    for code, meaning in codes_of_the_readme().items():
+        assert plain(page[code]) == plain(meaning), code
 
 
 def test_a_code_is_reserved_in_both_tables_while_nothing_ends_with_it():

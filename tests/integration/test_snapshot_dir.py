@@ -310,6 +310,20 @@ def test_the_host_takes_all_with_it_where_the_heir_is_too_few(cluster):
         agent.ends(75)
 
 
+def test_a_host_that_stays_for_its_heir_is_asked_again(cluster):
+    job = Job(cluster, '1:2')
+    agents = [job.host(0, **SAVES), job.agent(1, NODES_STUBBORN='1')]
+    first = cluster.world(0, 1)
+    agents[0].send(signal.SIGTERM)
+    agents[0].says('other agents still need the rendezvous')
+    agents[0].send(signal.SIGTERM)
+    cluster.say(75, first.of(1)[0])
+    agents[0].ends(75)
+    cluster.world(1, after=first)
+    cluster.say(0)
+    agents[1].ends(0)
+
+
 def test_all_nodes_are_asked_at_once(cluster):
     job = Job(cluster, '1:3')
     agents = [job.host(0, **SAVES), job.agent(1, **SAVES), job.agent(2, **SAVES)]

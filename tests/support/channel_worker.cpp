@@ -1,7 +1,8 @@
 // A worker that uses its line to the agent as it is told: channel_worker WORD...
 //
 //   agent            prints "rank R: agent" or "rank R: no agent"
-//   beat=N ready     heartbeat(N), mark_ready()
+//   beat=N ready     heartbeat(N), mark_ready(); only-beat=N for rank 0 alone
+//   starting=N       heartbeat(N, Phase::Starting)
 //   tell=TEXT        tell_agent()
 //   ignore-term      SIGTERM is only printed, with what should_stop() says by then
 //   await-stop       waits for should_stop(), 20 s at most; await-term for the signal
@@ -134,6 +135,8 @@ void obey_about_snapshots(const std::string& word, const std::string& value) {
 void obey(const std::string& word, const std::string& value, char* program) {
   if (word == "agent") say(worker::has_agent() ? "agent" : "no agent");
   if (word == "beat") worker::heartbeat(std::stoll(value));
+  if (word == "only-beat" && own_rank() == 0) worker::heartbeat(std::stoll(value));
+  if (word == "starting") worker::heartbeat(std::stoll(value), worker::Phase::Starting);
   if (word == "ready") worker::mark_ready();
   if (word == "tell") worker::tell_agent(value);
   if (word == "ignore-term") ::signal(SIGTERM, on_term);

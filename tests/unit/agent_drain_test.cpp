@@ -1,5 +1,6 @@
 // The agent's core: stopping on request, here and elsewhere.
 #include "common/exit_code.hpp"
+#include "common/limits/agent.hpp"
 #include "tests/unit/support_agent.hpp"
 
 namespace cpprun::test {
@@ -7,6 +8,9 @@ namespace {
 
 using Agent = AgentTest;
 
+constexpr int kHup = 1;
+constexpr int kInt = 2;
+constexpr int kQuit = 3;
 constexpr int kTerm = 15;
 constexpr int kKill = 9;
 
@@ -70,8 +74,8 @@ TEST_F(Agent, Drain_AFailedSaveEndsTheOthersSaving) {
   EXPECT_EQ(said<control::Failed>(), nullptr);
 }
 
-TEST_F(Agent, Drain_ASecondSignalKills) {
-  for (int second : {kTerm, 2}) {
+TEST_F(Agent, Drain_TheKeyboardKillsWhatSaves) {
+  for (int second : {kInt, kQuit}) {
     has_folder();
     sees({});
     is_connected = false;
@@ -89,6 +93,22 @@ TEST_F(Agent, Drain_ASecondSignalKills) {
     expect_finish(How::Signal);
     EXPECT_EQ(finish->signal, kTerm);
   }
+}
+
+// Schedulers send SIGTERM twice within milliseconds.
+TEST_F(Agent, Drain_ToldAgainNothingChanges) {
+  runs();
+  signal(kTerm);
+  for (int again : {kTerm, kHup, kTerm}) signal(again);
+  EXPECT_EQ(stops.size(), 1U) << "the workers go on saving";
+  EXPECT_EQ(times<control::Draining>(), 1);
+  expect_state(State::Draining);
+  worker_ends(0, kStoppedResumable);
+  worker_ends(1, kStoppedResumable);
+  all_quiet();
+  expect_finish(How::Stopped);
+  EXPECT_TRUE(finish->has_saved);
+  EXPECT_EQ(finish->stays_until, now + 30s) << "its grace began with the first one";
 }
 
 TEST_F(Agent, Drain_OtherSignalsDoNotLetSave) {
@@ -116,7 +136,7 @@ TEST_F(Agent, Drain_SaysWhichSnapshotHoldsTheWork) {
   EXPECT_EQ(finish->snapshot->step, 12);
 }
 
-TEST_F(Agent, Drain_ASignalWhileItLooksEndsItAtOnce) {
+TEST_F(Agent, Drain_TheKeyboardEndsTheLastLook) {
   has_folder();
   sees({});
   runs();
@@ -124,7 +144,66 @@ TEST_F(Agent, Drain_ASignalWhileItLooksEndsItAtOnce) {
   worker_ends(0, kStoppedResumable);
   all_quiet();
   signal(kTerm);
+  expect_no_finish();
+  signal(kInt);
   expect_finish(How::Stopped);
+}
+
+TEST_F(Agent, Drain_AFolderThatDoesNotAnswerIsNotWaitedFor) {
+  has_folder();
+  sees({snapshot(10)});
+  runs();
+  signal(kTerm);
+  worker_ends(0, kStoppedResumable);
+  all_quiet();
+  passes(limits::kLastLook - 1ms);
+  expect_no_finish();
+  passes(1ms);
+  expect_finish(How::Stopped);
+  EXPECT_EQ(finish->snapshot->step, 10);
+}
+
+// ---------------------------------------------------------------- nothing to save
+
+TEST_F(Agent, Drain_WorkersBeforeTheirFirstStepLoseNothing) {
+  runs();
+  signal(kTerm);
+  for (int64_t rank : {0, 1}) makes_no_step(rank), worker_ends(rank, -kTerm);
+  all_quiet();
+  EXPECT_TRUE(said<control::Leave>()->has_saved);
+  expect_finish(How::Stopped);
+  EXPECT_FALSE(finish->has_saved) << "nobody says that they have saved";
+}
+
+TEST_F(Agent, Drain_OneThatHasMadeAStepLosesIt) {
+  runs();
+  signal(kTerm);
+  makes_no_step(0);
+  worker_ends(0, -kTerm);
+  worker_ends(1, -kTerm);
+  all_quiet();
+  expect_finish(How::Signal);
+}
+
+TEST_F(Agent, Drain_WhatMadeNoStepIsOfItsRound) {
+  runs();
+  is_stopped(1, StopCause::Drain);
+  for (int64_t rank : {0, 1}) makes_no_step(rank), worker_ends(rank, -kTerm);
+  all_quiet();
+  EXPECT_TRUE(said<control::Stopped>()->has_saved);
+  gets_world(2);
+  signal(kTerm);
+  for (int64_t rank : {0, 1}) worker_ends(rank, -kTerm);
+  all_quiet();
+  expect_finish(How::Signal);
+}
+
+TEST_F(Agent, Drain_OtherSignalsAreTheExitCodeWhateverIsLost) {
+  runs();
+  signal(kInt);
+  for (int64_t rank : {0, 1}) makes_no_step(rank), worker_ends(rank, -kInt);
+  all_quiet();
+  expect_finish(How::Signal);
 }
 
 TEST_F(Agent, Drain_R6_TheGrantStillHolds) {

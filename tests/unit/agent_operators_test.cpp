@@ -38,7 +38,7 @@ TEST_F(Agent, Depart_WithoutSavingIsAsSigint) {
   EXPECT_FALSE(stops[0].lets_save);
 }
 
-TEST_F(Agent, Depart_ToldAgainItHurriesNothingAndASignalDoes) {
+TEST_F(Agent, Depart_ToldAgainItHurriesNothingAndTheKeyboardDoes) {
   runs();
   hears(control::Depart{true, "an operator asks"});
   hears(control::Depart{true, "an operator asks again"});
@@ -46,6 +46,8 @@ TEST_F(Agent, Depart_ToldAgainItHurriesNothingAndASignalDoes) {
   EXPECT_EQ(stops.size(), 1U);
   EXPECT_EQ(times<control::Draining>(), 1);
   signal(kTerm);
+  EXPECT_EQ(stops.size(), 1U);
+  signal(kInt);
   ASSERT_EQ(stops.size(), 2U);
   EXPECT_EQ(stops[1].signal, kKill);
 }
@@ -55,7 +57,7 @@ TEST_F(Agent, Depart_OfASpareEndsAtOnce) {
   waits(true);
   hears(control::Depart{true, "an operator asks"});
   EXPECT_NE(said<control::Leave>(), nullptr);
-  expect_finish(How::Signal);
+  expect_finish(How::Stopped);
 }
 
 TEST_F(Agent, Depart_IsNothingOnceTheOutcomeIsKnown) {

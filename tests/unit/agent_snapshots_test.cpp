@@ -185,7 +185,7 @@ TEST_F(Agent, Fetch_ASignalEndsIt) {
   is_in_touch();
   gets_world_to_fetch(1);
   signal(15);
-  expect_finish(How::Signal);
+  expect_finish(How::Stopped);
 }
 
 TEST_F(Agent, Fetch_WhoHasItFetchesNothing) {

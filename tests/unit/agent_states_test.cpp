@@ -288,33 +288,10 @@ TEST_F(Agent, ASignalIsPassedOnAndTheAgentLeaves) {
   EXPECT_EQ(finish->signal, 2);
 }
 
-TEST_F(Agent, ASecondSignalKills) {
-  runs();
-  signal(15);
-  signal(15);
-  EXPECT_EQ(stops.back().signal, 9);
-  EXPECT_EQ(stops.back().grace, 0s);
-}
-
-TEST_F(Agent, ASignalWithoutWorkersEndsAtOnce) {
-  is_in_touch();
-  waits(false);
-  signal(15);
-  EXPECT_NE(said<control::Leave>(), nullptr);
-  expect_finish(How::Signal);
-  EXPECT_EQ(finish->text, "while waiting (a reason); no worker was started");
-}
-
-TEST_F(Agent, ASignalBeforeAnyConnection) {
-  signal(15);
-  expect_finish(How::Signal);
-  EXPECT_EQ(finish->text, "while waiting for the coordinator; no worker was started");
-}
-
 TEST_F(Agent, ASignalWhileStoppingTakesTheTurn) {
   runs();
   is_stopped(1);
-  signal(15);
+  signal(2);
   expect_state(State::Leaving);
   is_decided(false);
   bye();

@@ -125,6 +125,8 @@ class AgentTest : public testing::Test {
     end.exit_code = exit_code;
     call([&](agent::Effects& e) { core.on_worker_end(now, end, e); });
   }
+  // It says its steps, and has made none; before its end.
+  void makes_no_step(int64_t local_rank) { core.on_no_step(LocalRank(local_rank)); }
   void all_quiet() {
     call([&](agent::Effects& e) { core.on_quiet(now, e); });
   }

@@ -29,7 +29,7 @@ const char* how_text(agent::Finish::How how) {
     case agent::Finish::How::Signal:
       return "a signal";
     default:
-      return "everything saved";
+      return "nothing lost";
   }
 }
 
@@ -181,12 +181,11 @@ void Node::carry_out(const agent::Finish& effect) {
   kill_workers(limits::kDeathGrace - 10ms);
   if (lead_ == nullptr) return;
   if (candidate_) return leave_election(effect);
-  // Who is told to go by a signal goes at once.
-  if (effect.how == agent::Finish::How::Signal || !lead_->is_awake()) {
-    lead_->kill(false);
-  } else {
-    lead_->end_when_idle();
-  }
+  // Of a process that a signal has asked to leave nothing stays, but for a while after a save.
+  const Duration stays = effect.stays_until - local_now();
+  if (!lead_->is_awake() || (effect.signal != 0 && stays <= Duration{})) return lead_->kill(false);
+  lead_->end_when_idle();
+  if (effect.signal != 0) around_.agenda.in(stays, [this] { lead_->kill(false); });
 }
 
 // ---------------------------------------------------------------- the line to the coordinator

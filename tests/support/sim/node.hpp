@@ -184,6 +184,7 @@ class Node final : public Program {
   bool knows_outcome_ = false;
 
   bool is_alive_ = true;
+  bool was_asked_ = false;  // by a signal, to leave
   bool is_frozen_ = false;
   std::optional<Instant> paused_at_;
   std::function<void()> after_message_;

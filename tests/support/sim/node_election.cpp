@@ -1,4 +1,5 @@
 // Node: its part in the election of a coordinator through etcd (R18).
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -55,14 +56,15 @@ void Node::on_deposed() {
 // Our agent has ended. Others may still need the coordinator in this process. Who was asked to stop
 // does not stay for long.
 void Node::leave_election(const agent::Finish& finish) {
-  const bool is_signal = finish.how == agent::Finish::How::Signal;
+  const bool is_signal = finish.signal != 0;
   const auto go = [this] {
     lead_->kill(false);
     candidate_->leave(false);
   };
   if (!candidate_->is_leading() || (is_signal && finish.signal != SIGTERM)) return go();
   lead_->end_when_idle();
-  if (is_signal) around_.agenda.in(limits::kLeaderGoes, go);
+  const Duration stays = finish.stays_until - local_now();
+  if (is_signal) around_.agenda.in(std::max(stays, limits::kLeaderGoes), go);
 }
 
 }  // namespace cpprun::sim

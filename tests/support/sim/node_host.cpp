@@ -278,7 +278,13 @@ void Node::signal(int number) {
   if (!is_running()) return;
   trace("gets signal " + std::to_string(number));
   when_awake([this, number] {
-    tell_core([&](Instant now, agent::Effects& e) { core_.on_signal(now, number, e); });
+    const bool is_again = std::exchange(was_asked_, true) && number == SIGTERM;
+    tell_core([&](Instant now, agent::Effects& e) {
+      const size_t before = e.size();
+      core_.on_signal(now, number, e);
+      around_.checks.require(!is_again || e.size() == before,
+                             "signals: a further SIGTERM is no new request");
+    });
   });
 }
 

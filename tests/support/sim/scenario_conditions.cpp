@@ -25,7 +25,8 @@ std::optional<bool> holds_for_node(const Node& node, const Words& rest) {
     return (how == "success" && node.finish()->how == How::Success) ||
            (how == "failure" && node.finish()->how == How::Failure) ||
            (how == "error" && node.finish()->how == How::Error) ||
-           (how == "signal" && node.finish()->how == How::Signal);
+           (how == "signal" && node.finish()->how == How::Signal) ||
+           (how == "resumable" && node.finish()->how == How::Stopped);
   }
   if (match("waits", rest)) return node.is_running() && node.live_workers() == 0;
   if (match("has workers", rest)) return node.live_workers() > 0;

@@ -13,6 +13,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int kSigTerm = 15;
+constexpr Duration kSignalAgain = std::chrono::milliseconds(15);
 constexpr Duration kFindingTakes = 3s;    // until everybody knows who leads the job
 constexpr size_t kUnreadMax = 64 * 1024;  // of one connection; a lost node is not written to
 
@@ -120,7 +121,10 @@ class Life {
       });
     });
     on_node(f.pause, [this](Node& n) { pause(n); });
-    on_node(f.signal, [](Node& n) { n.signal(kSigTerm); });
+    on_node(f.signal, [this](Node& n) {  // twice, as Slurm does
+      n.signal(kSigTerm);
+      cluster_.in(kSignalAgain, [&n] { n.signal(kSigTerm); });
+    });
     on_node(f.arrive, [this](Node&) { arrive_in({}); });
     on_node(f.fail_worker, [](Node& n) { n.fail_worker(0, 1); });
     on_node(f.slow_reader, [this](Node& n) {

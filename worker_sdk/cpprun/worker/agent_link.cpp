@@ -39,7 +39,9 @@ void beat(int64_t step, Phase phase) {
   const int64_t before = page->heartbeat_ns.load(std::memory_order_relaxed);
   const int64_t steps = step - page->step.load(std::memory_order_relaxed);
   const int64_t mean = page->step_ns.load(std::memory_order_relaxed);
-  if (before > 0 && steps > 0) {
+  const bool was_training =
+      page->phase.load(std::memory_order_relaxed) > static_cast<uint32_t>(Phase::Ready);
+  if (before > 0 && steps > 0 && was_training) {
     const int64_t takes = (now - before) / steps;
     page->step_ns.store(mean == 0 ? takes : mean + (takes - mean) / kStepsOfMean,
                         std::memory_order_relaxed);

@@ -15,7 +15,9 @@ namespace cpprun::worker {
 enum class Phase : uint32_t { Starting = 0, Ready, Training, Evaluating, Saving, Ending };
 
 // Training goes on: this step, in this phase, after so many collectives. May be called every step,
-// at its end: the first one in training is when recovery is over (docs/events.md, "Phases").
+// at its end: the first one in training is when recovery is over (docs/events.md, "Phases"). One in
+// Phase::Starting before it says that this program tells its steps, and has made none: a request to
+// stop that comes now loses nothing.
 void heartbeat(int64_t step, Phase phase = Phase::Training);
 // By dist once per collective, by DistributedDataParallel once per forward pass whose backward pass
 // reduces gradients.

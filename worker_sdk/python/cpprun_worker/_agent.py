@@ -29,6 +29,7 @@ ANSWER_TAKES = 10
 # Fields of the page: 64-bit ones by their place in words of 8 bytes, the others in words of 4.
 STEP, COLLECTIVES, HEARTBEAT_NS, STEP_NS, SNAPSHOT_WRITTEN, SNAPSHOT_NEWEST = 8, 9, 10, 13, 24, 32
 PHASE, IS_READY, CAN_SAVE, STACK_FILE, WANTS_STOP = 22, 23, 24, 25, 32
+READY_PHASE = 1
 
 # On this signal the stacks of all threads go into a file of ours, which the agent reads.
 STACK_SIGNAL = 50
@@ -123,7 +124,8 @@ class Agent:
     def beat(self, step, phase):
         now, words = time.monotonic_ns(), self._words
         steps, mean = step - words[STEP], words[STEP_NS]
-        if steps > 0 and words[HEARTBEAT_NS]:
+        was_training = self._halves[PHASE] > READY_PHASE
+        if steps > 0 and words[HEARTBEAT_NS] and was_training:
             takes = (now - words[HEARTBEAT_NS]) // steps
             words[STEP_NS] = mean + (takes - mean) // STEPS_OF_MEAN if mean else takes
         words[STEP] = step

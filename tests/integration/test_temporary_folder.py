@@ -1,0 +1,99 @@
+"""The end of a run whose temporary folder lies on a file system that keeps open files by other names
+(FUSE without hard_remove, as NFS does), or that does not answer any more: the launcher goes."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+from conftest import is_alive, poll
+from launches import ROOT
+from test_hangs_files import SYSTEM_PYTHON, why_not
+
+GOES_S = 60  # far above limits::kFolderRemoval
+
+
+@pytest.fixture
+def mount(tmp_path):
+    """Shows a folder through FUSE. Words: what does not answer."""
+    if why := why_not():
+        pytest.skip(why)
+    behind, shown = tmp_path / 'behind', tmp_path / 'shown'
+    behind.mkdir()
+    shown.mkdir()
+    servers = []
+
+    def make(*words):
+        command = [SYSTEM_PYTHON, ROOT / 'tests/support/stuck_files.py', shown, behind, *words]
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        servers.append(server)
+        poll(lambda: server.poll() is not None or os.path.ismount(shown), 30, 'its mount')
+        if server.poll() is not None:
+            pytest.skip(f'no file system can be mounted here: {server.stderr.read().decode()}')
+        return shown
+
+    try:
+        yield make
+    finally:
+        for server in servers:
+            server.kill()  # whoever still waits for it gets an error
+            server.wait()
+            server.stderr.close()
+        subprocess.run(['umount', '--lazy', shown], capture_output=True, timeout=30, check=False)
+
+
+def test_after_success(jobs, mount):
+    folder = mount()
+    env = {'TMPDIR': str(folder), 'OMP_NUM_THREADS': '1'}
+    job = jobs.cpprun('--nproc-per-node=2', jobs.sh('exit 0'), env=env)
+    assert job.done(GOES_S) == 0, job.output
+    assert list(folder.iterdir()) == []
+    assert job.err == ''
+
+
+def test_after_a_signal(jobs, mount):
+    folder = mount()
+    job = jobs.cpprun(jobs.sh('echo x >"$MARKS/up"; exec sleep 300'), env={'TMPDIR': str(folder)})
+    jobs.mark('up')
+    job.send(signal.SIGTERM)
+    assert job.done(GOES_S) == 128 + signal.SIGTERM, job.output
+    assert list(folder.iterdir()) == []
+
+
+def test_a_failure_keeps_its_logs(jobs, mount):
+    folder = mount()
+    job = jobs.cpprun('-r', '3', jobs.sh('echo a line; exit 5'), env={'TMPDIR': str(folder)})
+    assert job.done(GOES_S) == 1, job.output
+    (kept,) = re.findall(r'the logs of this run are kept in (\S+)', job.err)
+    with open(f'{kept}/attempt_0/0/stdout.log') as log:
+        assert log.read() == 'a line\n'
+
+
+def test_a_file_that_others_hold_open(jobs, mount):
+    """The file system gives it a new name each time that it is removed."""
+    folder = mount()
+    code = 'echo x >"$MARKS/up"; while [ ! -e "$MARKS/go" ]; do sleep 0.05; done'
+    job = jobs.cpprun(jobs.sh(code), env={'TMPDIR': str(folder)})
+    jobs.mark('up')
+    (events,) = folder.glob('torchelastic_*/*/events.jsonl')
+    with open(events):
+        (jobs.marks / 'go').write_text('x')
+        assert job.done(GOES_S) == 0, job.output
+    assert f'the temporary folder stays: {events.parents[1]} cannot be removed' in job.err
+
+
+@pytest.mark.parametrize('how', ['success', 'signal'])
+def test_a_server_that_does_not_answer(jobs, mount, how):
+    folder = mount('unlink', 'rmdir')
+    code = 'echo x >"$MARKS/up"; [ $0 = success ] || exec sleep 300'.replace('$0', how)
+    job = jobs.cpprun(jobs.sh(code), env={'TMPDIR': str(folder)})
+    jobs.mark('up')
+    if how == 'signal':
+        job.send(signal.SIGTERM)
+    wanted = 0 if how == 'success' else 128 + signal.SIGTERM
+    assert job.done(GOES_S) == wanted, job.output
+    (waits,) = re.findall(r'its file system does not answer \(process (\d+) waits for it\)', job.err)
+    with contextlib.suppress(ProcessLookupError):
+        assert not is_alive(int(waits)) or os.kill(int(waits), signal.SIGKILL) is None
