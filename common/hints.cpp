@@ -16,6 +16,11 @@ constexpr std::array kHints{
          "the machine, or the job's cgroup, ran out of memory: fewer workers per node, a smaller "
          "batch, fewer DataLoader workers, or a higher memory limit of the container or Slurm "
          "job"},
+    Hint{"unusable_node", "SIGKILL did not end a process",
+         "SIGKILL did not end|after SIGKILL: state",
+         "the process waits inside the kernel (state D) or a tracer holds it: bring back the file "
+         "server or the device that it waits for, or end the tracer, else restart the node, and "
+         "start nothing on the node before that"},
     Hint{"gpu_out_of_memory", "CUDA out of memory",
          "CUDA out of memory|torch.OutOfMemoryError|torch.cuda.OutOfMemoryError|"
          "CUDA_ERROR_OUT_OF_MEMORY|CUBLAS_STATUS_ALLOC_FAILED|HIP out of memory",

@@ -306,9 +306,13 @@ void Agent::on_hang(Instant now, const WorkerEnd& hung, Effects& effects) {
   effects.push_back(Tell{*unreported_});
 }
 
-void Agent::on_quiet(Instant now, Effects& effects) {
+void Agent::keep_failed_ends() {
   auto is_failure = [this](const WorkerEnd& end) { return !end.is_success() && !is_drained_; };
   if (std::any_of(ends_.begin(), ends_.end(), is_failure)) failed_ends_ = ends_;
+}
+
+void Agent::on_quiet(Instant now, Effects& effects) {
+  keep_failed_ends();
   effects.push_back(Fence{Instant::never()});
   switch (state_) {
     case State::Running:
@@ -335,6 +339,18 @@ void Agent::on_quiet(Instant now, Effects& effects) {
     default:
       CPPRUN_CHECK(false);
   }
+}
+
+// What SIGKILL did not end runs no code of its own any more, so the others may go on (R2); but it
+// keeps what it holds (a GPU, files, ports), so nothing is started beside it.
+void Agent::on_stuck(const std::string& what, Effects& effects) {
+  if (state_ == State::Ended) return;
+  const bool has_all_ends = static_cast<int64_t>(ends_.size()) >= options_.facts.nproc;
+  keep_failed_ends();
+  const std::string why = "it is unusable: SIGKILL did not end " + what;
+  effects.push_back(Tell{control::Leave{why, has_all_ends && has_saved(), true}});
+  effects.push_back(Disconnect{false});
+  finish(Finish{Finish::How::Unusable, signal_, what, {}, 0}, effects);
 }
 
 // The port for the next round, and what it may resume from, come first; then "stopped" is said.

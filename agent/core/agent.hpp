@@ -11,8 +11,9 @@
 //   Running --SIGTERM--> Draining --quiet--> Saved --snapshots looked at--> Ended
 //   Running, Stopping --other signal--> Leaving --quiet--> Ended
 //   any without workers --signal--> Ended
+//   any --stuck--> Ended
 //
-// A second SIGINT or SIGQUIT kills the workers at once. SIGTERM and SIGHUP, told again, change
+// A second SIGINT or SIGQUIT kills the workers at once. SIGTERM and SIGHUP, sent again, change
 // nothing.
 //
 // In Starting a snapshot may have to be fetched first; there are no workers until it is here.
@@ -80,6 +81,9 @@ class Agent {
   void on_worker_end(Instant now, const WorkerEnd& end, Effects& effects);
   // All workers are reaped, nothing of them is left, their output is written.
   void on_quiet(Instant now, Effects& effects);
+  // SIGKILL did not end what is left of the workers: `what` names it. The node is unusable, and the
+  // agent ends without waiting for it.
+  void on_stuck(const std::string& what, Effects& effects);
   // BadValue: no restart can heal it.
   void on_start_failed(Instant now, const Error& error, Effects& effects);
   void on_port(Instant now, int64_t port, Effects& effects);
@@ -166,6 +170,7 @@ class Agent {
   void say_stopped_if_known(Effects& effects);
   bool is_stopped_untold() const { return wants_port_for_stopped_ || wants_scan_for_stopped_; }
   void become_stopped(Instant now, Effects& effects);
+  void keep_failed_ends();
   void finish(Finish finish, Effects& effects);
   void go(Effects& effects);
   void give_up_joining(Effects& effects);

@@ -145,7 +145,7 @@ void Agent::on_request(Instant now, Effects& effects) {
 
 void Agent::leave_at_once(Effects& effects) {
   if (state_ == State::Saved) return leave_after_drain(effects);
-  effects.push_back(StopWorkers{kSigKill, Duration{}});
+  effects.push_back(StopWorkers{kSigKill, Duration{}, false, true});
 }
 
 // No worker runs here, and none was stopped for a request: SIGTERM loses nothing.

@@ -55,6 +55,8 @@ struct StopWorkers {
   Duration grace{};
   // Workers that have said that they save when asked are asked, and get no signal.
   bool lets_save = false;
+  // Asked for the second time: what SIGKILL does not end is soon waited for no longer.
+  bool is_urgent = false;
 };
 
 // Workers that were only asked get the signal after all: what they wanted to save can't be.
@@ -122,6 +124,7 @@ struct Finish {
     Signal,   // ended by a signal to us. `text`: what it waited for
     Stopped,  // on request, and nothing is lost: the same command continues. `text`: who else was
               // asked, where there is a decision; else what it waited for
+    Unusable  // SIGKILL did not end what runs here: `text` names it
   };
   How how = How::Success;
   int signal = 0;               // that asked us to go; 0: none did

@@ -99,6 +99,7 @@ void AgentDaemon::Impl::start_host() {
     if (timers_) timers_->end_round();
     tell_core([&](agent::Effects& e) { core_->on_quiet(boot_now(), e); });
   };
+  events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.look(std::move(all)); };
   events.on_stdout_closed = [](bool goes_on) {
     const std::string text = "stdout was closed by its reader";
     if (!goes_on) return log::info(text);
@@ -128,14 +129,6 @@ void AgentDaemon::Impl::start_host() {
   open_copies();
   if (copies_) options.arenas = copies_->shelves().own;
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
-}
-
-void AgentDaemon::Impl::on_word(int local_rank, WorkerWord word) {
-  const LocalRank worker(local_rank);
-  if (word == WorkerWord::Connected) recorder_->worker_connected(worker);
-  if (word == WorkerWord::Resumed) recorder_->worker_resumed(worker);
-  if (word == WorkerWord::Stepped) recorder_->worker_stepped(worker);
-  if (word == WorkerWord::EndedBeforeStep) core_->on_no_step(worker);
 }
 
 void AgentDaemon::Impl::watch_for_hangs() {
@@ -180,7 +173,7 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   tell_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
-  host_->kill_everything();  // who was refused may have workers, and the report may take its time
+  say_unended(host_->kill_everything());  // a refused agent may have workers
   guardian_->dismiss();
   const int code = report_->finish(*finish_, *recorder_);
   recorder_->finished(*finish_, code);

@@ -8,6 +8,7 @@
 #include "agent/daemon/worker_specs.hpp"
 #include "common/check.hpp"
 #include "common/log/log.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
 
@@ -60,6 +61,9 @@ Status AgentDaemon::Impl::start_workers(const control::World& world) {
   if (timers_) {
     if (Status open = timers_->begin_round(); !open) return open;
   }
+  if (!host_->is_quiet()) {
+    return Error{ErrorKind::System, "processes of a start that failed have not ended yet"};
+  }
   if (Status started = host_->start(specs); !started) return started;
   watch_workers(world);
   say_debugged_worker(specs, world.world_size);
@@ -105,9 +109,40 @@ void AgentDaemon::Impl::say_debugged_worker(const std::vector<WorkerSpec>& specs
   }
 }
 
+void AgentDaemon::Impl::on_word(int local_rank, WorkerWord word) {
+  const LocalRank worker(local_rank);
+  if (word == WorkerWord::Connected) recorder_->worker_connected(worker);
+  if (word == WorkerWord::Resumed) recorder_->worker_resumed(worker);
+  if (word == WorkerWord::Stepped) recorder_->worker_stepped(worker);
+  if (word == WorkerWord::EndedBeforeStep) core_->on_no_step(worker);
+}
+
+// Said of each that has not ended while it was looked at.
+void AgentDaemon::Impl::on_stuck(const std::vector<std::string>& lines) {
+  const std::vector<StuckProcess> stuck = host_->stuck();
+  if (stuck.empty() || finish_) return;
+  for (const std::string& line : lines) {
+    log::warning(line);
+    recorder_->warning(line);
+  }
+  std::string what = name_of(stuck.front());
+  if (stuck.size() > 1) what += " and " + text::count(stuck.size() - 1, "other");
+  tell_core([&](agent::Effects& e) { core_->on_stuck(what, e); });
+}
+
+// At the end of the run, where nobody looks at them any more.
+void AgentDaemon::Impl::say_unended(const std::vector<StuckProcess>& left) const {
+  if (finish_->how == agent::Finish::How::Unusable) return;
+  for (const StuckProcess& process : left) {
+    log::warning(name_of(process) +
+                 " has not ended after SIGKILL; cpprun does not wait for it any longer");
+  }
+}
+
 void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
   recorder_->stopping();
   unwatch_workers();
+  if (effect.is_urgent) host_->be_urgent();
   if (effect.lets_save) {
     host_->stop_saving(effect.signal, effect.grace);
   } else {

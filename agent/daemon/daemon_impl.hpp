@@ -26,6 +26,7 @@
 #include "agent/daemon/snapshot_room.hpp"
 #include "agent/daemon/stack_room.hpp"
 #include "agent/daemon/store_monitor.hpp"
+#include "agent/daemon/stuck_reporter.hpp"
 #include "agent/daemon/tail_room.hpp"
 #include "agent/daemon/way_back.hpp"
 #include "agent/process/clock.hpp"
@@ -107,6 +108,8 @@ class AgentDaemon::Impl {
   void begin_files(const Status& made);
   void start_host();
   void on_word(int local_rank, WorkerWord word);
+  void on_stuck(const std::vector<std::string>& lines);
+  void say_unended(const std::vector<StuckProcess>& left) const;
   void keep_control_port();
   void open_faults();
   void watch_for_hangs();
@@ -188,6 +191,7 @@ class AgentDaemon::Impl {
                     },
                     config_.rendezvous.run_id, operator_token()};
   StackRoom stacks_{loop_, [this] { return host_->look(); }};
+  StuckReporter stuck_{loop_, [this](const std::vector<std::string>& lines) { on_stuck(lines); }};
   const Instant begun_at_ = boot_now();
   const std::shared_ptr<WayBack> way_ = std::make_shared<WayBack>(loop_);
 

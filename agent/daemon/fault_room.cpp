@@ -234,7 +234,8 @@ int FaultRoom::finish(int exit_code) {
   bool is_written = write(config_.junit, faults::junit(account_, verdicts, seconds));
   const faults::Summary summary = faults::summarize(account_, verdicts, hash);
   is_written = write(config_.account_file, faults::encode(summary)) && is_written;
-  if (exit_code >= kSignalBase || !config_.plan->expect) return exit_code;
+  if (exit_code >= kSignalBase || exit_code == kNodeUnusable || !config_.plan->expect)
+    return exit_code;
   if (!is_written) return kExpectationsFailed;
   return summary.is_held ? kSuccess : kExpectationsFailed;
 }

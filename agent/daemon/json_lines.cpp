@@ -38,6 +38,8 @@ const char* name_of(agent::Finish::How how) {
       return "signal";
     case agent::Finish::How::Stopped:
       return "stopped";
+    case agent::Finish::How::Unusable:
+      return "unusable";
   }
   return "unknown";
 }

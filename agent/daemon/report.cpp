@@ -65,6 +65,10 @@ int Report::finish(const agent::Finish& finish, Recorder& recorder) const {
     case agent::Finish::How::Stopped:
       log::warning(stopped_text(finish));
       return kStoppedResumable;
+    case agent::Finish::How::Unusable:
+      log::error("this node is unusable: SIGKILL did not end " + finish.text +
+                 "; start nothing on it before that has gone");
+      return kNodeUnusable;
     case agent::Finish::How::Error:
       log::error(finish.text);
       if (!finish.lost.empty()) recorder.lost_node(finish);

@@ -73,7 +73,8 @@ void TorchRecords::worker_ended(const WorkerEnd& end) {
 void TorchRecords::finished(Instant now, const agent::Finish& finish) {
   using How = agent::Finish::How;
   seconds_ = (now - began_at_) / std::chrono::seconds(1);
-  const bool is_cut_off = finish.how == How::Error || finish.how == How::Signal;
+  const bool is_cut_off =
+      finish.how == How::Error || finish.how == How::Signal || finish.how == How::Unusable;
   if (!is_cut_off) {
     for (const Worker& worker : workers_) {
       const auto is_its = [&](const WorkerEnd& end) { return end.pid == worker.pid; };

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -77,17 +78,68 @@ bool kill_if_ours(int proc, const char* name, std::string_view token) {
   return ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0) == 0;
 }
 
-bool kill_all_ours(const GuardianTask& task) {
+// Was any of ours found? Processes up to the number `after` are left out.
+bool kill_all_ours(const GuardianTask& task, int after) {
   UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!proc.is_open()) return false;
   const int self = ::getpid();
+  const int parent = ::getppid();
   bool is_any = false;
   for_each_entry(proc.get(), [&](const char* name, bool) {
     const int pid = to_pid(name);
-    if (pid <= 1 || pid == self || pid == task.agent_pid) return;
+    const bool is_of_cpprun = pid == self || pid == parent || pid == task.agent_pid;
+    if (pid <= std::max(1, after) || is_of_cpprun) return;
+    task.page->looked_at.store(pid);
     is_any |= kill_if_ours(proc.get(), name, task.token);
   });
   return is_any;
+}
+
+// A child of the reaper process that looks through /proc, and what became of it.
+struct Searcher {
+  UniqueFd process;  // pidfd; SIGCHLD is ignored, so the kernel reaps the child
+  int pid = -1;      // -1: there is no room for another process
+};
+
+constexpr int kFound = 1;  // stands in the page
+
+Searcher start_searcher(const GuardianTask& task, int after) {
+  int handle = -1;
+  // Plain clone: what fork() does besides is for programs that go on with their threads' locks.
+  const long pid = ::syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, nullptr, &handle, nullptr, nullptr);
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (kill_all_ours(task, after)) task.page->found.store(kFound);
+    ::_exit(0);
+  }
+  return {UniqueFd(handle), static_cast<int>(pid)};
+}
+
+// The environment of a process cannot be read while the lock of its memory is held, which one that
+// SIGKILL does not end may do for ever. So a child looks; where it gets no further it is given up,
+// and another goes on behind. Is another pass of any use?
+bool search(const GuardianTask& task) {
+  const Instant until = boot_now() + limits::kGuardianSearchTakes;
+  const auto most = static_cast<int>(limits::kGuardianLookTakes / std::chrono::milliseconds(1));
+  GuardianPage& page = *task.page;
+  page.found.store(0);
+  bool was_blocked = false;
+  for (int after = 0; boot_now() < until;) {
+    page.looked_at.store(after);
+    const Searcher searcher = start_searcher(task, after);
+    if (searcher.pid < 0) return kill_all_ours(task, after);
+    for (int seen = after; boot_now() < until;) {
+      pollfd end{searcher.process.get(), POLLIN, 0};
+      if (::poll(&end, 1, most) == 1) return was_blocked || page.found.load() == kFound;
+      const int at = page.looked_at.load();
+      if (at != after && at == seen) break;  // else it goes on, or has not begun
+      seen = at;
+    }
+    ::syscall(SYS_pidfd_send_signal, searcher.process.get(), SIGKILL, nullptr, 0);
+    was_blocked = true;
+    after = page.looked_at.load();
+  }
+  return false;
 }
 
 void kill_cgroup(const char* cgroup) {
@@ -103,7 +155,7 @@ void kill_workers(const GuardianTask& task) {
   const Instant until = boot_now() + limits::kGuardianTakes;
   const timespec pause{0, kLookAgain};
   kill_cgroup(task.cgroup);
-  while (kill_all_ours(task) && boot_now() < until) {
+  while (search(task) && boot_now() < until) {
     ::nanosleep(&pause, nullptr);
     kill_cgroup(task.cgroup);
   }

@@ -16,6 +16,9 @@ namespace cpprun {
 struct GuardianPage {
   std::atomic<int64_t> deadline{INT64_MAX};  // written by the agent
   std::atomic<int64_t> wakes_at{0};          // written by the guardian
+  // Of a look through /proc: the process that is looked at, and whether one of ours was found.
+  std::atomic<int> looked_at{0};
+  std::atomic<int> found{0};
 };
 
 struct GuardianTask {

@@ -41,6 +41,9 @@ class ProcessHost::Impl {
   void forward(int signal);
   bool forward_to(LocalRank worker, int signal);
   bool is_quiet() const { return !is_running_; }
+  void be_urgent();
+  std::vector<StuckProcess> stuck();
+  bool end();  // kills all; is anything left that SIGKILL has not ended?
   std::vector<int> pids() const;
   std::vector<LiveWorker> live() const;
   std::optional<int> pid_of(int local_rank) const;
@@ -59,6 +62,7 @@ class ProcessHost::Impl {
   std::vector<std::string> marked(const std::vector<std::string>& environment) const;
   Status open_output();
   void carry(std::vector<OutputStream> streams);
+  void run();
   void reap_killed(Instant until);
 
   // process_host.cpp: events
@@ -76,6 +80,9 @@ class ProcessHost::Impl {
   void take_last_words(WorkerEnd& end);
   void stop_all(int signal, Duration grace);
   void on_grace_over();
+  std::optional<Instant> waits_since() const;  // for what SIGKILL was sent to
+  void watch_killed();
+  void on_stuck_time();
   void on_lines(int local_rank, std::vector<std::string> lines);
   void on_drained();
   void limit_drain();
@@ -96,9 +103,14 @@ class ProcessHost::Impl {
   Sweep sweep_;
   OomCounter oom_;
   std::map<int, WorkerProcess> workers_;  // by pid; those that have not been reaped
+  std::set<int> traced_;                  // of them, dead ones whose status a tracer keeps
   std::set<int> saving_;           // of them, those that were asked to save and not signalled
   std::map<int, bool> has_lines_;  // by local rank: its stderr passes the agent
   EndQueue ends_;
+  std::optional<Instant> killed_at_;  // when the round's workers first got SIGKILL
+  Duration patience_{};               // from then on
+  Instant said_stuck_at_;             // on_stuck() is not called before
+  Timer stuck_timer_{loop_, [this] { on_stuck_time(); }};
   Timer kill_timer_;
   Timer sweep_timer_;
   Timer lines_timer_;

@@ -18,7 +18,11 @@ namespace asio = boost::asio;
 
 ProcessHost::ProcessHost(asio::io_context& loop, Options options, Events events)
     : impl_(std::make_unique<Impl>(loop, std::move(options), std::move(events))) {}
-ProcessHost::~ProcessHost() = default;
+ProcessHost::~ProcessHost() {
+  const bool leaves_any = impl_->end();
+  impl_.reset();  // which gives SIGCHLD its default effect
+  if (leaves_any) ::signal(SIGCHLD, SIG_IGN);
+}
 
 Status ProcessHost::start(const std::vector<WorkerSpec>& workers) {
   return impl_->start(workers);
@@ -31,6 +35,12 @@ void ProcessHost::stop_saving(int signal, Duration grace) {
 }
 void ProcessHost::end_saving(int signal) {
   impl_->end_saving(signal);
+}
+void ProcessHost::be_urgent() {
+  impl_->be_urgent();
+}
+std::vector<StuckProcess> ProcessHost::stuck() {
+  return impl_->stuck();
 }
 void ProcessHost::hurry() {
   impl_->hurry();
@@ -138,6 +148,11 @@ void ProcessHost::Impl::resize_terminals() {
 
 void ProcessHost::Impl::on_dead(int pid) {
   WorkerProcess& worker = workers_.at(pid);
+  if (!worker.has_status()) {
+    traced_.insert(pid);
+    return;
+  }
+  traced_.erase(pid);
   const WorkerEnd& noted = worker.note_end(oom_);
   const bool is_failure = !noted.is_success();
   if (is_failure) sweep_.set_hard();
@@ -205,8 +220,10 @@ void ProcessHost::Impl::look_soon() {
 void ProcessHost::Impl::look() {
   is_look_posted_ = false;
   if (!is_running_) return;
+  for (int pid : std::set<int>(traced_)) on_dead(pid);
   sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
   sweep_timer_.set(sweep_.next_deadline());
+  watch_killed();
   settle();
 }
 
@@ -216,6 +233,7 @@ void ProcessHost::Impl::settle() {
   is_running_ = false;
   child_signals_.cancel();
   sweep_timer_.set(Instant::never());
+  stuck_timer_.set(Instant::never());
   guard_.reset();
   if (events_.on_quiet) events_.on_quiet();
 }
@@ -270,6 +288,52 @@ void ProcessHost::Impl::on_grace_over() {
   kill_timer_.set(Instant::never());
   for (auto& [pid, worker] : workers_) worker.signal_group(SIGKILL);
   if (cgroup_) cgroup_->kill();
+  if (!killed_at_) killed_at_ = boot_now();
+  watch_killed();
+}
+
+// ---------------------------------------------------------------- what SIGKILL does not end
+
+std::optional<Instant> ProcessHost::Impl::waits_since() const {
+  std::optional<Instant> since = sweep_.first_kill();
+  if (killed_at_ && !workers_.empty()) since = std::min(since.value_or(*killed_at_), *killed_at_);
+  return since;
+}
+
+void ProcessHost::Impl::watch_killed() {
+  const std::optional<Instant> since = waits_since();
+  const bool is_needed = is_running_ && since && events_.on_stuck;
+  const Instant due = is_needed ? std::max(*since + patience_, said_stuck_at_) : Instant::never();
+  stuck_timer_.set(due);
+}
+
+void ProcessHost::Impl::be_urgent() {
+  patience_ = std::min(patience_, limits::kUrgentKillPatience);
+  watch_killed();
+}
+
+std::vector<StuckProcess> ProcessHost::Impl::stuck() {
+  const Instant now = boot_now();
+  std::vector<StuckProcess> found;
+  sweep_.look(now, cgroup_ ? &*cgroup_ : nullptr);
+  const bool is_due = killed_at_ && *killed_at_ + patience_ <= now;
+  for (const auto& [pid, worker] : workers_) {
+    if (!is_due || worker.has_status()) continue;
+    found.push_back({pid, worker.local_rank(), worker.rank(), now - *killed_at_});
+  }
+  for (const Sweep::Unended& left : sweep_.unended()) {
+    if (left.killed_at + patience_ > now) continue;
+    found.push_back({left.pid, left.worker, std::nullopt, now - left.killed_at});
+  }
+  return found;
+}
+
+void ProcessHost::Impl::on_stuck_time() {
+  const std::vector<StuckProcess> found = stuck();
+  if (!found.empty()) said_stuck_at_ = boot_now() + limits::kStuckLookTakes;
+  watch_killed();
+  if (found.empty()) return settle();  // what was waited for has ended meanwhile
+  events_.on_stuck(found);
 }
 
 void ProcessHost::Impl::forward(int signal) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/process/evidence.hpp"
+#include "agent/process/stuck_process.hpp"
 #include "common/heartbeat.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
@@ -84,6 +85,9 @@ class ProcessHost {
     // After the last worker's end: nothing it started lives, all its output is written. Once per
     // start().
     std::function<void()> on_quiet;
+    // SIGKILL has not ended these in its time (limits::kKillPatience), so on_quiet() does not come
+    // before they have gone by themselves. Comes again each second until then. Unset: nobody asks.
+    std::function<void(std::vector<StuckProcess>)> on_stuck{};
     // Our own stdout was closed by its reader; the workers' stdout is closed too (they get EPIPE or
     // SIGPIPE).
     std::function<void(bool goes_on)> on_stdout_closed;  // files of that stream go on
@@ -109,10 +113,13 @@ class ProcessHost {
   };
 
   ProcessHost(boost::asio::io_context& loop, Options options, Events events);
-  ~ProcessHost();  // kills what is left, without waiting for grace
+  // Kills what is left, without waiting for grace. What SIGKILL does not end is reaped by the
+  // kernel from then on.
+  ~ProcessHost();
   ProcessHost(const ProcessHost&) = delete;
 
-  // Does so now, and waits until they are gone; nothing is told of their ends.
+  // Does so now, and waits until they are gone, at most limits::kEndingTakes after the first
+  // SIGKILL; nothing is told of their ends.
   void kill_everything();
 
   // Starts all workers of a round, in order. Requires: is_quiet(). On an error the ones already
@@ -133,6 +140,12 @@ class ProcessHost {
   void stop_saving(int signal, Duration grace);
   // Those get the signal after all: what they wanted to save can't be saved.
   void end_saving(int signal);
+
+  // Until the end of the round, what SIGKILL does not end counts as stuck after the shorter
+  // limits::kUrgentKillPatience.
+  void be_urgent();
+  // What counts as stuck now.
+  std::vector<StuckProcess> stuck();
 
   // From now on a round's end waits for a console that takes nothing no longer than a second:
   // whoever told us to go is not kept waiting by a reader who does not read.

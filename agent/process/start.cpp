@@ -43,8 +43,11 @@ ProcessHost::Impl::Impl(boost::asio::io_context& loop, Options options, Events e
   if (!options_.channel_name.empty()) open_channel();
 }
 
-ProcessHost::Impl::~Impl() {
+ProcessHost::Impl::~Impl() = default;
+
+bool ProcessHost::Impl::end() {
   kill_everything();
+  return !workers_.empty() || !sweep_.is_clean();
 }
 
 Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
@@ -54,13 +57,18 @@ Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
   has_lines_.clear();
   if (channel_) channel_->begin_round(specs.size());
   is_stopping_ = false;
+  killed_at_.reset();
+  patience_ = limits::kKillPatience;
+  said_stuck_at_ = Instant{};
   saving_.clear();
+  traced_.clear();
   started_at_ = boot_now();
   started_ = specs.size();
   ready_ = 0;
   std::vector<OutputStream> streams;
   if (Status started = start_all(specs, streams); !started) {
     kill_everything();
+    if (!workers_.empty()) run();  // until they have ended after all
     return started;
   }
   for (const OutputStream& stream : streams) {
@@ -71,11 +79,16 @@ Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
                   [](const OutputStream& stream) { return stream.is_terminal; });
   if (has_terminals && !std::exchange(has_terminals_, true)) watch_window();
   carry(std::move(streams));
+  run();
+  return {};
+}
+
+void ProcessHost::Impl::run() {
   is_running_ = true;
   guard_.emplace(loop_.get_executor());
   watch_children();
   for (auto& [pid, worker] : workers_) watch(worker);
-  return {};
+  watch_killed();
 }
 
 Status ProcessHost::Impl::start_all(const std::vector<WorkerSpec>& specs,
@@ -149,18 +162,22 @@ void ProcessHost::Impl::kill_everything() {
   if (workers_.empty() && !is_running_) return;
   sweep_.set_hard();
   on_grace_over();
-  reap_killed(boot_now() + limits::kEndingTakes);
+  reap_killed(*killed_at_ + limits::kEndingTakes);
 }
 
 void ProcessHost::Impl::reap_killed(Instant until) {
-  while (!workers_.empty() && boot_now() < until) {
-    WorkerProcess& worker = workers_.begin()->second;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - boot_now());
-    if (!worker.wait_dead(static_cast<int>(left.count()))) break;
+  for (auto next = workers_.begin(); next != workers_.end();) {
+    WorkerProcess& worker = next->second;
+    const Duration left = std::max(Duration{}, until - boot_now());
+    const auto most = std::chrono::ceil<std::chrono::milliseconds>(left);
+    if (!worker.wait_dead(static_cast<int>(most.count())) || !worker.has_status()) {
+      ++next;
+      continue;
+    }
     worker.note_end(oom_);
     sweep_.on_worker_ended(worker.pid(), boot_now());
     worker.take_end();
-    workers_.erase(workers_.begin());
+    next = workers_.erase(next);
   }
   // Killed processes need a moment to end; only here, where nobody can wait for an event, it is
   // asked for.

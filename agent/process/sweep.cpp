@@ -76,6 +76,9 @@ bool Sweep::look_once(Instant now) {
     }
     auto found = left_.find(pid);
     if (found == left_.end()) found = left_.emplace(pid, identify(pid)).first;
+    if (!found->second.is_known && found->second.told == Told::Nothing) {
+      found->second = identify(pid);
+    }
     found->second.is_seen = true;
     visit(pid, found->second, now);
   }
@@ -85,7 +88,8 @@ bool Sweep::look_once(Instant now) {
 
 Sweep::Leftover Sweep::identify(int pid) const {
   Leftover left;
-  if (const auto stat = read_stat(pid)) {
+  const auto stat = read_stat(pid);
+  if (stat) {
     for (int leader : {stat->session, stat->group}) {
       if (alive_.contains(leader) || dead_.contains(leader)) {
         left.worker = leader;
@@ -93,7 +97,10 @@ Sweep::Leftover Sweep::identify(int pid) const {
       }
     }
   }
-  const Origin origin = parse_origin(read_environment(pid), token_);
+  // A process that waits inside the kernel may hold the lock of its memory, for ever even; this
+  // thread must not wait for that.
+  left.is_known = !stat || stat->state != 'D';
+  const Origin origin = parse_origin(left.is_known ? read_environment(pid) : "", token_);
   left.is_foreign = has_foreign_ && !origin.is_ours;
   if (!origin.is_ours || origin.is_nested || !origin.local_rank) return left;
   for (const auto* workers : {&alive_, &dead_}) {
@@ -120,6 +127,7 @@ void Sweep::visit(int pid, Leftover& left, Instant now) {
   const Told wanted = is_kill ? Told::Killed : Told::ToGo;
   if (left.told >= wanted) return;
   left.told = wanted;
+  left.told_at = now;
   // Its group's number cannot be another's: a living member, this child, holds it.
   const auto stat = read_stat(pid);
   const bool has_own_group = stat && (stat->group == pid || dead_.contains(stat->group));
@@ -138,6 +146,23 @@ Instant Sweep::next_deadline() const {
 bool Sweep::is_clean() const {
   return std::none_of(left_.begin(), left_.end(),
                       [this](const auto& item) { return is_due(item.second); });
+}
+
+std::vector<Sweep::Unended> Sweep::unended() const {
+  std::vector<Unended> all;
+  for (const auto& [pid, left] : left_) {
+    if (!is_due(left) || left.told != Told::Killed) continue;
+    Unended& one = all.emplace_back(Unended{pid, std::nullopt, left.told_at});
+    if (const auto from = dead_.find(left.worker); from != dead_.end()) one.worker = from->second;
+  }
+  return all;
+}
+
+std::optional<Instant> Sweep::first_kill() const {
+  std::optional<Instant> first;
+  for (const Unended& one : unended())
+    first = std::min(first.value_or(one.killed_at), one.killed_at);
+  return first;
 }
 
 }  // namespace cpprun

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "agent/process/cgroup.hpp"
 #include "common/ids.hpp"
@@ -40,13 +42,24 @@ class Sweep {
   // As of the last look: nothing is left of workers that have ended.
   bool is_clean() const;
 
+  // As of the last look: what is waited for although it got SIGKILL.
+  struct Unended {
+    int pid = 0;
+    std::optional<LocalRank> worker;  // from which it came, if that is known
+    Instant killed_at;                // when it first got SIGKILL
+  };
+  std::vector<Unended> unended() const;
+  std::optional<Instant> first_kill() const;  // of them
+
  private:
   enum class Told { Nothing, ToGo, Killed };
   struct Leftover {
     int worker = 0;  // pid of the worker it came from; 0: not known
     bool is_foreign = false;
+    bool is_known = true;  // its environment was read, or need not be
     bool is_seen = true;
     Told told = Told::Nothing;
+    Instant told_at;
   };
 
   bool look_once(Instant now);  // was anybody reaped?

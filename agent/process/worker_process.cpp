@@ -72,6 +72,15 @@ bool WorkerProcess::wait_dead(int milliseconds) const {
   return ready == 1;
 }
 
+bool WorkerProcess::has_status() const {
+  auto& pidfd =
+      const_cast<boost::asio::posix::stream_descriptor&>(pidfd_);  // asks for a number only
+  siginfo_t info{};
+  const int flags = WEXITED | WNOHANG | WNOWAIT;
+  const int done = ::waitid(kPidfdType, static_cast<id_t>(pidfd.native_handle()), &info, flags);
+  return done == 0 && info.si_pid == pid_;
+}
+
 bool WorkerProcess::is_stopped() const {
   auto& pidfd =
       const_cast<boost::asio::posix::stream_descriptor&>(pidfd_);  // asks for a number only

@@ -25,13 +25,17 @@ class WorkerProcess {
   // Calls `on_dead` once when the process has ended; never if this object is gone by then.
   void async_wait(std::function<void(boost::system::error_code)> on_dead);
 
-  bool is_dead() const;     // ended, perhaps not yet reaped; asks the kernel
+  bool is_dead() const;  // ended, perhaps not yet reaped; asks the kernel
+  // It is dead, and the kernel gives us its status. A tracer of it gets that first, and may keep it
+  // for as long as it likes; SIGCHLD comes when it has let go.
+  bool has_status() const;
   bool is_stopped() const;  // by a signal, not by a debugger
   bool wait_dead(int milliseconds) const;
   void signal_group(int signal) const;
   void mark_stopped() { end_.is_stopped_by_us = true; }
 
-  // How it ended. Requires: is_dead(). Leaves it unreaped, so its number still is its group's name.
+  // How it ended. Requires: has_status(). Leaves it unreaped, so its number still is its group's
+  // name.
   const WorkerEnd& note_end(OomCounter& oom);
   // Reaps it, reads its error file, and gives the whole account. Once, after note_end().
   WorkerEnd take_end();

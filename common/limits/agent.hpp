@@ -33,6 +33,20 @@ inline constexpr Duration kLastLinesTake =
     200ms;                                    // a blocked output holds up a worker's end no longer
 inline constexpr Duration kEndingTakes = 1s;  // a host that goes waits this long for what it killed
 inline constexpr Duration kGuardianTakes = 1s;  // how long it looks for processes of a dead agent
+inline constexpr Duration kKillPatience =
+    5s;  // SIGKILL to "it does not end": giving back hundreds of GiB takes the kernel seconds
+inline constexpr Duration kUrgentKillPatience =
+    2s;  // the same after a second signal: its sender does not want to wait, but a process that
+         // only ends slowly must not make its node count as unusable
+inline constexpr Duration kStuckLookTakes =
+    1s;  // reading what the kernel shows of such processes; that read may block as well
+inline constexpr size_t kStuckProcesses = 64;    // are shown one by one, the rest is counted
+inline constexpr size_t kStuckThreads = 1024;    // of one process are searched for the blocked one
+inline constexpr size_t kStuckStackFrames = 12;  // of its kernel stack are shown: the innermost
+inline constexpr Duration kGuardianLookTakes =
+    200ms;  // reading one process's environment; then it is skipped until the next pass
+inline constexpr Duration kGuardianSearchTakes =
+    10s;  // one pass over all processes, on a slow machine or where many of them block
 inline constexpr size_t kErrorFileBytes = 1 << 20;  // a larger error file is cut in the summary
 inline constexpr uint64_t kEventsBytes =
     256 << 20;  // of events.jsonl; a worker that commits without end must not fill the disk

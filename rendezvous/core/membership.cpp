@@ -283,9 +283,7 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
     const bool is_resumes = resume_ && resume_->id == snapshots->unusable;
     if (is_resumes && is_member(incarnation)) unusable_.insert(resume_->id);
   } else if (const auto* leave = std::get_if<control::Leave>(&message)) {
-    has_saved_ = has_saved_ && (leave->has_saved || !is_member(incarnation));
-    node_is_gone(incarnation, StopCause::NodeLeft, node->id.name + " left (" + leave->why + ")",
-                 effects);
+    on_leave(*node, *leave, effects);
   } else if (std::holds_alternative<control::Ack>(message)) {
     on_ack(*node, effects);
   }

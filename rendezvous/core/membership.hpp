@@ -237,6 +237,8 @@ class Membership {
   // Losses (membership_losses.cpp).
   void node_is_gone(Incarnation incarnation, control::StopCause cause, const std::string& why,
                     Effects& effects);
+  void on_leave(const Node& node, const control::Leave& message, Effects& effects);
+  int64_t nodes_left() const;
   void bury_the_dead(Instant now, Effects& effects);
   void end_leases(Instant now, Effects& effects);
 
@@ -312,7 +314,9 @@ class Membership {
   bool is_drained_ = false;                      // round_ is stopped on request: workers save ...
   bool has_saved_ = false;        // ... and all members whose workers are gone have saved
   std::string drained_by_;        // the node that was asked to stop; empty: none, an order
-  bool is_host_drained_ = false;  // the node that hosts us was asked to stop: no round can follow
+  bool is_host_drained_ = false;  // the node that hosts us goes: no round can follow
+  std::string
+      unusable_node_;  // which node is, and why, since the last round was formed; empty: none
 
   bool needs_proof_ = false;
   int64_t operator_restarts_ = 0;

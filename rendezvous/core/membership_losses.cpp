@@ -54,6 +54,27 @@ void Membership::node_is_gone(Incarnation incarnation, StopCause cause, const st
   if (ends_round) request_stop(cause, why, effects);
 }
 
+void Membership::on_leave(const Node& node, const control::Leave& message, Effects& effects) {
+  const Incarnation incarnation = node.id.incarnation;
+  has_saved_ = has_saved_ && (message.has_saved || !is_member(incarnation));
+  const std::string why = node.id.name + " left (" + message.why + ")";
+  if (message.is_unusable && is_member(incarnation)) {
+    unusable_node_ = why;
+    // Its process ends, and with it this coordinator, if another node can lead the job (R15).
+    is_host_drained_ = is_host_drained_ || node.is_embedded;
+    effects.push_back(Note{Note::Level::Warning, "node_unusable", why});
+  }
+  node_is_gone(incarnation, StopCause::NodeLeft, why, effects);
+}
+
+// Nodes that can be in a round, at once or when they are back in touch.
+int64_t Membership::nodes_left() const {
+  return std::count_if(nodes_.begin(), nodes_.end(), [](const auto& entry) {
+    const Node& node = entry.second;
+    return node.life == Node::Life::Present && !node.is_draining();
+  });
+}
+
 void Membership::bury_the_dead(Instant now, Effects& effects) {
   std::vector<Incarnation> gone;
   next_burial_ = Instant::never();

@@ -69,6 +69,12 @@ void Membership::settle(Instant now, Effects& effects) {
       decide(effects);
     }
   }
+  // A spare takes the place of an unusable node. Without one the job ends, so that its scheduler
+  // can start it elsewhere.
+  if (phase_ == Phase::Gathering && !unusable_node_.empty() && nodes_left() < terms_.min_nodes) {
+    decision_ = control::Decided{false, unusable_node_ + ", and " + why_no_round()};
+    decide(effects);
+  }
   if (phase_ == Phase::Gathering) try_form(now, effects);
   const bool is_short = static_cast<int64_t>(ready_.size()) < terms_.min_nodes;
   if (is_over && phase_ == Phase::Gathering && is_short) {  // who was in it learns why it waits
@@ -165,6 +171,7 @@ void Membership::form(Effects& effects) {
   done_.clear();
   clocks_.clear();
   is_drained_ = has_saved_ = false;
+  unusable_node_.clear();
 
   int64_t store_port = terms_.is_store_on_main_port ? 0 : *store_port_;
   std::string master = terms_.master_addr;

@@ -189,7 +189,8 @@ struct Stopped {
 // Workers are gone and the agent goes: not a death.
 struct Leave {
   std::string why;
-  bool has_saved = false;  // as in Stopped
+  bool has_saved = false;    // as in Stopped
+  bool is_unusable = false;  // SIGKILL did not end a process there: start nothing on that node
 };
 // The agent was asked to stop (SIGTERM): its workers save and end, then it leaves.
 struct Draining {

@@ -192,6 +192,7 @@ template <class V>
 void fields(V&& v, Leave& m) {
   v("why", m.why);
   v("has_saved", m.has_saved);
+  v("is_unusable", m.is_unusable);
 }
 template <class V>
 void fields(V&& v, Draining& m) {

@@ -1,5 +1,6 @@
 """A worker that reads a file whose server never answers (FUSE): told apart, named, ended."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -23,12 +24,9 @@ def why_not():
     return '' if asked.returncode == 0 else 'python3-fusepy is not installed'
 
 
-@pytest.fixture
-def stuck(tmp_path):
-    """A file that can be opened, and is never read to its end."""
-    if why := why_not():
-        pytest.skip(why)
-    folder = tmp_path / 'mounted'
+@contextlib.contextmanager
+def mounted(folder):
+    """The file system of tests/support/stuck_files.py."""
     folder.mkdir()
     server = subprocess.Popen([SYSTEM_PYTHON, ROOT / 'tests/support/stuck_files.py', folder],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -36,12 +34,21 @@ def stuck(tmp_path):
         poll(lambda: server.poll() is not None or (folder / 'stuck').exists(), 30, 'its mount')
         if server.poll() is not None:
             pytest.skip(f'no file system can be mounted here: {server.stderr.read().decode()}')
-        yield folder / 'stuck'
+        yield folder
     finally:
         server.kill()  # who still waits for it gets an error
         server.wait()
         server.stderr.close()
         subprocess.run(['umount', '--lazy', folder], capture_output=True, timeout=30, check=False)
+
+
+@pytest.fixture
+def stuck(tmp_path):
+    """A file that can be opened, and is never read to its end."""
+    if why := why_not():
+        pytest.skip(why)
+    with mounted(tmp_path / 'mounted') as folder:
+        yield folder / 'stuck'
 
 
 def code_of(stuck, before=''):

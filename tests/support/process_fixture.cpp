@@ -124,6 +124,10 @@ ProcessHost& ProcessTest::host() {
     if (also_on_end_) also_on_end_(end);
   };
   events.on_quiet = [this] { ++quiet_count_; };
+  events.on_stuck = [this](std::vector<StuckProcess> all) {
+    stuck_ = std::move(all);
+    ++stuck_count_;
+  };
   events.on_stdout_closed = [this](bool) { ++stdout_closed_count_; };
   host_ = std::make_unique<ProcessHost>(loop_, options_, events);
   return *host_;

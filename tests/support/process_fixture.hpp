@@ -80,6 +80,8 @@ class ProcessTest : public ::testing::Test {
   std::string socket_name_;
   std::vector<std::string> messages_;
   std::vector<WorkerEnd> ends_;
+  std::vector<StuckProcess> stuck_;  // as it was said last
+  int stuck_count_ = 0;              // how often it was said
   std::function<void(const WorkerEnd&)> also_on_end_;
   int quiet_count_ = 0;
   int stdout_closed_count_ = 0;

@@ -1,8 +1,10 @@
 """File systems that trouble whoever uses them. For /usr/bin/python3 with python3-fusepy; ends with
 its mount or by SIGTERM.
 
-    stuck_files.py FOLDER                  has one file, `stuck`, that can be opened and never read,
-                                           as that of a file server which has gone
+    stuck_files.py FOLDER                  has two files, as those of a file server which has gone:
+                                           `stuck` can be opened and never read, `sink` can be read
+                                           and never written. SIGKILL does not end a process inside
+                                           write() of `sink`
     stuck_files.py FOLDER BEHIND WORD...   shows the folder BEHIND; what WORDs name (unlink, rmdir)
                                            is never answered. A file that is removed while it is open
                                            stays as .fuse_hidden... until its last close
@@ -21,14 +23,19 @@ class StuckFiles(fuse.Operations):
     def getattr(self, path, fh=None):
         if path == '/':
             return {'st_mode': stat.S_IFDIR | 0o755, 'st_nlink': 2}
-        if path == '/stuck':
+        if path in ('/stuck', '/sink'):
             return {'st_mode': stat.S_IFREG | 0o644, 'st_nlink': 1, 'st_size': 1 << 20}
         raise fuse.FuseOSError(errno.ENOENT)
 
     def readdir(self, path, fh):
-        return ['.', '..', 'stuck']
+        return ['.', '..', 'stuck', 'sink']
 
     def read(self, path, size, offset, fh):
+        if path == '/sink':
+            return bytes(size)
+        threading.Event().wait()
+
+    def write(self, path, data, offset, fh):
         threading.Event().wait()
 
 

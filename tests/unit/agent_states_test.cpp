@@ -288,6 +288,14 @@ TEST_F(Agent, ASignalIsPassedOnAndTheAgentLeaves) {
   EXPECT_EQ(finish->signal, 2);
 }
 
+TEST_F(Agent, ASecondSignalIsUrgent) {
+  runs();
+  signal(2);
+  EXPECT_FALSE(stops.back().is_urgent);
+  signal(2);
+  EXPECT_TRUE(stops.back().is_urgent);
+}
+
 TEST_F(Agent, ASignalWhileStoppingTakesTheTurn) {
   runs();
   is_stopped(1);

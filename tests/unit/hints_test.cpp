@@ -39,6 +39,7 @@ TEST(Hints, EachRowIsFoundByEachOfItsWords) {
 
 TEST(Hints, RealWordsFindTheirRow) {
   const std::vector<std::pair<const char*, const char*>> kSaid{
+      {"b left (it is unusable: SIGKILL did not end rank 1 (pid 4711))", "unusable_node"},
       {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20 MiB", "gpu_out_of_memory"},
       {"OSError: [Errno 98] Address already in use", "port_in_use"},
       {"ModuleNotFoundError: No module named 'torch'", "missing_module"},

@@ -255,6 +255,14 @@ TEST_F(MembershipHeir, R15_AHostThatIsAskedToStopLeavesTheJobToTheHeir) {
   EXPECT_TRUE(core.is_left_to_heir());
 }
 
+TEST_F(MembershipHeir, R15_AHostThatIsUnusableLeavesTheJobToTheHeir) {
+  all_run();
+  is_unusable("a");
+  for (const char* name : {"b", "c"}) says_stopped(name);
+  EXPECT_EQ(phase(), Phase::Gathering);
+  EXPECT_TRUE(core.is_left_to_heir());
+}
+
 // The signal came while it was cut off from its own coordinator.
 TEST_F(MembershipHeir, R15_AHostThatComesBackDrainingLeavesTheJobToTheHeirToo) {
   all_run();

@@ -55,6 +55,73 @@ TEST_F(Membership, R4_ALeaveNeedsNoGrace) {
   expect_world("a", 2, 0, 2);
 }
 
+TEST_F(Membership, AnUnusableNodeCostsNoRestart) {
+  nodes(1, 2);
+  a_and_b_run();
+  is_unusable("b");
+  expect_stop("a", StopCause::NodeLeft);
+  says_stopped("a");
+  expect_world("a", 2, 0, 2);
+  EXPECT_EQ(world("a").restart_count, 0);
+}
+
+TEST_F(Membership, AnUnusableNodeIsNotWaitedForWhileTheRoundStops) {
+  nodes(1, 2);
+  a_and_b_run();
+  says_failed("a");
+  says_stopped("a");
+  expect_world("a", 1, 0, 4);
+  is_unusable("b");
+  expect_world("a", 2, 0, 2);
+  EXPECT_EQ(world("a").restart_count, 1) << "for the worker's failure, and for nothing else";
+}
+
+TEST_F(Membership, ASpareTakesThePlaceOfAnUnusableNode) {
+  nodes(2, 2);
+  a_and_b_run();
+  join("c");
+  is_unusable("b");
+  says_stopped("a");
+  expect_world("a", 2, 0, 4);
+  expect_world("c", 2, 1, 4);
+}
+
+TEST_F(Membership, WithoutASpareTheJobEndsWithAnUnusableNode) {
+  nodes(2, 2);
+  a_and_b_run();
+  is_unusable("b");
+  EXPECT_FALSE(heard<control::Decided>("a")) << "its workers live";
+  says_stopped("a");
+  ASSERT_TRUE(heard<control::Decided>("a"));
+  EXPECT_FALSE(heard<control::Decided>("a")->is_success);
+  EXPECT_EQ(heard<control::Decided>("a")->verdict,
+            "b left (it is unusable: SIGKILL did not end rank 1), and 1 of at least 2 nodes are "
+            "here");
+}
+
+TEST_F(Membership, ASpareThatIsCutOffIsWaitedForInThePlaceOfAnUnusableNode) {
+  nodes(2, 2);
+  a_and_b_run();
+  join("c");
+  is_cut_off("c");
+  is_unusable("b");
+  says_stopped("a");
+  EXPECT_FALSE(heard<control::Decided>("a")) << "it may be back";
+  passes(limits::kLease);
+  EXPECT_TRUE(heard<control::Decided>("a"));
+}
+
+TEST_F(Membership, WhoWasInNoRoundEndsNoJobByBeingUnusable) {
+  nodes(2, 2);
+  a_and_b_run();
+  join("c");
+  is_unusable("c");
+  dies("b");
+  says_stopped("a");
+  passes(limits::kDeathGrace);
+  EXPECT_FALSE(heard<control::Decided>("a"));
+}
+
 TEST_F(Membership, R4_WhatComesAfterALeaveChangesNothing) {
   a_and_b_run();
   leaves("b");

@@ -130,6 +130,9 @@ class AgentTest : public testing::Test {
   void all_quiet() {
     call([&](agent::Effects& e) { core.on_quiet(now, e); });
   }
+  void is_stuck() {
+    call([&](agent::Effects& e) { core.on_stuck("rank 1 (pid 4711)", e); });
+  }
   void start_fails(ErrorKind kind = ErrorKind::BadValue) {
     Error error{kind, "no such program"};
     call([&](agent::Effects& e) { core.on_start_failed(now, error, e); });

@@ -140,6 +140,9 @@ class JobTest : public testing::Test {
     return made;
   }
   void leaves(const std::string& name) { says(name, control::Leave{"ended by a signal"}); }
+  void is_unusable(const std::string& name) {
+    says(name, control::Leave{"it is unusable: SIGKILL did not end rank 1", false, true});
+  }
   void acks(const std::string& name) { says(name, control::Ack{true}); }
   // A round of these two runs.
   void a_and_b_run() {

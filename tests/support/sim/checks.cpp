@@ -121,6 +121,12 @@ void Checks::on_heard(Epoch epoch, Incarnation from, const control::AgentMessage
   if (const auto* failed = std::get_if<control::Failed>(&message)) {
     unreported_.erase({from, failed->round});
   }
+  if (const auto* leave = std::get_if<control::Leave>(&message)) {
+    Job& job = jobs_[epoch];
+    const auto newest = job.rounds.find(job.newest);
+    const bool is_of_it = newest != job.rounds.end() && newest->second.worlds.contains(from);
+    if (leave->is_unusable && is_of_it) job.unusable_in = job.newest.epoch;
+  }
   const auto* stopped = std::get_if<control::Stopped>(&message);
   if (stopped == nullptr || !unreported_.contains({from, stopped->round})) return;
   // Nobody need tell what he was told.
@@ -204,6 +210,7 @@ void Checks::on_new_round(Job& job, const control::World& world) {
   }
   job.budget_used = used;
   job.newest = name;
+  job.unusable_in = Epoch();
   job.rounds[name].first = world;
 }
 
@@ -237,7 +244,9 @@ void Checks::on_decided(Job& job, const Membership& membership, Incarnation to,
     require(live_workers_of(name.epoch, name.round) == 0,
             "R2: failure, though workers of " + name_of(name) + " live");
     bool is_portless = decided.verdict.find("could not open a port") != std::string::npos;
-    require(is_portless || decided.is_resumable || !failing_rounds_.empty(),
+    const bool is_unusable =
+        job.unusable_in != Epoch() && decided.verdict.find("it is unusable") != std::string::npos;
+    require(is_portless || is_unusable || decided.is_resumable || !failing_rounds_.empty(),
             "R7: failure, though no worker failed");
   }
 }
@@ -261,6 +270,7 @@ void Checks::after_call(const Membership* membership) {
     std::erase_if(job->second.must_acknowledge,
                   [&](Incarnation owed) { return !membership->nodes().contains(owed); });
   }
+  judge_unusable(*membership);
   const RoundName name{membership->epoch(), membership->round()};
   if (formed_now_.erase(name) == 0) return;
   const Round& round = jobs_.at(root(name.epoch)).rounds.at(name);
@@ -268,6 +278,20 @@ void Checks::after_call(const Membership* membership) {
   const auto members = static_cast<int64_t>(round.worlds.size());
   require(members >= membership->terms().min_nodes && members <= membership->terms().max_nodes,
           "R2: a round of " + std::to_string(members) + " nodes");
+}
+
+// Nobody takes the place of an unusable node, and nobody waits for that.
+void Checks::judge_unusable(const Membership& membership) {
+  const auto job = jobs_.find(root(membership.epoch()));
+  const bool is_over = membership.phase() == Membership::Phase::Gathering;
+  if (job == jobs_.end() || !is_over || job->second.unusable_in != membership.epoch()) return;
+  int64_t left = 0;
+  for (const auto& [incarnation, node] : membership.nodes()) {
+    const bool is_here = node.life == cpprun::Node::Life::Present && !node.is_draining();
+    left += is_here ? 1 : 0;
+  }
+  require(left >= membership.terms().min_nodes,
+          "stuck: a job waits for another node in the place of an unusable one");
 }
 
 void Checks::judge_ranks(const Round& round, const std::string& where) {

@@ -83,6 +83,7 @@ class Checks {
     bool is_success_told = false;
     bool is_failure_told = false;
     std::set<Incarnation> must_acknowledge;  // before the first bye
+    Epoch unusable_in;  // whose coordinator heard that a node of the newest round is unusable
   };
 
   // The first epoch of the job that goes on in this one.
@@ -96,6 +97,7 @@ class Checks {
   void on_decided(Job& job, const Membership& membership, Incarnation to,
                   const control::Decided& decided);
   void on_bye(Job& job, const Membership& membership, Incarnation to);
+  void judge_unusable(const Membership& membership);
   void judge_ranks(const Round& round, const std::string& where);
 
   std::map<Epoch, Epoch> continued_;  // epoch that goes on, and the one that it goes on from

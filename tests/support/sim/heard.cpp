@@ -47,8 +47,9 @@ void Heard::on_message(const Membership* job, const control::Hello& from,
     member.questions.emplace_back(strike->fault, strike->times);
   } else if (std::holds_alternative<control::Draining>(message)) {
     going_.insert(from.node.incarnation);
-  } else if (std::holds_alternative<control::Leave>(message)) {
+  } else if (const auto* leave = std::get_if<control::Leave>(&message)) {
     gone_.insert(from.node.incarnation);
+    if (leave->is_unusable) going_.insert(from.node.incarnation);
   }
 }
 

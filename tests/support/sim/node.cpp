@@ -28,6 +28,8 @@ const char* how_text(agent::Finish::How how) {
       return "an error";
     case agent::Finish::How::Signal:
       return "a signal";
+    case agent::Finish::How::Unusable:
+      return "its node unusable";
     default:
       return "nothing lost";
   }
@@ -174,7 +176,10 @@ void Node::carry_out(const agent::Finish& effect) {
   trace(std::string("ends with ") + how_text(effect.how) +
         (effect.text.empty() ? "" : ": " + effect.text));
   around_.trace.fold(id().incarnation.value * 16 + static_cast<uint64_t>(effect.how));
-  around_.checks.on_finish(epoch_, live_workers() > 0, effect);
+  around_.checks.on_finish(epoch_, has_running_workers(), effect);
+  around_.checks.require(
+      effect.how != agent::Finish::How::Unusable || (live_workers() > 0 && !has_running_workers()),
+      "stuck: " + label() + " is unusable, and SIGKILL was not in vain");
   client_.close();
   hang_up(Ending::Reset);  // unless a farewell is already on its way
   around_.network.end(program_);

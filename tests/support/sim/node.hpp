@@ -73,6 +73,7 @@ class Node final : public Program {
   std::optional<ConnectionId> connection() const { return connection_; }
   bool knows_outcome() const { return knows_outcome_; }
   int64_t live_workers() const;
+  bool has_running_workers() const;  // which SIGKILL has not stopped
   // The coordinator in its process, asleep or not; null: none.
   CoordinatorProcess* coordinator() { return lead_; }
   // The election says that it leads the job; it may be wrong by now, if it was frozen.
@@ -94,6 +95,8 @@ class Node final : public Program {
     bool is_counted = true;   // as live by the checks
     bool is_excused = false;  // killed by the guardian or with its agent: no failure of its own
     bool is_deaf = false;
+    Duration outlives_kill{};
+    Instant killed_at = Instant::never();  // true time; only of those that outlive it
     bool can_save = false;
     bool is_saving = false;  // asked, and not signalled
     Instant ready_at;        // true time
@@ -158,6 +161,10 @@ class Node final : public Program {
   void fall_back();
   bool is_disk_full() const { return around_.agenda.now() < disk_is_full_until_; }
   void end_worker_at(Worker& worker, Instant when, int exit_code);
+  void kill_at(Worker& worker, Instant when);
+  void stop_the_killed();
+  void watch_killed();
+  void on_stuck_time();
   void kill_workers(Duration within);
   void reap();
   void arm_guardian();
@@ -191,6 +198,8 @@ class Node final : public Program {
   std::deque<std::function<void()>> mailbox_;  // what happened while the agent was frozen
   std::vector<Worker> workers_;
   Instant fence_ = Instant::never();  // the guardian's deadline, in the host's time
+  std::optional<Instant> killed_at_;  // true time: when its agent first sent SIGKILL
+  Duration patience_{};               // from then on
 
   Epoch epoch_;
   std::optional<control::World> world_;  // of the workers that were started last

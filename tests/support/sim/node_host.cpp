@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/exit_code.hpp"
+#include "common/limits/agent.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "tests/support/sim/node.hpp"
 
@@ -28,6 +29,12 @@ int64_t Node::live_workers() const {
                        [](const Worker& w) { return w.is_alive; });
 }
 
+bool Node::has_running_workers() const {
+  return std::any_of(workers_.begin(), workers_.end(), [this](const Worker& w) {
+    return w.is_alive && w.killed_at > around_.agenda.now();
+  });
+}
+
 // ---------------------------------------------------------------- workers
 
 void Node::carry_out(const agent::StartWorkers& effect) {
@@ -37,6 +44,8 @@ void Node::carry_out(const agent::StartWorkers& effect) {
   around_.trace.fold(id().incarnation.value ^ static_cast<uint64_t>(world_->round.value) << 32);
   workers_.clear();
   ++starts_;
+  killed_at_.reset();
+  patience_ = limits::kKillPatience;
   SpawnPlan plan = around_.plan(*this, effect.world);
   if (plan.fails) {
     trace("can't start its workers");
@@ -54,6 +63,7 @@ void Node::carry_out(const agent::StartWorkers& effect) {
     worker.end.rank = Rank(world_->base_rank + static_cast<int64_t>(i));
     worker.end.pid = static_cast<int>(4000 + i);
     worker.is_deaf = life.is_deaf;
+    worker.outlives_kill = life.outlives_kill;
     worker.stops_in = life.stops_in;
     worker.can_save = life.can_save;
     worker.ready_at = around_.agenda.now() + life.ready_in;
@@ -72,6 +82,11 @@ void Node::carry_out(const agent::StopWorkers& effect) {
     worker.is_saving = effect.lets_save && worker.can_save && is_ready;
     stop_worker(worker, effect.signal, effect.grace);
   }
+  const Instant kill =
+      around_.agenda.now() + (effect.signal == SIGKILL ? Duration{} : effect.grace);
+  killed_at_ = std::min(killed_at_.value_or(kill), kill);
+  if (effect.is_urgent) patience_ = limits::kUrgentKillPatience;
+  watch_killed();
 }
 
 void Node::carry_out(const agent::EndSaving& effect) {
@@ -98,15 +113,52 @@ void Node::stop_worker(Worker& worker, int signal, Duration grace) {
 // ---------------------------------------------------------------- workers' ends
 
 void Node::fail_worker(size_t local_rank, int exit_code) {
-  if (local_rank >= workers_.size()) return;
+  if (local_rank >= workers_.size() || workers_[local_rank].killed_at <= around_.agenda.now()) {
+    return;
+  }
   end_worker_at(workers_[local_rank], around_.agenda.now(), exit_code);
 }
 
 void Node::end_worker_at(Worker& worker, Instant when, int exit_code) {
   if (!worker.is_alive || worker.ends_at <= when) return;
+  if (exit_code == -SIGKILL && worker.outlives_kill > Duration{}) {
+    if (worker.killed_at <= when) return;
+    kill_at(worker, when);
+    when = when + worker.outlives_kill;
+  }
   worker.ends_at = when;
   worker.end.exit_code = exit_code;
   around_.agenda.at(when, [this] { reap(); });
+}
+
+// ---------------------------------------------------------------- what SIGKILL does not end
+
+void Node::kill_at(Worker& worker, Instant when) {
+  worker.killed_at = when;
+  around_.agenda.at(when, [this] { stop_the_killed(); });
+}
+
+void Node::stop_the_killed() {
+  if (paused_at_) return;
+  for (Worker& worker : workers_) {
+    if (worker.is_alive && worker.killed_at <= around_.agenda.now()) uncount(worker);
+  }
+}
+
+void Node::watch_killed() {
+  around_.agenda.at(*killed_at_ + patience_, [this] {
+    if (!paused_at_) when_awake([this] { on_stuck_time(); });
+  });
+}
+
+// Nobody waits for it any longer: neither this agent nor, once it has gone, the others (R2).
+void Node::on_stuck_time() {
+  const bool is_due = killed_at_ && around_.agenda.now() >= *killed_at_ + patience_;
+  if (!is_due || live_workers() == 0 || !is_running()) return;
+  trace("SIGKILL has not ended its workers");
+  tell_core([this](Instant, agent::Effects& e) { core_.on_stuck("a worker of " + label(), e); });
+  around_.checks.require(!is_running(),
+                         "stuck: " + label() + " waits for a worker that SIGKILL does not end");
 }
 
 void Node::kill_workers(Duration within) {
@@ -238,15 +290,27 @@ void Node::thaw() {
   is_frozen_ = false;
   if (candidate_) candidate_->set_frozen(false);
   if (paused_at_) {
-    Duration stood = around_.agenda.now() - *std::exchange(paused_at_, std::nullopt);
+    const Instant paused_at = *std::exchange(paused_at_, std::nullopt);
+    Duration stood = around_.agenda.now() - paused_at;
+    if (killed_at_) {
+      *killed_at_ = *killed_at_ + stood;
+      watch_killed();
+    }
     around_.network.mend_host(spec_.host);
     int64_t going_on = 0;
     for (Worker& worker : workers_) {
       if (!worker.is_alive) continue;
       Instant before = std::exchange(worker.ends_at, Instant::never());
-      end_worker_at(worker, before + stood, worker.end.exit_code);
+      if (worker.killed_at.is_never()) {
+        end_worker_at(worker, before + stood, worker.end.exit_code);
+      } else {
+        worker.ends_at = before + stood;
+        around_.agenda.at(worker.ends_at, [this] { reap(); });
+        if (worker.killed_at > paused_at) kill_at(worker, worker.killed_at + stood);
+      }
       // Past the deadline they are as good as dead: the guardian comes as soon as it runs.
-      worker.is_counted = fence_ > local_now() && !worker.is_excused;
+      worker.is_counted =
+          fence_ > local_now() && !worker.is_excused && worker.killed_at > around_.agenda.now();
       going_on += worker.is_counted ? 1 : 0;
     }
     if (going_on > 0) around_.checks.on_workers_live(name_of(*world_), going_on);

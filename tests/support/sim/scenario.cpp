@@ -86,6 +86,7 @@ const std::vector<Player::Command>& Player::commands() {
       {"workers of NODE end well", &Player::workers_end_well},
       {"all workers end well", &Player::all_end_well},
       {"workers of NODE need TIME to stop", &Player::stubborn},
+      {"workers of NODE outlive SIGKILL by TIME", &Player::stubborn},
       {"program is missing on NODE", &Player::spawn_fails},
       {"program is there on NODE", &Player::spawn_works},
       {"kill coordinator", &Player::coordinator_fault},
@@ -238,9 +239,12 @@ bool Player::all_end_well(const Words&) {
 
 // From their next start on.
 bool Player::stubborn(const Words& words) {
-  std::optional<Duration> time = parse_duration(words[4]);
+  const bool outlives = words[3] == "outlive";
+  std::optional<Duration> time = parse_duration(words[outlives ? 6 : 4]);
   if (!time) return false;
-  lives_[words[2]].stops_in = *time;
+  WorkerLife& life = lives_[words[2]];
+  life.is_deaf = life.is_deaf || outlives;
+  (outlives ? life.outlives_kill : life.stops_in) = *time;
   return true;
 }
 

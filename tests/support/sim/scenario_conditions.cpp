@@ -26,7 +26,8 @@ std::optional<bool> holds_for_node(const Node& node, const Words& rest) {
            (how == "failure" && node.finish()->how == How::Failure) ||
            (how == "error" && node.finish()->how == How::Error) ||
            (how == "signal" && node.finish()->how == How::Signal) ||
-           (how == "resumable" && node.finish()->how == How::Stopped);
+           (how == "resumable" && node.finish()->how == How::Stopped) ||
+           (how == "unusable" && node.finish()->how == How::Unusable);
   }
   if (match("waits", rest)) return node.is_running() && node.live_workers() == 0;
   if (match("has workers", rest)) return node.live_workers() > 0;

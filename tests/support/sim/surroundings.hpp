@@ -20,6 +20,7 @@ struct WorkerLife {
   Duration runs = std::chrono::seconds(1);  // from then on
   int exit_code = 0;                        // as WorkerEnd has it
   bool is_deaf = false;                     // to TERM: it ends by KILL only
+  Duration outlives_kill{};                 // its process, which runs no code any more then
   bool is_hanging = false;                  // never ends of itself
   Duration stops_in = std::chrono::milliseconds(20);  // from TERM to its end
   bool can_save = false;  // asked to stop, it saves and ends with kStoppedResumable

@@ -88,9 +88,13 @@ class Life {
     life.saves_each = plan_.saves_each;
     const bool is_late = faults.worker_is_late > 0 && extra_dice_.chance(faults.worker_is_late);
     if (is_late) life.ready_in = extra_dice_.up_to(plan_.worker_ready_max);
+    const double unkillable = faults.worker_outlives_kill;
+    const bool is_unkillable = are_faults_on() && unkillable > 0 && stuck_dice_.chance(unkillable);
+    if (is_unkillable) life.outlives_kill = 1ms + stuck_dice_.up_to(2 * limits::kKillPatience);
+    if (is_unkillable && stuck_dice_.chance(0.5)) life.outlives_kill = 1h;
     if (!are_faults_on()) return life;
     life.exit_code = dice_.chance(faults.worker_fails) ? 1 : 0;
-    life.is_deaf = dice_.chance(faults.worker_is_deaf);
+    life.is_deaf = dice_.chance(faults.worker_is_deaf) || is_unkillable;
     // Who hangs, hangs until the faults are over.
     Duration rest = faults_end_ - cluster_.now();
     if (dice_.chance(faults.worker_hangs)) life.runs = rest + dice_.up_to(1s);
@@ -331,6 +335,7 @@ class Life {
     const ClusterOptions& o = plan_.cluster;
     Duration reconnect = 7s + o.network.retransmit_max + o.network.delay_max;
     Duration one_round = o.stop_grace + limits::kKillTakes + limits::kDeathGrace;
+    if (plan_.faults.worker_outlives_kill > 0) one_round += limits::kKillPatience;
     if (o.has_etcd) one_round += o.terms.lease + 4s;  // who led last, and who would have next
     return reconnect + 2 * (o.terms.lease + one_round) + o.terms.scale_up_interval + 4s;
   }
@@ -389,6 +394,7 @@ class Life {
   Dice snapshot_dice_ = dice_.child(3);
   Dice order_dice_ = dice_.child(4);
   Dice extra_dice_ = dice_.child(5);
+  Dice stuck_dice_ = dice_.child(8);
   Instant faults_end_;
 };
 

@@ -26,6 +26,7 @@ struct FaultRates {
   double worker_fails = 0;             // chance of each worker in each round
   double worker_is_deaf = 0;
   double worker_hangs = 0;
+  double worker_outlives_kill = 0;
   double spawn_fails = 0;  // chance of each node in each round
   double worker_saves = 0;
   double fetch_fails = 0;

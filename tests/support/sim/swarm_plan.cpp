@@ -102,6 +102,15 @@ void draw_extras(Dice dice, Size size, SwarmPlan& plan) {
   if (dice.chance(0.3)) faults.resume_is_unusable = 0.5 * dice.share();
 }
 
+// Likewise.
+constexpr uint64_t kStuck = 52;
+constexpr uint64_t kElectedStuck = 3;
+
+void draw_stuck(Dice dice, Size size, FaultRates& faults) {
+  if (size == Size::Large || dice.chance(0.85)) return;
+  faults.worker_outlives_kill = 0.02 + 0.3 * dice.share();
+}
+
 void draw_terms(Dice& dice, control::Terms& terms) {
   terms.max_nodes = dice.between(1, 5);
   terms.min_nodes = dice.chance(0.3) ? terms.max_nodes : dice.between(1, terms.max_nodes);
@@ -152,6 +161,7 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   draw_orders(dice.child(5), size, plan);
   if (!is_elected) {
     draw_extras(Dice(seed).child(kExtras), size, plan);
+    draw_stuck(Dice(seed).child(kStuck), size, plan.faults);
     if (size == Size::Small) draw_heirs(Dice(seed).child(kHeirs), plan);
     return plan;
   }
@@ -160,6 +170,7 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   faults.kill_coordinator = faults.freeze_coordinator = faults.cut_coordinator = Duration{};
   faults.does_coordinator_return = false;
   draw_extras(Dice(seed).child(kElectedExtras), size, plan);
+  draw_stuck(Dice(seed).child(kElectedStuck), size, faults);
   return plan;
 }
 
@@ -187,6 +198,7 @@ std::string SwarmPlan::text() const {
   append(text, " %s=%.3f", "deaf", faults.worker_is_deaf);
   append(text, " %s=%.3f", "hang", faults.worker_hangs);
   append(text, " %s=%.3f", "spawn-fails", faults.spawn_fails);
+  append(text, " %s=%.3f", "outlive-kill", faults.worker_outlives_kill);
   append(text, " %s=%.3f", "save", faults.worker_saves);
   if (faults.worker_is_late > 0) {
     append(text, " %s=%.3f", "late", faults.worker_is_late);
