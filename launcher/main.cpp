@@ -114,6 +114,12 @@ int launch(const Launch& asked, StartTimes times) {
   times.listening = boot_clock();
   look_at_machine(asked.config.workers.nproc);  // while the server's thread comes up
   (*agent)->took(times);
+  if (!*host && RendezvousHost::may_start_later(rendezvous)) {
+    (*agent)->may_host([&](const std::vector<std::string>& addresses) -> std::optional<Endpoint> {
+      *host = RendezvousHost::start_if_free(rendezvous, (*agent)->incarnation(), addresses);
+      return *host ? std::optional((*host)->endpoint()) : std::nullopt;
+    });
+  }
   std::unique_ptr<RendezvousHost> taken_over;  // the coordinator that our agent leads its job with
   if (!*host && rendezvous.max_nodes > 1 && rendezvous.backend != Backend::Static) {
     (*agent)->may_lead([&](Epoch epoch, const control::Heir& heir) -> Result<Endpoint> {

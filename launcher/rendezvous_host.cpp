@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "common/log/log.hpp"
+#include "common/machine/identity.hpp"
 #include "launcher/loop_thread.hpp"
 #include "launcher/network/own_addresses.hpp"
 #include "launcher/seat.hpp"
@@ -22,33 +23,48 @@ CoordinatorOptions heir_options(const RendezvousConfig& config, Epoch epoch, Inc
   return options;
 }
 
+// A job of one node is that of the node that hosts it: nobody else may be quicker to join it.
+CoordinatorOptions own_options(const RendezvousConfig& config, Incarnation embedded) {
+  CoordinatorOptions options = coordinator_options_of(config, embedded);
+  if (config.max_nodes == 1) options.own_job = config.run_id;
+  return options;
+}
+
 // Where to listen, and where our own agent then reaches us.
 struct Place {
   std::string listen_host;  // "" is every interface
   std::string own_address;
   uint16_t port = 0;
-  bool must_host = false;  // a taken port is an error, not a hint that another agent hosts
 };
 
-// Nothing: another node hosts.
-Result<std::optional<Place>> find_place(const RendezvousConfig& config) {
-  if (config.is_standalone) return std::optional(Place{"127.0.0.1", "127.0.0.1", 0, true});
-  bool is_static = config.backend == Backend::Static;
-  bool must_host = config.conf.is_host.value_or(is_static && config.node_rank.value_or(0) == 0);
-  bool must_not = config.conf.is_host == false || (is_static && !must_host);
-  if (must_not) return std::optional<Place>();
-  Result<ResolvedHost> host = resolve_host(config.endpoint.host);
-  if (!host) {
-    if (must_host) return host.error();
-    return std::optional<Place>();  // it may become resolvable; the agent keeps trying
+bool must_host(const RendezvousConfig& config) {
+  if (config.is_standalone) return true;
+  const bool is_first = config.backend == Backend::Static && config.node_rank.value_or(0) == 0;
+  return config.conf.is_host.value_or(is_first);
+}
+
+// Nothing was looked up: a name means all interfaces, and this node need not know its own.
+Place place_without_names(const RendezvousConfig& config) {
+  if (config.is_standalone) return {"127.0.0.1", "127.0.0.1", 0};
+  const std::vector<std::string> addresses = known_addresses(config.endpoint.host);
+  const std::string own = first_own_address(addresses);
+  if (own.empty()) return {"", "127.0.0.1", config.endpoint.port};
+  return {config.endpoint.host, own, config.endpoint.port};
+}
+
+// Nothing: the endpoint is another machine, or it can't be known yet. Other nodes see a name's
+// other addresses (Debian maps the host name to 127.0.1.1), so a name means all interfaces.
+std::optional<Place> place_at(const RendezvousConfig& config,
+                              const std::vector<std::string>& addresses) {
+  const Endpoint& endpoint = config.endpoint;
+  if (addresses.empty()) {
+    if (!is_same_host_name(endpoint.host, own_host_name())) return std::nullopt;
+    return Place{"", "127.0.0.1", endpoint.port};
   }
-  std::string own = first_own_address(host->addresses);
-  if (own.empty() && !must_host) return std::optional<Place>();
-  Place place{host->is_numeric && !own.empty() ? config.endpoint.host : "",
-              own.empty() ? "127.0.0.1" : own, config.endpoint.port, must_host};
-  // Other nodes see a name's other addresses (Debian maps the host name to 127.0.1.1), so a name
-  // means all interfaces.
-  return std::optional(place);
+  const std::string own = first_own_address(addresses);
+  if (own.empty()) return std::nullopt;
+  const bool is_name = known_addresses(endpoint.host).empty();
+  return Place{is_name ? "" : endpoint.host, own, endpoint.port};
 }
 
 }  // namespace
@@ -106,17 +122,34 @@ RendezvousHost::~RendezvousHost() = default;
 
 Result<std::unique_ptr<RendezvousHost>> RendezvousHost::start(const RendezvousConfig& config,
                                                               Incarnation embedded) {
-  Result<std::optional<Place>> place = find_place(config);
-  if (!place) return place.error();
-  if (!*place) return std::unique_ptr<RendezvousHost>();
+  if (!must_host(config)) {
+    const std::vector<std::string> addresses = known_addresses(config.endpoint.host);
+    return addresses.empty() ? nullptr : start_if_free(config, embedded, addresses);
+  }
   // The workers keep the limit that their agent found.
   if (!config.is_standalone) raise_descriptor_limit();
-  auto impl = std::make_unique<Impl>(config, coordinator_options_of(config, embedded));
-  if (Status ok = impl->listen(**place); !ok) {
-    if ((*place)->must_host) return ok.error();
-    log::info(ok.error().text + "; taking it that another agent hosts the rendezvous there");
-    return std::unique_ptr<RendezvousHost>();
+  auto impl = std::make_unique<Impl>(config, own_options(config, embedded));
+  if (Status ok = impl->listen(place_without_names(config)); !ok) return ok.error();
+  impl->start_thread();
+  return std::unique_ptr<RendezvousHost>(new RendezvousHost(std::move(impl)));
+}
+
+bool RendezvousHost::may_start_later(const RendezvousConfig& config) {
+  return config.backend == Backend::Cpprun && config.conf.is_host.value_or(true);
+}
+
+std::unique_ptr<RendezvousHost> RendezvousHost::start_if_free(
+    const RendezvousConfig& config, Incarnation embedded,
+    const std::vector<std::string>& addresses) {
+  if (!may_start_later(config)) return nullptr;
+  const std::optional<Place> place = place_at(config, addresses);
+  if (!place || !is_port_free(place->own_address, place->port)) return nullptr;
+  auto impl = std::make_unique<Impl>(config, own_options(config, embedded));
+  if (Status ok = impl->listen(*place); !ok) {
+    log::debug(ok.error().text);  // another agent was quicker
+    return nullptr;
   }
+  raise_descriptor_limit();
   impl->start_thread();
   return std::unique_ptr<RendezvousHost>(new RendezvousHost(std::move(impl)));
 }
@@ -126,7 +159,7 @@ Result<std::unique_ptr<RendezvousHost>> RendezvousHost::take_over(const Rendezvo
                                                                   const control::Heir& heir) {
   raise_descriptor_limit();
   auto impl = std::make_unique<Impl>(config, heir_options(config, epoch, heir.node));
-  const Place place{"", "127.0.0.1", static_cast<uint16_t>(heir.port), true};
+  const Place place{"", "127.0.0.1", static_cast<uint16_t>(heir.port)};
   if (Status ok = impl->listen(place); !ok) return ok.error();
   impl->tell_endpoint(config, epoch, heir);
   impl->start_thread();

@@ -1,12 +1,15 @@
 // RendezvousHost: the rendezvous server inside a launcher, on a thread and a loop of its own. The
 // agent of the same process talks to it over a socket like any other.
 //
-// Whether this node hosts is decided here: standalone always; `is_host` where given; static by node
-// rank 0; otherwise when one of the endpoint's addresses is an address of this machine (never by
-// names) and the port is free.
+// Whether this node hosts: standalone always; `is_host` where given; static by node rank 0; these
+// are known from the start, without a look-up. Else it is decided at each attempt of the agent to
+// reach its coordinator: where one of the endpoint's addresses is an address of this machine, or
+// the endpoint's name has none yet and is that of this machine, and the port is free.
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "agent/core/config.hpp"
 #include "common/endpoint.hpp"
@@ -19,9 +22,17 @@ namespace cpprun {
 
 class RendezvousHost {
  public:
-  // Null: this node does not host. `embedded` is the agent of this process.
+  // At the start of the launcher, without a look-up. Null: this node does not host, or not yet.
+  // `embedded` is the agent of this process.
   static Result<std::unique_ptr<RendezvousHost>> start(const RendezvousConfig& config,
                                                        Incarnation embedded);
+  // Whether start_if_free() can ever start one.
+  static bool may_start_later(const RendezvousConfig& config);
+  // At an attempt of the agent. `addresses`: the endpoint's, numeric; none: its name is not known.
+  // Null: this node does not host now.
+  static std::unique_ptr<RendezvousHost> start_if_free(const RendezvousConfig& config,
+                                                       Incarnation embedded,
+                                                       const std::vector<std::string>& addresses);
   // Our agent, `heir`, leads its job from here on, at this port on every interface, because the
   // coordinator has died (R16). Whoever listens at the job's endpoint is told so (R17).
   static Result<std::unique_ptr<RendezvousHost>> take_over(const RendezvousConfig& config,

@@ -143,12 +143,6 @@ void Agent::on(Instant now, const control::Welcome& message, Effects& effects) {
   }
 }
 
-void Agent::on(Instant, const control::Refused& message, Effects& effects) {
-  effects.push_back(Disconnect{has_workers()});
-  finish(Finish{Finish::How::Error, 0, "the coordinator refused this agent: " + message.why, {}, 0},
-         effects);
-}
-
 // Kept for a coordinator that comes after this one.
 void Agent::on(Instant, const control::Struck& message, Effects&) {
   std::vector<int64_t>& counts = options_.facts.strikes;
@@ -158,18 +152,6 @@ void Agent::on(Instant, const control::Struck& message, Effects&) {
   const auto index = static_cast<size_t>(message.fault);
   if (counts.size() <= index) counts.resize(index + 1);
   counts[index] = std::max(counts[index], message.count);
-}
-
-void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
-  bool is_new_wait = is_spare_ && !message.is_spare && !has_workers();
-  if (is_new_wait) join_deadline_ = now + options_.join_timeout;
-  is_spare_ = message.is_spare;
-  auto level = message.is_reminder ? Note::Level::Warning : Note::Level::Info;
-  last_wait_ = message.why;
-  if (message.heir && !is_leading_ && is_fenced()) {
-    effects.push_back(Routes{{place_of(*message.heir)}});
-  }
-  effects.push_back(Note{level, "waiting: " + message.why});
 }
 
 // ---------------------------------------------------------------- the grant

@@ -38,6 +38,7 @@ namespace cpprun::agent {
 struct AgentOptions {
   control::Hello hello;     // of the first connection
   control::Register facts;  // standing, round, epoch, port and addresses apart
+  std::string endpoint;     // of the job, as people write it
   Duration join_timeout{};
   Duration stop_grace{};
   bool is_led_by_election = false;  // on_led_from() says where its coordinator is (R18)
@@ -118,6 +119,8 @@ class Agent {
   bool is_led(Instant now) const;
   // It would lead its job; not if it is about to go.
   bool would_lead() const;
+  // It may host its job where nobody listens at the job's endpoint.
+  bool may_host(Instant now) const;
 
  private:
   void on(Instant now, const control::Welcome& message, Effects& effects);
@@ -174,11 +177,13 @@ class Agent {
   void finish(Finish finish, Effects& effects);
   void go(Effects& effects);
   void give_up_joining(Effects& effects);
+  std::string full_job(const control::Occupant& by) const;
 
   AgentOptions options_;
   State state_ = State::Joining;
   bool is_connected_ = false;
   bool is_spare_ = false;
+  bool knows_heir_ = false;  // of another node that leads the job, now or after our coordinator
   bool wants_port_for_stopped_ = false;
   bool wants_scan_for_stopped_ = false;
   bool is_fetching_ = false;

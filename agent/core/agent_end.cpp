@@ -110,6 +110,7 @@ void Agent::finish(Finish how, Effects& effects) {
   how.operator_restarts = world_.operator_restarts;
   how.signal = signal_;
   how.decision = decided_;
+  how.ran_no_worker = world_.round == RoundNumber();
   state_ = State::Ended;
   effects.push_back(std::move(how));
 }
@@ -168,14 +169,6 @@ bool Agent::is_failing() const {
       charged_ == control::Charge::Hang || (unreported_ && unreported_->end.is_hang());
   const int64_t used = is_hang ? world_.hang_restarts : world_.restart_count;
   return is_fatal || (has_failed && used >= world_.max_restarts);
-}
-
-// Before the first round; "" later.
-std::string Agent::waited_for() const {
-  if (state_ != State::Joining || world_.round != RoundNumber()) return "";
-  if (!is_connected_) return "while waiting for the coordinator; no worker was started";
-  const std::string what = last_wait_.empty() ? "for the first round" : "(" + last_wait_ + ")";
-  return "while waiting " + what + "; no worker was started";
 }
 
 // ---------------------------------------------------------------- stopping on request
@@ -325,7 +318,7 @@ void Agent::on(Instant, const control::Moved& message, Effects& effects) {
   const bool is_blank = world_.round == RoundNumber();
   if (is_leading_ || (message.epoch < epoch_ && !is_blank)) return;
   if (is_blank) epoch_ = Epoch();  // of a coordinator that never led the job
-  is_deaf_ = true;
+  is_deaf_ = knows_heir_ = true;
   effects.push_back(Routes{{Endpoint{message.address, static_cast<uint16_t>(message.port)}}, true});
   effects.push_back(Reconnect{});
 }
@@ -346,24 +339,6 @@ bool Agent::is_led(Instant now) const {
 
 bool Agent::would_lead() const {
   return !is_leaving() && state_ != State::Ended && !decided_;
-}
-
-// ---------------------------------------------------------------- giving up
-
-void Agent::give_up_joining(Effects& effects) {
-  std::string text = "timed out after " +
-                     std::to_string(static_cast<int64_t>(to_seconds(options_.join_timeout))) +
-                     " s without a round";
-  if (!is_connected_) text += ": no connection to the coordinator";
-  if (is_connected_ && !last_wait_.empty()) text += ": " + last_wait_;
-  if (!lost_.empty()) text += "; the last round ended because " + lost_ + " [class=lost_node]";
-  if (state_ == State::Done) text += "; the workers here ended well, the job's outcome is unknown";
-  text += " (--rdzv-conf=join_timeout=SECONDS waits longer)";
-  effects.push_back(Tell{control::Leave{"the join timeout was reached"}});
-  effects.push_back(Disconnect{false});
-  Finish how{Finish::How::Error, 0, text, {}, lost_.empty() ? 0 : world_.restart_count};
-  how.lost = lost_;
-  finish(std::move(how), effects);
 }
 
 // ---------------------------------------------------------------- time

@@ -62,6 +62,7 @@ struct RendezvousConfig {
   Endpoint endpoint;
   EtcdConfig etcd;  // Etcd only
   std::string run_id;
+  bool has_default_run_id = false;  // the user named none: other jobs have the same
   int min_nodes = 1;
   int max_nodes = 1;
   std::optional<int> node_rank;  // Static: the group rank; otherwise only a wish

@@ -137,6 +137,7 @@ struct Finish {
   Instant stays_until{};   // with a signal: others may need the coordinator in this process so long
   std::string lost{};  // the node whose loss ended the last round, and how; empty: another cause
   std::optional<control::Decided> decision{};  // what the coordinator said, if it did
+  bool ran_no_worker = false;                  // this node had no part in any round
 };
 
 using Effect = std::variant<Tell, Disconnect, Reconnect, StartWorkers, StopWorkers, WantPort, Fence,

@@ -283,10 +283,20 @@ void AgentDaemon::Impl::connect() {
     tell_core([&](agent::Effects& e) { core_->on_refused(boot_now(), places, e); });
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
+  events.on_found = [this](const auto& addresses) { return host_if_free(addresses); };
   ControlClient::Options options{is_own_, config_.rendezvous.say_waiting};
   options.is_led_by_election = arbiter_ != nullptr;
   connection_ = std::make_unique<ControlClient>(loop_, coordinator_, options, events);
   if (arbiter_ && coordinator_.port != 0) connection_->set_routes({coordinator_}, true, false);
+}
+
+// Whether this node hosts may change from one try to the next: a name becomes known, or whoever
+// listened there has gone.
+std::optional<Endpoint> AgentDaemon::Impl::host_if_free(const std::vector<std::string>& addresses) {
+  if (is_own_ || !host_job_ || finish_ || !core_->may_host(boot_now())) return std::nullopt;
+  std::optional<Endpoint> own = host_job_(addresses);
+  if (own) is_own_ = true;
+  return own;
 }
 
 void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
@@ -372,6 +382,9 @@ Result<std::unique_ptr<AgentDaemon>> AgentDaemon::make(AgentConfig config) {
 
 Incarnation AgentDaemon::incarnation() const {
   return impl_->incarnation();
+}
+void AgentDaemon::may_host(HostJob host_job) {
+  impl_->may_host(std::move(host_job));
 }
 void AgentDaemon::may_lead(TakeOver take_over) {
   impl_->may_lead(std::move(take_over));

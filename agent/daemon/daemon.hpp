@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/core/config.hpp"
 #include "common/endpoint.hpp"
@@ -22,6 +23,11 @@ namespace cpprun {
 // Starts a coordinator at the heir's port, because the one that led the job has died (R16), and
 // returns where our own agent reaches it.
 using TakeOver = std::function<Result<Endpoint>(Epoch, const control::Heir&)>;
+
+// Starts a coordinator at the job's endpoint if that is this machine and nobody listens there, and
+// returns where our own agent reaches it. `addresses`: the endpoint's, numeric; none: its name is
+// not known.
+using HostJob = std::function<std::optional<Endpoint>(const std::vector<std::string>& addresses)>;
 
 // How an agent whose coordinator is elected (R18) hears of it. From any thread, also when the agent
 // has ended.
@@ -46,6 +52,10 @@ class AgentDaemon {
 
   // This agent may lead its job one day: it keeps a port for that. Before run().
   void may_lead(TakeOver take_over);
+
+  // This agent asks before each try to reach its coordinator whether this process is to host it, as
+  // long as no coordinator has welcomed it. Before run().
+  void may_host(HostJob host_job);
 
   // The coordinator is elected, and may be in this process: a port is kept for that. Before
   // run_elected().

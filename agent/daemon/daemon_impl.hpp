@@ -49,6 +49,7 @@ class AgentDaemon::Impl {
   Incarnation incarnation() const { return node_id_of(key_); }
   void took(const StartTimes& times) { recorder_->took(times); }
   void may_lead(TakeOver take_over) { take_over_ = std::move(take_over); }
+  void may_host(HostJob host_job) { host_job_ = std::move(host_job); }
   int run(const Endpoint& coordinator, bool is_own);
   Result<uint16_t> keep_port();
   AgentDoors doors();
@@ -121,6 +122,7 @@ class AgentDaemon::Impl {
   void open_snapshots();
   void serve_snapshots(const std::vector<std::string>& addresses);
   void connect();
+  std::optional<Endpoint> host_if_free(const std::vector<std::string>& addresses);
   void on_led_from(const Endpoint& place);
   void tell_arbiter();
   void catch_signals();
@@ -145,6 +147,7 @@ class AgentDaemon::Impl {
   const std::string token_;  // what belongs to this agent has it in its environment
   const std::string key_;    // shows the coordinator that we are this node; nobody else has it
   Endpoint coordinator_;
+  HostJob host_job_;                             // none: this agent never hosts its job
   TakeOver take_over_;                           // none: this agent is never an heir
   std::optional<PortReservation> control_port_;  // where it would lead its job
   Arbiter arbiter_;                              // none: the coordinator is not elected

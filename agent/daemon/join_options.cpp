@@ -1,5 +1,7 @@
 #include "agent/daemon/join_options.hpp"
 
+#include <unistd.h>
+
 #include "agent/daemon/clock_id.hpp"
 #include "common/proof/node_id.hpp"
 
@@ -33,9 +35,12 @@ agent::AgentOptions join_options(const AgentConfig& config, const std::string& h
   options.facts.clock_id = own_clock_id();
   options.facts.tells_progress = true;
   options.facts.tells_lines = true;
+  options.facts.has_default_run_id = rendezvous.has_default_run_id;
+  options.facts.pid = ::getpid();
   options.facts.has_snapshot_dir = !config.snapshot_dir.empty();
   options.facts.keeps_copies = config.keeps_copies;
   if (rendezvous.node_rank) options.facts.node_rank = *rendezvous.node_rank;
+  options.endpoint = to_string(rendezvous.endpoint);
   options.join_timeout = rendezvous.conf.join_timeout;
   options.stop_grace = config.stop_grace;
   options.is_led_by_election = rendezvous.backend == Backend::Etcd;

@@ -55,6 +55,17 @@ std::string Report::first_failure(const agent::FirstFailure& failure) const {
 }
 
 int Report::finish(const agent::Finish& finish, Recorder& recorder) const {
+  const int code = outcome(finish, recorder);
+  // Nobody shall take the end of a job without this node for work that was done here.
+  if (finish.ran_no_worker && finish.decision) {
+    log::warning("job '" + config_.rendezvous.run_id +
+                 "' has ended without this node: it was a spare and ran no worker; exit code " +
+                 std::to_string(code) + " is the job's");
+  }
+  return code;
+}
+
+int Report::outcome(const agent::Finish& finish, Recorder& recorder) const {
   switch (finish.how) {
     case agent::Finish::How::Success:
       return kSuccess;

@@ -25,6 +25,7 @@ class Report {
   int finish(const agent::Finish& finish, Recorder& recorder) const;
 
  private:
+  int outcome(const agent::Finish& finish, Recorder& recorder) const;
   std::string stopped_text(const agent::Finish& finish) const;
   void failure_summary(const agent::Finish& finish, Recorder& recorder) const;
   std::optional<Failure> account(const agent::Finish& finish) const;

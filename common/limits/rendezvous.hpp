@@ -32,6 +32,9 @@ inline constexpr Duration kReconnectFirst =
 inline constexpr Duration kReconnectMax = 1s;
 inline constexpr Duration kTellEndpoint =
     500ms;  // who has taken a job over knocks this often at the job's endpoint, to say so there
+inline constexpr int kLookupsUnderWay =
+    16;  // of names at one time: each has a thread that nothing can interrupt; an agent has one or
+         // two, and some more where it asks etcd's members
 inline constexpr int kNodesPerJob = 100'000;
 inline constexpr size_t kFailureClocks =
     64;  // machines on which workers failed in one round, looked at for which came first

@@ -4,8 +4,11 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
+#include <cctype>
 #include <memory>
 #include <set>
 
@@ -44,9 +47,15 @@ std::set<std::string> interface_addresses() {
 
 }  // namespace
 
+std::vector<std::string> known_addresses(const std::string& host) {
+  if (is_numeric(host)) return {host};
+  if (host == "localhost") return {"127.0.0.1", "::1"};
+  return {};
+}
+
 Result<ResolvedHost> resolve_host(const std::string& host) {
-  if (is_numeric(host)) return ResolvedHost{{host}, true};
-  if (host == "localhost") return ResolvedHost{{"127.0.0.1", "::1"}, true};
+  if (auto known = known_addresses(host); !known.empty())
+    return ResolvedHost{std::move(known), true};
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -69,6 +78,43 @@ std::string first_own_address(const std::vector<std::string>& addresses) {
     if (address.starts_with("127.") || own.contains(address)) return address;
   }
   return "";
+}
+
+bool is_same_host_name(const std::string& host, const std::string& own) {
+  const auto plain = [](std::string name) {
+    if (name.ends_with('.')) name.pop_back();
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return name;
+  };
+  const auto label = [](const std::string& name) { return name.substr(0, name.find('.')); };
+  const std::string a = plain(host);
+  const std::string b = plain(own);
+  const bool have_domains = a.find('.') != std::string::npos && b.find('.') != std::string::npos;
+  return !a.empty() && (have_domains ? a == b : label(a) == label(b));
+}
+
+bool is_port_free(const std::string& address, uint16_t port) {
+  sockaddr_storage place{};
+  socklen_t size = sizeof(sockaddr_in);
+  auto& v4 = reinterpret_cast<sockaddr_in&>(place);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(place);
+  if (inet_pton(AF_INET, address.c_str(), &v4.sin_addr) == 1) {
+    place.ss_family = AF_INET;
+    v4.sin_port = htons(port);
+  } else if (inet_pton(AF_INET6, address.c_str(), &v6.sin6_addr) == 1) {
+    place.ss_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    size = sizeof(sockaddr_in6);
+  } else {
+    return true;  // with a scope, say: the server will see
+  }
+  const int fd = ::socket(place.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const int on = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool is_free = ::bind(fd, reinterpret_cast<const sockaddr*>(&place), size) == 0;
+  ::close(fd);
+  return is_free;
 }
 
 }  // namespace cpprun

@@ -85,7 +85,8 @@ constexpr OptionRow kTable[] = {
      .value = "ID",
      .group = kMeet,
      .since = "1.9",
-     .help = "Name of the job, the same on each node. Default: none."},
+     .help = "Name of the job, the same on each node. Default: none, which an agent shares "
+             "with other jobs: where that job is full, it ends with 1."},
     {.name = "rdzv-conf",
      .value = "K=V,...",
      .group = kMeet,

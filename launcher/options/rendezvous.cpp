@@ -48,6 +48,7 @@ Status read_names(const ParsedOptions& options, RendezvousConfig& out) {
   if (options.local_addr.size() > limits::kNameBytes)
     return bad_value("--local-addr is too long to be an address");
   out.run_id = id;
+  out.has_default_run_id = !options.is_given("rdzv-id");
   if (options.local_addr.empty()) return {};
   Result<Endpoint> address = parse_endpoint(options.local_addr, uint16_t{0});
   if (!address || address->port != 0) {
@@ -79,6 +80,7 @@ Status use_standalone(const ParsedOptions& options, const Environment& environme
   config.is_standalone = true;
   config.endpoint = Endpoint{"127.0.0.1", 0};
   config.run_id = environment.make_uuid();
+  config.has_default_run_id = false;
   config.min_nodes = config.max_nodes = 1;
   if (options.node_rank.value_or(0) != 0) {
     launch.warnings.push_back(options.shown("node-rank", *options.node_rank) +

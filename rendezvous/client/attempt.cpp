@@ -16,8 +16,8 @@ namespace {
 constexpr std::chrono::seconds kConnectLimit{5};
 }  // namespace
 
-Attempt::Attempt(asio::io_context& loop, Callback callback)
-    : loop_(loop), callback_(std::move(callback)), resolver_(loop), limit_(loop) {}
+Attempt::Attempt(asio::io_context& loop, Callback callback, Found found)
+    : loop_(loop), callback_(std::move(callback)), found_(std::move(found)), limit_(loop) {}
 
 std::string unmapped(const asio::ip::address& address) {
   if (address.is_v6() && address.to_v6().is_v4_mapped()) {
@@ -27,42 +27,53 @@ std::string unmapped(const asio::ip::address& address) {
 }
 
 std::shared_ptr<Attempt> Attempt::start(asio::io_context& loop, const Endpoint& endpoint,
-                                        Callback callback) {
-  auto attempt = std::make_shared<Attempt>(loop, std::move(callback));
+                                        Callback callback, Found found) {
+  auto attempt = std::make_shared<Attempt>(loop, std::move(callback), std::move(found));
   error_code error;
-  asio::ip::address numeric = asio::ip::make_address(endpoint.host, error);
-  if (error) {
-    attempt->resolve(endpoint);
+  const asio::ip::address numeric = asio::ip::make_address(endpoint.host, error);
+  if (!error) {
+    attempt->go_on({tcp::endpoint(numeric, endpoint.port)}, "");
+  } else if (endpoint.host == "localhost") {
+    attempt->go_on({tcp::endpoint(asio::ip::address_v4::loopback(), endpoint.port),
+                    tcp::endpoint(asio::ip::address_v6::loopback(), endpoint.port)},
+                   "");
   } else {
-    attempt->try_all({tcp::endpoint(numeric, endpoint.port)});
+    attempt->look_up(endpoint);
   }
   return attempt;
 }
 
 void Attempt::cancel() {
   callback_ = nullptr;
+  found_ = nullptr;
+  lookup_.reset();
   error_code ignored;
-  resolver_.cancel();
   limit_.cancel();
   for (auto& socket : sockets_) {
     if (socket) socket->close(ignored);
   }
 }
 
-void Attempt::resolve(const Endpoint& endpoint) {
-  resolver_.async_resolve(endpoint.host, std::to_string(endpoint.port),
-                          tcp::resolver::numeric_service,
-                          [self = shared_from_this(), host = endpoint.host](
-                              error_code error, const tcp::resolver::results_type& found) {
-                            if (error) {
-                              self->tell({nullptr, "the name '" + host + "' can't be resolved (" +
-                                                       error.message() + ")"});
-                              return;
-                            }
-                            std::vector<tcp::endpoint> addresses;
-                            for (const auto& entry : found) addresses.push_back(entry.endpoint());
-                            self->try_all(std::move(addresses));
-                          });
+void Attempt::look_up(const Endpoint& endpoint) {
+  lookup_ =
+      NameLookup::start(loop_, endpoint,
+                        [weak = weak_from_this(), host = endpoint.host](
+                            NameLookup::Addresses addresses, const std::string& why) {
+                          const std::shared_ptr<Attempt> self = weak.lock();
+                          if (!self || !self->callback_) return;
+                          self->go_on(std::move(addresses),
+                                      "the name '" + host + "' can't be resolved (" + why + ")");
+                        });
+}
+
+// `why` there is no address.
+void Attempt::go_on(std::vector<tcp::endpoint> addresses, const std::string& why) {
+  std::vector<std::string> names;
+  for (const tcp::endpoint& address : addresses) names.push_back(unmapped(address.address()));
+  const std::optional<Endpoint> instead = found_ ? found_(names) : std::nullopt;
+  if (instead) addresses = {tcp::endpoint(asio::ip::make_address(instead->host), instead->port)};
+  if (addresses.empty()) return tell({nullptr, why});
+  try_all(std::move(addresses));
 }
 
 void Attempt::try_all(std::vector<tcp::endpoint> addresses) {

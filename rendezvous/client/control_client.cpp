@@ -37,6 +37,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(asio::io_context& loop, Endpoint endpoint, Options options, Events events)
       : loop_(loop),
+        endpoint_(endpoint),
         events_(std::move(events)),
         timer_(loop),
         core_({std::move(endpoint), options.is_own, options.say_waiting, options.back_off_max,
@@ -113,10 +114,16 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
 
   void carry_out(const ClientCore::Dial&) {
     if (attempt_) attempt_->cancel();  // it was to go elsewhere
-    attempt_ = Attempt::start(loop_, core_.target(),
-                              [self = shared_from_this()](Attempt::Outcome outcome) {
-                                self->on_attempt(std::move(outcome));
-                              });
+    Attempt::Found found;
+    if (core_.target() == endpoint_) {
+      found = [this](const auto& addresses) { return this->found(addresses); };
+    }
+    attempt_ = Attempt::start(
+        loop_, core_.target(),
+        [self = shared_from_this()](Attempt::Outcome outcome) {
+          self->on_attempt(std::move(outcome));
+        },
+        std::move(found));
   }
   void carry_out(const ClientCore::HangUp&) { drop_socket(true); }
   void carry_out(const ClientCore::Broken&) {
@@ -250,7 +257,16 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     writing_.clear();
   }
 
+  // Our own process serves at the job's endpoint from now on, or it does not.
+  std::optional<Endpoint> found(const std::vector<std::string>& addresses) {
+    if (is_closing_ || !events_.on_found) return std::nullopt;
+    const std::optional<Endpoint> own = events_.on_found(addresses);
+    if (own) core_.set_routes({*own}, true, true);
+    return own;
+  }
+
   asio::io_context& loop_;
+  const Endpoint endpoint_;  // the job's
   Events events_;
   asio::steady_timer timer_;  // holds the core's deadline, or one that it no longer has
   Instant armed_for_ = Instant::never();

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,10 @@ class ControlClient {
     // Connected to `peer` (numeric); our own numeric addresses on the line, the one towards the
     // coordinator first.
     std::function<void(std::vector<std::string>, const Endpoint& peer)> on_connected;
+    // Before each try at the job's endpoint: its numeric addresses; none: its name is not known. If
+    // a coordinator in our own process serves there from now on: where it is reached. May be called
+    // from inside the constructor and set_routes().
+    std::function<std::optional<Endpoint>(const std::vector<std::string>& addresses)> on_found;
     // The kernel of these places (numeric) says that nobody listens there.
     std::function<void(const std::vector<Endpoint>&)> on_refused;
     std::function<void(const control::CoordinatorMessage&)> on_message;

@@ -195,8 +195,10 @@ void Coordinator::turn_newcomers_away(Effects& effects) {
 // gone yet; or we go ourselves.
 bool Coordinator::is_for_later(const Membership* job, SessionId session,
                                const control::Register& message) const {
-  if (job == nullptr) return is_leaving_;
-  const Incarnation node = sessions_.at(session).hello->node.incarnation;
+  const control::Hello& hello = *sessions_.at(session).hello;
+  const Incarnation node = hello.node.incarnation;
+  const bool is_own = !options_.own_job.empty() && hello.run_id == options_.own_job;
+  if (job == nullptr) return is_leaving_ || (is_own && options_.embedded != node);
   if (job->nodes().contains(node) || job->has_led(message.epoch)) return false;
   return job->is_over() ? is_leaving_ : job->is_decided();
 }

@@ -29,6 +29,9 @@ struct CoordinatorOptions {
   std::function<std::string()> make_secret{};  // as in MembershipOptions
   // The one job that our own agent leads as its heir (R16); others are refused. Empty: any job.
   std::string heir_of{};
+  // The job of the agent in our own process, which alone may begin it: until that has come, others
+  // of it come too early. Empty: whoever comes first begins a job.
+  std::string own_job{};
   // The one job that we were elected for (R18); others are refused.
   std::optional<Mandate> mandate{};
   // The id that belongs to a node's key (R10). None: ids are taken as they come; for tests of what

@@ -129,6 +129,7 @@ Node& Membership::take_in(Instant now, SessionId session, const control::Hello& 
   Node& node = it->second;
   if (is_new) {
     node.arrival = ++arrivals_;
+    node.came_at = now;
     arrived_at_ = now;
   }
   if (node.session) {  // the newer connection counts (R4)
@@ -191,7 +192,7 @@ void Membership::place(Instant now, Node& node, Effects& effects) {
   update_ready(node);
   if (phase_ == Phase::Running) grow_if_due(now, effects);
   if (phase_ == Phase::Gathering) try_form(now, effects);
-  if (!is_member(node.id.incarnation)) say_wait(node, false, effects);
+  if (!is_member(node.id.incarnation) && !is_unwanted(node)) say_wait(node, false, effects);
 }
 
 // A member that registers again and has not seen the world of its round.
@@ -253,6 +254,7 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
     } else {
       send(*node, control::Pong{ping->seq, grant(now)}, effects);
     }
+    turn_unwanted_away(effects);
     return;
   }
   if (const auto* told = std::get_if<control::Progress>(&message)) return node->take(*told);

@@ -214,6 +214,12 @@ class Membership {
   void on_ack(Node& node, Effects& effects);
   void on_strike(const Node& node, const control::Strike& message, Effects& effects);
 
+  // A job that has all its nodes (membership_full.cpp).
+  bool is_unwanted(const Node& node) const;
+  bool are_members_heard_since(const Node& newcomer) const;
+  void turn_unwanted_away(Effects& effects);
+  control::Occupant occupant_for(const Node& newcomer) const;
+
   // Orders (membership_orders.cpp).
   void answer_order(Instant now, const Node& asker, const control::Order& order, Effects& effects);
   Result<std::string> carry_out(const control::Order& order, const std::string& by,

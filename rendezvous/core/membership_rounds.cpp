@@ -80,6 +80,7 @@ void Membership::settle(Instant now, Effects& effects) {
   if (is_over && phase_ == Phase::Gathering && is_short) {  // who was in it learns why it waits
     for (Incarnation waiting : ready_) say_wait(nodes_.at(waiting), false, effects);
   }
+  turn_unwanted_away(effects);
   if (phase_ == Phase::Deciding && pending_.empty()) {
     phase_ = Phase::Ended;
     for (const auto& [incarnation, node] : nodes_) send(node, control::Bye{}, effects);
@@ -202,7 +203,9 @@ void Membership::form(Effects& effects) {
   effects.push_back(ServeStore{options_.run_id, round_, store_port});
   for (size_t i = 0; i < ranked.size(); ++i) send(*ranked[i], worlds[i], effects);
   largest_round_ = std::max(largest_round_, worlds_.size());
-  for (Incarnation spare : ready_) say_wait(nodes_.at(spare), false, effects);
+  for (Incarnation spare : ready_) {
+    if (!is_unwanted(nodes_.at(spare))) say_wait(nodes_.at(spare), false, effects);
+  }
   if (!terms_.is_store_on_main_port) {
     store_port_.reset();
     effects.push_back(WantStorePort{options_.run_id});
@@ -354,7 +357,7 @@ std::string Membership::why_no_round() const {
                  ? "a round runs with " + text::count(worlds_.size(), "node") +
                        (wanted_nodes_ ? ", as many as an operator wants"
                                       : ", the most that --nnodes allows") +
-                       "; this node is a spare"
+                       "; this node is a spare: it takes a lost node's place, or ends with the job"
                  : "a round runs; this node is taken in with the next one";
     case Phase::Stopping:
       return "the last round is stopping; " + text::count(pending_.size(), "node") +

@@ -37,6 +37,7 @@ struct Node {
   bool is_embedded = false;           // lives in the coordinator's own process: no lease, no fence
   std::optional<int64_t> group_rank;  // in the newest round that it took part in
   int64_t arrival = 0;                // order of first registration
+  Instant came_at;                    // its first registration
   Instant heard_at;                   // receipt of its last message
   std::optional<int64_t> unanswered;  // the newest ping that has had to wait for its pong
   Instant dead_at;                    // Life::Dead only

@@ -157,6 +157,9 @@ struct Register {
   std::optional<Decided> decided{};  // the outcome, if this node knows it
   bool tells_progress = false;       // understands Watch (progress.hpp)
   bool tells_lines = false;          // understands Tail (lines.hpp)
+  // Its user named no job (--rdzv-id): where the job is full it is refused and never a spare.
+  bool has_default_run_id = false;
+  int64_t pid = 0;  // of the agent, for people
 };
 
 struct Ping {
@@ -240,8 +243,15 @@ struct Welcome {
   Duration lease{};
   bool is_heir = false;  // of the round that runs, or ran last
 };
+// An agent of the job that runs, for people.
+struct Occupant {
+  std::string host;
+  int64_t pid = 0;
+};
 struct Refused {
   std::string why;
+  // The job is full, and the agent was given no run id of its own: this agent runs it.
+  std::optional<Occupant> occupant{};
 };
 // No round for this agent yet.
 struct Wait {

@@ -126,6 +126,8 @@ void fields(V&& v, Register& m) {
   v("decided", m.decided);
   v("tells_progress", m.tells_progress);
   v("tells_lines", m.tells_lines);
+  v("has_default_run_id", m.has_default_run_id);
+  v("pid", m.pid);
 }
 template <class V>
 void fields(V&& v, Ping& m) {
@@ -225,8 +227,14 @@ void fields(V&& v, Welcome& m) {
   v("is_heir", m.is_heir);
 }
 template <class V>
+void fields(V&& v, Occupant& m) {
+  v("host", m.host);
+  v("pid", m.pid);
+}
+template <class V>
 void fields(V&& v, Refused& m) {
   v("why", m.why);
+  v("occupant", m.occupant);
 }
 template <class V>
 void fields(V&& v, Wait& m) {

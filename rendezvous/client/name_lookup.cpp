@@ -1,0 +1,131 @@
+#include "rendezvous/client/name_lookup.hpp"
+
+#include <netdb.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/post.hpp>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "common/limits/rendezvous.hpp"
+
+namespace cpprun {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+namespace {
+
+// The way back onto a loop, as long as there is one: a look-up may outlive it.
+struct Way {
+  std::mutex mutex;
+  asio::io_context* loop = nullptr;
+};
+
+// Closes the way when its loop ends.
+class WayService : public asio::execution_context::service {
+ public:
+  using key_type = WayService;
+  explicit WayService(asio::execution_context& loop) : asio::execution_context::service(loop) {
+    way->loop = static_cast<asio::io_context*>(&loop);
+  }
+  void shutdown() override {
+    const std::lock_guard lock(way->mutex);
+    way->loop = nullptr;
+  }
+  const std::shared_ptr<Way> way = std::make_shared<Way>();
+};
+
+std::atomic<int>& under_way() {
+  static std::atomic<int> count{0};
+  return count;
+}
+
+NameLookup::Addresses look_up(const Endpoint& endpoint, std::string& why) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(endpoint.port);
+  const int error = ::getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &found);
+  if (error != 0) {
+    why = ::gai_strerror(error);
+    return {};
+  }
+  NameLookup::Addresses addresses;
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    if (entry->ai_family != AF_INET && entry->ai_family != AF_INET6) continue;
+    tcp::endpoint address;
+    address.resize(entry->ai_addrlen);
+    std::copy_n(reinterpret_cast<const char*>(entry->ai_addr), entry->ai_addrlen,
+                reinterpret_cast<char*>(address.data()));
+    addresses.push_back(address);
+  }
+  ::freeaddrinfo(found);
+  if (addresses.empty()) why = "it has no address";
+  return addresses;
+}
+
+// Signals are for the threads that wait for them. False: the system has no thread left.
+bool start_thread(std::function<void()> run) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  bool is_started = true;
+  try {
+    std::thread(std::move(run)).detach();
+  } catch (const std::system_error&) {
+    is_started = false;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return is_started;
+}
+
+}  // namespace
+
+NameLookup::NameLookup(Callback callback) : callback_(std::move(callback)) {}
+
+std::shared_ptr<NameLookup> NameLookup::start(asio::io_context& loop, const Endpoint& endpoint,
+                                              Callback callback) {
+  auto made = std::make_shared<NameLookup>(std::move(callback));
+  const std::weak_ptr<NameLookup> weak = made;
+  const auto way = asio::use_service<WayService>(static_cast<asio::execution_context&>(loop)).way;
+  const auto fail = [&loop, weak](const char* why) {
+    asio::post(loop, [weak, why] {
+      if (auto self = weak.lock()) self->tell({}, why);
+    });
+  };
+  if (under_way().fetch_add(1) >= limits::kLookupsUnderWay) {
+    --under_way();
+    fail("the resolver has not answered earlier questions");
+    return made;
+  }
+  const bool is_started = start_thread([weak, way, endpoint] {
+    std::string why;
+    Addresses addresses = look_up(endpoint, why);
+    --under_way();
+    const std::lock_guard lock(way->mutex);
+    if (way->loop == nullptr) return;
+    asio::post(*way->loop, [weak, addresses = std::move(addresses), why] {
+      if (auto self = weak.lock()) self->tell(addresses, why);
+    });
+  });
+  if (!is_started) {
+    --under_way();
+    fail("no thread can be started");
+  }
+  return made;
+}
+
+void NameLookup::tell(Addresses addresses, const std::string& why) {
+  if (Callback callback = std::exchange(callback_, nullptr)) callback(std::move(addresses), why);
+}
+
+}  // namespace cpprun

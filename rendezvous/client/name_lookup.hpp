@@ -1,0 +1,36 @@
+// NameLookup: the addresses of one host name, looked up on a thread of its own. A resolver may take
+// minutes, and nothing can interrupt it: neither the loop nor the end of the process waits for it.
+//
+// Thread: the loop's. Lives until its outcome was told or its owner dropped it.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/endpoint.hpp"
+
+namespace cpprun {
+
+class NameLookup : public std::enable_shared_from_this<NameLookup> {
+ public:
+  using Addresses = std::vector<boost::asio::ip::tcp::endpoint>;
+  // No address: `why` is the resolver's reason.
+  using Callback = std::function<void(Addresses, const std::string& why)>;
+
+  // The callback comes once, from the loop, never from inside start(); not once it is dropped.
+  static std::shared_ptr<NameLookup> start(boost::asio::io_context& loop, const Endpoint& endpoint,
+                                           Callback callback);
+
+  explicit NameLookup(Callback callback);  // use start()
+
+ private:
+  void tell(Addresses addresses, const std::string& why);
+
+  Callback callback_;
+};
+
+}  // namespace cpprun
