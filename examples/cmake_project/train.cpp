@@ -27,9 +27,10 @@ int train(cpprun::Args) {
     }
   }
   dist::all_reduce(loss.detach_(), dist::ReduceOp::AVG);
+  const auto& line = ddp.module();
   if (dist::is_master()) {
     std::printf("%d rank(s), loss %.4f, line %.2f x + %.2f\n", dist::get_world_size(),
-                loss.item<double>(), ddp->weight.item<double>(), ddp->bias.item<double>());
+                loss.item<double>(), line.weight.item<double>(), line.bias.item<double>());
   }
   return 0;
 }

@@ -41,7 +41,7 @@ void save_wrapped(const std::string& path) {
   cpprun::nn::parallel::DistributedDataParallel model(torch::nn::Linear(20, 1).ptr());
   cpprun::save_state_dict(model.module(), path);
   Names names;
-  for (const auto& item : model->named_parameters()) names.push_back(item.key());
+  for (const auto& item : model.module().named_parameters()) names.push_back(item.key());
   examples::say(path, ": ", joined(names));
 }
 

@@ -136,7 +136,7 @@ class Pipeline {
         sampler_(sides.split.train.size(), {.seed = static_cast<uint64_t>(settings.seed)}),
         net_(make_net(settings)),
         model_(net_.ptr(), ddp_options()),
-        optimizer_(net_->parameters(),
+        optimizer_(model_.parameters(),
                    torch::optim::AdamOptions(settings.lr).weight_decay(settings.weight_decay)) {
     snapshot_.track(model_).track(optimizer_, model_).track(sampler_).track_rng();
     snapshot_.track("epochs_run", epochs_run_);
@@ -175,7 +175,7 @@ class Pipeline {
 
   void train(int64_t epoch) {
     cpprun::worker::fault_point(epoch);
-    sampler_.set_epoch(epoch);  // else every training epoch has the order of the first
+    sampler_.set_epoch(epoch);  // without it each training epoch repeats the order of the first
     model_.train();             // evaluation switched it off
     auto loader =
         torch::data::make_data_loader(stacked(train_), sampler_, loader_options(settings_));

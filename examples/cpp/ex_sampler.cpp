@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
                                               .shuffle = is_shuffled,
                                               .seed = static_cast<uint64_t>(seed),
                                               .drop_last = drops_last});
-    sampler.set_epoch(epoch);  // without it every training epoch has the order of the first
+    sampler.set_epoch(epoch);  // without it each training epoch repeats the order of the first
 
     std::ostringstream line;
     for (size_t index : sampler.indices()) line << (line.tellp() > 0 ? " " : "") << index;

@@ -46,8 +46,9 @@ int train(cpprun::Args args) {
   snapshot.save(step);  // waits
 
   // 4. Clean up: the snapshot, then the group, at the end of their scopes.
+  const auto& line = model.module();
   if (dist::is_master())
-    examples::say("line ", model->weight.item<double>(), " x + ", model->bias.item<double>());
+    examples::say("line ", line.weight.item<double>(), " x + ", line.bias.item<double>());
   return 0;
 }
 

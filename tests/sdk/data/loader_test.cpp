@@ -50,6 +50,12 @@ TEST_P(LoaderThreads, SetEpochReachesTheLoader) {
   EXPECT_NE(passes[1], passes[2]);
 }
 
+TEST_P(LoaderThreads, AForgottenSetEpochRepeatsTheOrder) {
+  DistributedSampler sampler(100, {.num_replicas = 3, .rank = 1, .seed = 7});
+  auto loader = torch::data::make_data_loader(Indices(100), sampler, options(8, GetParam()));
+  for (int epoch = 0; epoch < 3; ++epoch) EXPECT_EQ(pass(loader), sampler.indices());
+}
+
 TEST_P(LoaderThreads, PrefetchedBatchesDoNotCount) {
   DistributedSampler sampler(100, {.num_replicas = 2, .rank = 0});
   auto loader = torch::data::make_data_loader(Indices(100), sampler, options(5, GetParam()));
@@ -117,6 +123,30 @@ TEST(CustomSampler, WorksInLoaders) {
     sampler->set_epoch(1);
     EXPECT_THAT(pass(loader), ElementsAre(3, 2, 1, 0, 4));
     EXPECT_EQ(sampler->state(), 5U);
+  }
+}
+
+// Begins another pass after the end of one, as our samplers do, and has no reset().
+struct Around {
+  std::optional<std::vector<size_t>> next(size_t batch_size) { return inner.next(batch_size); }
+  size_t size() const { return inner.size(); }
+  void set_epoch(int64_t epoch) { inner.set_epoch(epoch); }
+  SamplerState state() const { return inner.state(); }
+  DistributedSampler inner{7, {.num_replicas = 1, .rank = 0, .shuffle = false}};
+};
+
+TEST(CustomSampler, ALoadersPassEndsWithTheSamplers) {
+  for (const size_t workers : {0, 2}) {
+    auto loader =
+        data::make_data_loader(Indices(7), std::make_shared<Around>(), options(2, workers));
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      std::vector<size_t> all;
+      for (const auto& batch : *loader) {
+        all.insert(all.end(), batch.begin(), batch.end());
+        ASSERT_LE(all.size(), 7U);
+      }
+      EXPECT_THAT(all, ElementsAre(0, 1, 2, 3, 4, 5, 6));
+    }
   }
 }
 

@@ -105,5 +105,23 @@ TEST(SamplerEdges, EvaluationHasEachSampleOnce) {
   }
 }
 
+// One object for all evaluations, as a member of a trainer is.
+TEST(SamplerEdges, AKeptEvaluationSamplerBeginsAnew) {
+  EvalSampler sampler(8, {.num_replicas = 3, .rank = 1});
+  for (int evaluation = 0; evaluation < 3; ++evaluation) {
+    std::vector<size_t> seen;
+    while (const auto batch = sampler.next(2)) {
+      seen.insert(seen.end(), batch->begin(), batch->end());
+    }
+    EXPECT_THAT(seen, ElementsAre(1, 4, 7)) << evaluation;
+    EXPECT_EQ(sampler.state(), 3U);
+  }
+}
+
+TEST(SamplerEdges, AnEvaluationSamplerWithoutSamplesGivesNone) {
+  EvalSampler sampler(1, {.num_replicas = 2, .rank = 1});
+  for (int call = 0; call < 3; ++call) EXPECT_FALSE(sampler.next(2));
+}
+
 }  // namespace
 }  // namespace cpprun::data

@@ -113,6 +113,49 @@ TEST(SamplerResume, ANewTrainingEpochIsWholeAgain) {
   EXPECT_EQ(sampler.next(99)->size(), 10U);
 }
 
+// The documented loop, where set_epoch was forgotten: as in Python each epoch has the order of the
+// first. What is over stays over until the next pass asks for a batch.
+TEST(SamplerResume, APassWithoutSetEpochRepeatsTheWholeEpoch) {
+  DistributedSampler sampler(10, {.num_replicas = 2, .rank = 1});
+  sampler.load_state({.consumed = 4, .size = 10});
+  const std::vector<size_t> rest = sampler.indices();
+  EXPECT_EQ(sampler.next(99), rest);
+  EXPECT_FALSE(sampler.next(99));
+  EXPECT_EQ(sampler.remaining(), 0U);
+  EXPECT_EQ(sampler.state().consumed, 10);
+  for (int pass = 0; pass < 2; ++pass) {
+    const auto whole = sampler.next(99);
+    ASSERT_TRUE(whole);
+    EXPECT_EQ(whole->size(), 5U);
+    EXPECT_EQ(std::vector<size_t>(whole->end() - 3, whole->end()), rest);
+    EXPECT_FALSE(sampler.next(99));
+  }
+}
+
+// What a loader's threads rely on: they ask again for each batch that is under way.
+TEST(SamplerResume, APassThatResetBeganStaysOver) {
+  DistributedSampler sampler(10, {.num_replicas = 1, .rank = 0});
+  DistributedSampler of_loader = sampler;
+  of_loader.reset();
+  EXPECT_TRUE(of_loader.next(99));
+  for (int call = 0; call < 3; ++call) EXPECT_FALSE(of_loader.next(99));
+  EXPECT_EQ(sampler.next(99)->size(), 10U);  // a loop beside the loader begins a pass of its own
+  sampler.next(99);
+  of_loader.reset();
+  EXPECT_EQ(of_loader.next(99)->size(), 10U);
+}
+
+TEST(SamplerResume, SetEpochBeginsTheEpochThatIsOverAnew) {
+  DistributedSampler sampler(10, {.num_replicas = 1, .rank = 0});
+  sampler.next(6);
+  sampler.set_epoch(0);  // in the middle: changes nothing
+  EXPECT_EQ(sampler.remaining(), 4U);
+  sampler.next(4);
+  EXPECT_FALSE(sampler.next(1));
+  sampler.set_epoch(0);
+  EXPECT_EQ(sampler.remaining(), 10U);
+}
+
 TEST(SamplerResume, TheStateCountsWhatWasTrainedOn) {
   DistributedSampler sampler(100, {.num_replicas = 2, .rank = 0});
   sampler.next(10);

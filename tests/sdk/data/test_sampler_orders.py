@@ -1,7 +1,9 @@
-"""DistributedSampler gives every rank Python's order, bit for bit."""
+"""DistributedSampler gives every rank Python's order, bit for bit, in each pass."""
 
 import itertools
 import random
+
+import pytest
 
 
 def grid():
@@ -39,3 +41,13 @@ def test_orders_equal_pythons(ranks):
     assert len(ours) == len(pythons) == len(cases)
     differing = [case for case, a, b in zip(cases, ours, pythons) if a != b]
     assert not differing, f'{len(differing)} of {len(cases)} differ, the first: {differing[0]}'
+
+
+@pytest.mark.parametrize(('shuffle', 'warnings'), [(1, 1), (0, 0)])
+def test_passes_without_set_epoch_repeat_the_order_as_pythons_do(ranks, shuffle, warnings):
+    words = (23, 2, 1, shuffle, 3)
+    ours = ranks.lone_case('data', 'sampler_passes', *words).well()
+    pythons = ranks.lone_twin('sampler_passes.py', *words).well()
+    assert ours.out.splitlines() == pythons.out.splitlines()
+    assert len(ours.out.splitlines()[2].split()) == 1 + 12
+    assert ours.err.count('call sampler.set_epoch(training_epoch) before each pass') == warnings

@@ -87,7 +87,7 @@ SDK_CASE(ddp_killed) {
   try {
     for (int i = 0; i < 100; ++i) {
       if (i == 3 && dist::get_rank() == 1) {
-        ddp->second->weight.register_hook([](const at::Tensor&) { std::raise(SIGKILL); });
+        ddp.module().second->weight.register_hook([](const at::Tensor&) { std::raise(SIGKILL); });
       }
       step(ddp, batches);
     }
@@ -173,13 +173,28 @@ SDK_CASE(ddp_backward_twice) {
   const Batch batch = batches.next();
   const at::Tensor out = ddp(batch.x);
   try {
-    ddp->third->bias.sum().backward();
+    ddp.module().third->bias.sum().backward();
     torch::mse_loss(out, batch.y).backward();
   } catch (const std::exception& error) {
     say_error(error);
     return 0;
   }
   return 1;
+}
+
+// Trains past the wrapper, so that nothing averages; Python does so without a word.
+SDK_CASE(ddp_bypassed) {
+  const auto group = dist::init_process_group({.backend = "gloo", .timeout = 20s});
+  parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
+  torch::optim::SGD sgd(ddp.parameters(), 0.1);
+  Batches batches(dist::get_rank());
+  for (int i = 0; i < 3; ++i) {
+    const Batch batch = batches.next();
+    torch::mse_loss(ddp.module().forward(batch.x), batch.y).backward();
+    sgd.step();
+  }
+  say("end " + std::to_string(hash_of(ddp.module())));
+  return 0;
 }
 
 // Forward without backward, the group gone before the module, graphs that outlive it: all quiet.

@@ -8,10 +8,10 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "cpprun/dist/process_group.hpp"
 #include "cpprun/nn/parallel/distributed_data_parallel.hpp"
 #include "cpprun/nn/parallel/verify_model.hpp"
 #include "cpprun/optim/clip_grad.hpp"
+#include "tests/sdk/nn/ddp_alone.hpp"
 #include "tests/sdk/nn/nets.hpp"
 
 namespace cpprun::test {
@@ -23,29 +23,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// A group of this process alone.
-class DdpAlone : public testing::Test {
- protected:
-  DdpAlone() : group_(dist::init_process_group(alone())) {}
-
- private:
-  static dist::InitOptions alone() {
-    dist::InitOptions options;
-    options.backend = "gloo";
-    options.store = dist::make_hash_store();
-    options.rank = 0;
-    options.world_size = 1;
-    return options;
-  }
-  dist::ProcessGroupGuard group_;
-};
-
 using DdpDeviceMismatch = DdpAlone;
 using DdpAccess = DdpAlone;
 using DdpOptionsTest = DdpAlone;
 using DdpOutputs = DdpAlone;
 using DdpZeroGrad = DdpAlone;
 using DdpHooks = DdpAlone;
+using DdpBuckets = DdpAlone;
 
 parallel::DdpOptions on_devices(std::vector<int> ids) {
   parallel::DdpOptions options;
@@ -104,12 +88,26 @@ struct WithAttribute : Mlp {
 struct HolderNetImpl : Mlp {};
 TORCH_MODULE(HolderNet);
 
-TEST_F(DdpAccess, OwnAttributesThroughModuleAndArrow) {
+TEST_F(DdpAccess, OwnAttributesThroughModule) {
   parallel::DistributedDataParallel ddp(std::make_shared<WithAttribute>());
   EXPECT_EQ(ddp.module().answer, 42);
-  ddp->answer = 43;
+  ddp.module().answer = 43;
   EXPECT_EQ(ddp.ptr()->answer, 43);
-  EXPECT_EQ(ddp->first->weight.size(0), 32);
+  EXPECT_EQ(ddp->module().first->weight.size(0), 32);
+}
+
+// How a LibTorch program runs what a holder holds: it must not run past the averaging.
+TEST_F(DdpAccess, ArrowIsTheWrapperAsWithAHolder) {
+  parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
+  int sums = 0;
+  ddp.register_comm_hook({"counts", [&](parallel::GradBucket& bucket) -> parallel::HookResult {
+                            ++sums;
+                            return bucket.buffer();
+                          }});
+  for (int step = 1; step <= 3; ++step) {
+    ddp->forward(torch::ones({2, 12})).sum().backward();
+    EXPECT_EQ(sums, step);
+  }
 }
 
 TEST_F(DdpAccess, HoldersAreTaken) {
@@ -142,14 +140,14 @@ TEST_F(DdpAccess, TiedParametersAreListedAndSteppedOnce) {
   ddp(torch::ones({1})).sum().backward();
   EXPECT_FLOAT_EQ(optim::clip_grad_norm_(ddp.parameters(), 10).item<float>(), 1);
   sgd.step();
-  EXPECT_FLOAT_EQ(ddp->weight.item<float>(), 0.9F);
+  EXPECT_FLOAT_EQ(ddp.module().weight.item<float>(), 0.9F);
 }
 
 TEST_F(DdpAccess, ParametersAreAllOfTheModule) {
   parallel::DdpOptions options;
   options.ignored_parameters = {"second.weight"};
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>(), options);
-  const auto all = ddp->parameters();
+  const auto all = ddp.module().parameters();
   ASSERT_EQ(ddp.parameters().size(), all.size());
   for (size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(ddp.parameters()[i].is_same(all[i]));
 }
@@ -223,7 +221,7 @@ struct OpaqueNet : Mlp {
 TEST_F(DdpOutputs, OpaqueOutputIsFineUntilItMatters) {
   parallel::DistributedDataParallel plain(std::make_shared<OpaqueNet>());
   plain(torch::ones({2, 12})).inner.sum().backward();
-  EXPECT_TRUE(plain->first->weight.grad().defined());
+  EXPECT_TRUE(plain.module().first->weight.grad().defined());
   parallel::DdpOptions options;
   options.find_unused_parameters = true;
   parallel::DistributedDataParallel ddp(std::make_shared<OpaqueNet>(), options);
@@ -248,9 +246,9 @@ TEST_F(DdpOutputs, OutputThatTheLossDoesNotUse) {
   for (int step = 0; step < 3; ++step) {
     ddp.zero_grad();
     ddp(torch::ones({2, 12}))["left"].sum().backward();
-    EXPECT_TRUE(ddp->left->weight.grad().defined());
-    EXPECT_FALSE(ddp->right->weight.grad().defined());
-    EXPECT_FALSE(ddp->never->weight.grad().defined());
+    EXPECT_TRUE(ddp.module().left->weight.grad().defined());
+    EXPECT_FALSE(ddp.module().right->weight.grad().defined());
+    EXPECT_FALSE(ddp.module().never->weight.grad().defined());
   }
 }
 
@@ -261,13 +259,13 @@ TEST_F(DdpZeroGrad, RightWithViews) {
   const at::Tensor x = torch::ones({2, 12});
   ddp(x).sum().backward();
   ddp(x).sum().backward();
-  const at::Tensor twice = ddp->first->weight.grad().clone();
+  const at::Tensor twice = ddp.module().first->weight.grad().clone();
   ddp.zero_grad(/*set_to_none=*/false);
-  EXPECT_EQ(ddp->first->weight.grad().abs().sum().item<double>(), 0);
+  EXPECT_EQ(ddp.module().first->weight.grad().abs().sum().item<double>(), 0);
   ddp(x).sum().backward();
-  EXPECT_TRUE(torch::allclose(ddp->first->weight.grad() * 2, twice));
+  EXPECT_TRUE(torch::allclose(ddp.module().first->weight.grad() * 2, twice));
   ddp.zero_grad();
-  EXPECT_FALSE(ddp->first->weight.grad().defined());
+  EXPECT_FALSE(ddp.module().first->weight.grad().defined());
 }
 
 TEST_F(DdpHooks, OneHookAndNoEmptyOne) {
@@ -291,8 +289,20 @@ TEST_F(DdpHooks, FuturesAreWaitedFor) {
                           }});
   ddp(torch::ones({1, 12})).sum().backward();
   EXPECT_THAT(
-      ddp->third->bias.grad(),
+      ddp.module().third->bias.grad(),
       testing::ResultOf([](const at::Tensor& t) { return t.eq(3).all().item<bool>(); }, true));
+}
+
+struct OneOfTwo : Branches {
+  at::Tensor forward(const at::Tensor& x) { return left(body(x)); }
+};
+
+// A snapshot asks for the buckets, perhaps before the next forward would say it.
+TEST_F(DdpBuckets, UnusedParametersAreNamed) {
+  parallel::DistributedDataParallel ddp(std::make_shared<OneOfTwo>());
+  ddp(torch::ones({2, 12})).sum().backward();
+  EXPECT_THAT([&] { ddp.core().buckets(); },
+              ThrowsMessage<parallel::UnusedParametersError>(HasSubstr("right.weight")));
 }
 
 TEST(VerifyModel, FirstDifferenceNamesBothRanks) {

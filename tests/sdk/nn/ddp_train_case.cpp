@@ -54,8 +54,10 @@ struct Setup {
   std::optional<parallel::CommHook> hook;
 };
 
-template <class Net>
-int train_plainly(const Setup& setup) {
+const auto kCall = [](auto& ddp, const at::Tensor& x) { return ddp(x); };
+
+template <class Net, class Forward = decltype(kCall)>
+int train_plainly(const Setup& setup, Forward forward = kCall) {
   parallel::DistributedDataParallel ddp(make_net<Net>(), setup.options);
   if (setup.hook) ddp.register_comm_hook(*setup.hook);
   auto sgd = make_sgd(ddp.parameters());
@@ -63,7 +65,7 @@ int train_plainly(const Setup& setup) {
   for (int step = 0; step < kSteps; ++step) {
     const Batch batch = batches.next();
     ddp.zero_grad();
-    const at::Tensor loss = torch::mse_loss(ddp(batch.x), batch.y);
+    const at::Tensor loss = torch::mse_loss(forward(ddp, batch.x), batch.y);
     loss.backward();
     sgd.step();
     tell_loss(step, loss);
@@ -154,6 +156,11 @@ parallel::CommHook power_sgd() {
 const std::map<std::string, std::function<int()>>& modes() {
   static const std::map<std::string, std::function<int()>> all{
       {"plain", [] { return train_plainly<Mlp>({}); }},
+      {"arrow",
+       [] {
+         return train_plainly<Mlp>({},
+                                   [](auto& ddp, const at::Tensor& x) { return ddp->forward(x); });
+       }},
       {"buckets",
        [] {
          return train_plainly<Mlp>({with(kSmall), {}});

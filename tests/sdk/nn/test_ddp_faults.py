@@ -71,3 +71,10 @@ def test_marked_twice_is_named(ranks):
 def test_lifetimes(ranks):
     ended = ranks.case('nn', 2, 'ddp_lifetimes', seconds=20).well()
     assert ended.lines() == ['quiet', 'quiet']
+
+
+def test_training_past_the_wrapper_is_warned_of_once(ranks):
+    ended = ranks.case('nn', 2, 'ddp_bypassed', seconds=20).well()
+    assert len(set(ended.lines('end '))) == 2
+    (warning,) = [line for line in ended.err.splitlines() if 'without a forward' in line]
+    assert 'Cure: train with ddp(x)' in warning

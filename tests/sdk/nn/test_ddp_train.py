@@ -7,6 +7,7 @@ from torch_python import PYTHON
 TWINS = ROOT / 'tests' / 'sdk' / 'twins'
 EXACT = [
     'plain',
+    'arrow',
     'buckets',
     'views',
     'buffers',

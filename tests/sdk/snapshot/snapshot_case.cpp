@@ -58,8 +58,7 @@ class Training {
  public:
   explicit Training(const Settings& settings)
       : settings_(settings),
-        model_(test::make_net(0.3, settings.number("more", 0) != 0),
-               {.find_unused_parameters = settings.number("fixed_buckets", 0) != 0}),
+        model_(test::make_net(0.3, settings.number("more", 0) != 0)),
         optimizer_(test::make_optimizer(settings.text("optimizer", "sgd"), model_.parameters())),
         schedule_(*optimizer_, {.step_size = 5, .gamma = 0.9}),
         sampler_(test::kSamples, {.seed = 3}),

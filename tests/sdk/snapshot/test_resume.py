@@ -40,9 +40,7 @@ def steps(folder):
 @pytest.mark.parametrize('optimizer', ['sgd', 'adamw'])
 @pytest.mark.parametrize('world', [1, 2, 4])
 def test_a_killed_rank_costs_nothing(ranks, world, optimizer):
-    # DDP lays its buckets out anew after the first step of a process, and with more than two ranks
-    # the place of a gradient decides in which order it is summed: docs/sdk.md.
-    words = (f'optimizer={optimizer}', f'fixed_buckets={int(world > 2)}')
+    words = (f'optimizer={optimizer}',)
     undisturbed = train(ranks, world, *words, folder='a')
     killed = train(
         ranks,

@@ -58,6 +58,19 @@ def test_a_fault_happens_at_its_training_epoch(ranks):
     assert epochs.count('[GPU1] Epoch 3') == 1
 
 
+@pytest.mark.parametrize('world', [1, 4])
+def test_a_killed_rank_costs_not_a_bit(ranks, world):
+    """Four ranks sum as before the kill only if DDP has the buckets that it had."""
+    wide = ('trainer_wide', 2, 3, 0)
+    whole = ranks.case('trainer', world, *wide).well()
+    fault = {'CPPRUN_FAULTS': f'kill:rank={world - 1},step=7,attempt=0'}
+    (ranks.folder / 'snapshots').rename(ranks.folder / 'of-the-whole')
+    killed = ranks.case('trainer', world, *wide, flags=('--max-restarts=1',), env=fault).well()
+    assert len(killed.lines('Resuming training from snapshot')) == world
+    assert len(set(whole.lines('hash='))) == 1
+    assert killed.lines('hash=') == whole.lines('hash=')
+
+
 def test_sigterm_saves_and_the_same_command_goes_on(ranks, tmp_path):
     toy = [BIN / 'ex_toy_trainer', '--solo', '--task', 'regression', '--hash']
     command = [*toy, '--total-epochs', '200', '--save-every', '1000']

@@ -83,6 +83,7 @@ def fp16_wrapper():
 
 MODES = {
     'plain': lambda: train_plainly(Mlp),
+    'arrow': lambda: train_plainly(Mlp),  # C++ writes ddp->forward(x)
     'buckets': lambda: train_plainly(Mlp, SMALL),
     'views': lambda: train_plainly(Mlp, VIEWS),
     'buffers': lambda: train_plainly(Normed),

@@ -25,7 +25,6 @@ struct DistributedSampler::Shared {
   size_t marked = 0;  // of `given`, what mark_consumed counted
   bool has_marks = false;
   bool is_exhausted = false;
-  bool is_epoch_told = false;  // since the last pass began
 
   dist::Counted<dist::LiveObjects::samplers> counted;
 
@@ -34,8 +33,8 @@ struct DistributedSampler::Shared {
 
   Deal deal() const { return {size - base, replica.count, replica.rank, drop_last}; }
   void begin(size_t first_place);
+  void begin_pass();
   void deal_share();
-  void warn_of_same_order() const;
 };
 
 void DistributedSampler::Shared::begin(size_t first_place) {
@@ -43,6 +42,17 @@ void DistributedSampler::Shared::begin(size_t first_place) {
   base = first_place;
   given = marked = 0;
   is_exhausted = false;
+}
+
+// Where load_state put it if nothing has been given since, else from the start.
+void DistributedSampler::Shared::begin_pass() {
+  if (shuffle && is_exhausted) {
+    TORCH_WARN_ONCE(
+        "DistributedSampler begins another pass in the same order as the last one: call "
+        "sampler.set_epoch(training_epoch) before each pass");
+  }
+  const bool is_fresh = given == 0 && !is_exhausted;
+  begin(is_fresh ? base : 0);
 }
 
 // The order of the whole training epoch is made and forgotten again: only the share is kept.
@@ -65,14 +75,6 @@ void DistributedSampler::Shared::deal_share() {
   is_dealt = true;
 }
 
-void DistributedSampler::Shared::warn_of_same_order() const {
-  if (shuffle && is_exhausted && !is_epoch_told) {
-    TORCH_WARN_ONCE(
-        "DistributedSampler begins another pass in the same order as the last one: call "
-        "sampler.set_epoch(training_epoch) before each pass");
-  }
-}
-
 DistributedSampler::DistributedSampler(size_t size, DistributedSamplerOptions options)
     : shared_(std::make_shared<Shared>()) {
   shared_->size = size;
@@ -83,8 +85,7 @@ DistributedSampler::DistributedSampler(size_t size, DistributedSamplerOptions op
 }
 
 void DistributedSampler::set_epoch(int64_t training_epoch) {
-  shared_->is_epoch_told = true;
-  if (training_epoch == shared_->training_epoch) return;
+  if (training_epoch == shared_->training_epoch && !shared_->is_exhausted) return;
   shared_->training_epoch = training_epoch;
   shared_->is_dealt = false;
   shared_->begin(0);
@@ -100,13 +101,12 @@ void DistributedSampler::reset(std::optional<size_t> new_size) {
     shared_->is_dealt = false;
     shared_->begin(0);
   }
-  shared_->warn_of_same_order();
-  shared_->is_epoch_told = false;
-  const bool is_fresh = shared_->given == 0 && !shared_->is_exhausted;
-  shared_->begin(is_fresh ? shared_->base : 0);
+  shared_->begin_pass();
+  waits_for_reset_ = true;
 }
 
 std::optional<std::vector<size_t>> DistributedSampler::next(size_t batch_size) {
+  if (shared_->is_exhausted && !waits_for_reset_) shared_->begin_pass();
   shared_->deal_share();
   const std::vector<size_t>& share = shared_->share;
   const size_t count = std::min(batch_size, share.size() - shared_->given);

@@ -44,15 +44,18 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
   // Throws std::invalid_argument when the rank is not one of the replicas.
   explicit DistributedSampler(size_t size, DistributedSamplerOptions options = {});
 
-  // Another order for another training epoch, from its start. The training epoch it is in already:
-  // changes nothing, so that a loop may say it after load_state.
+  // Another order for another training epoch, from its start. In the middle of that training epoch
+  // it changes nothing, so that a loop may call it after load_state.
   void set_epoch(int64_t training_epoch);
   int64_t epoch() const;
 
   // A pass begins; loaders call it in begin(). Goes on where load_state put it if nothing has been
   // given since, else at the start of the training epoch. With `new_size` the data set has changed.
   void reset(std::optional<size_t> new_size = std::nullopt) override;
-  // The next at most `batch_size` indices; none: the end of the training epoch.
+  // The next at most `batch_size` indices; none: the end of the training epoch. The call after that
+  // begins another pass, in the same order unless set_epoch was called; the first time it warns. In
+  // a copy on which reset() was called the end stays the end until the next reset(): the threads of
+  // a loader ask once more for each batch that is under way.
   std::optional<std::vector<size_t>> next(size_t batch_size) override;
 
   size_t size() const;       // of this rank's share of one whole training epoch; Python's len()
@@ -79,6 +82,7 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
  private:
   struct Shared;
   std::shared_ptr<Shared> shared_;  // copies are one sampler: loaders copy theirs
+  bool waits_for_reset_ = false;    // this copy's passes begin with reset() alone
 };
 
 }  // namespace cpprun::data

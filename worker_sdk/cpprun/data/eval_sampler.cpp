@@ -19,11 +19,18 @@ EvalSampler::EvalSampler(size_t size, EvalSamplerOptions options) : total_(size)
 void EvalSampler::reset(std::optional<size_t> new_size) {
   total_ = new_size.value_or(total_);
   position_ = 0;
+  is_exhausted_ = false;
+  waits_for_reset_ = true;
 }
 
 std::optional<std::vector<size_t>> EvalSampler::next(size_t batch_size) {
+  if (is_exhausted_ && !waits_for_reset_) {
+    position_ = 0;
+    is_exhausted_ = false;
+  }
   const size_t count = std::min(batch_size, size() - position_);
-  if (count == 0) return std::nullopt;
+  is_exhausted_ = count == 0;
+  if (is_exhausted_) return std::nullopt;
   std::vector<size_t> batch(count);
   for (size_t& index : batch) index = rank_ + replicas_ * position_++;
   return batch;

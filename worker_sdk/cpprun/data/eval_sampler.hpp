@@ -1,7 +1,8 @@
 // EvalSampler: each sample of a data set on exactly one rank, in order, without padding.
 //
 // Rank r has r, r + world size, ... Shares may differ by one sample, so no collective may stand
-// inside the loop. One thread. Python has none; its DistributedSampler counts some samples twice.
+// inside the loop. One object serves any number of evaluations. One thread. Python has none; its
+// DistributedSampler counts some samples twice.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +25,7 @@ class EvalSampler : public torch::data::samplers::Sampler<> {
   explicit EvalSampler(size_t size, EvalSamplerOptions options = {});
 
   void reset(std::optional<size_t> new_size = std::nullopt) override;
+  // None at the end of a pass; the call after that begins another, as with DistributedSampler.
   std::optional<std::vector<size_t>> next(size_t batch_size) override;
   size_t size() const;  // of this rank's share
   std::vector<size_t> indices() const;
@@ -37,6 +39,7 @@ class EvalSampler : public torch::data::samplers::Sampler<> {
 
  private:
   size_t total_, replicas_, rank_, position_ = 0;
+  bool is_exhausted_ = false, waits_for_reset_ = false;
 };
 
 }  // namespace cpprun::data

@@ -29,11 +29,15 @@ class SamplerAdapter : public torch::data::samplers::Sampler<> {
   // A pass begins: calls the sampler's own reset(), where it has one.
   void reset(std::optional<size_t> = std::nullopt) override {
     if constexpr (requires(S & s) { s.reset(); }) sampler_->reset();
+    is_over_ = false;
   }
-  // Loaders know no empty batches: one ends the pass.
+  // Loaders know no empty batches: one ends the pass. With worker threads they ask on after the
+  // end, which a sampler would take for the begin of another pass.
   std::optional<std::vector<size_t>> next(size_t batch_size) override {
+    if (is_over_) return std::nullopt;
     auto batch = sampler_->next(batch_size);
-    return batch && !batch->empty() ? std::move(batch) : std::nullopt;
+    is_over_ = !batch || batch->empty();
+    return is_over_ ? std::nullopt : std::move(batch);
   }
   size_t size() const { return sampler_->size(); }
 
@@ -47,6 +51,7 @@ class SamplerAdapter : public torch::data::samplers::Sampler<> {
 
  private:
   std::shared_ptr<S> sampler_;
+  bool is_over_ = false;  // this pass
 };
 
 // Returns std::unique_ptr of a torch data loader over `dataset`, in the order of `*sampler`.

@@ -1,8 +1,9 @@
 // What a sampler is to the SDK's loaders and Trainer: any type with these four calls.
 //
 // `next(batch_size)` gives the next at most so many indices into the data set, none at the end of a
-// pass; `size()` how many a pass has on this rank; `set_epoch(training_epoch)` begins another
-// training epoch; `state()` is what a snapshot keeps. data::make_data_loader takes any of them.
+// pass, after which it may begin another; `size()` how many a pass has on this rank;
+// `set_epoch(training_epoch)` begins another training epoch; `state()` is what a snapshot keeps.
+// data::make_data_loader takes any of them.
 #pragma once
 
 #include <concepts>

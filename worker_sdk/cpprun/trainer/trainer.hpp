@@ -51,7 +51,8 @@ class Trainer {
         optimizer_(optimizer) {
     data::DistributedSampler* known = nullptr;
     if constexpr (std::same_as<S, data::DistributedSampler>) known = sampler_.get();
-    core_.track(model_.module(), optimizer_, known, epochs_run_);
+    core_.snapshot().track(model_);  // not its module: a resumed sum needs the buckets as well
+    core_.track(optimizer_, model_.module(), known, epochs_run_);
   }
   virtual ~Trainer() = default;
   Trainer(const Trainer&) = delete;

@@ -73,9 +73,9 @@ void TrainerCore::begin_epoch(int epoch, size_t samples, size_t remaining) {
                          " | Steps: " + std::to_string(batches_));
 }
 
-void TrainerCore::track(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+void TrainerCore::track(torch::optim::Optimizer& optimizer, const torch::nn::Module& model,
                         data::DistributedSampler* sampler, int& epochs_run) {
-  snapshot_.track(model).track(optimizer, model).track_rng().track("epochs_run", epochs_run);
+  snapshot_.track("optimizer", optimizer, model).track_rng().track("epochs_run", epochs_run);
   if (sampler != nullptr) snapshot_.track(*sampler);
   if (options_.scheduler != nullptr) snapshot_.track(*options_.scheduler);
   worker::can_save();

@@ -66,8 +66,9 @@ class TrainerCore {
   // which `remaining` are still to come.
   void begin_epoch(int epoch, size_t samples, size_t remaining);
 
-  // What is kept. `sampler` may be null. All that follows is for all ranks, at the same place.
-  void track(torch::nn::Module& model, torch::optim::Optimizer& optimizer,
+  // What is kept beside the model. `sampler` may be null. All that follows is for all ranks, at the
+  // same place.
+  void track(torch::optim::Optimizer& optimizer, const torch::nn::Module& model,
              data::DistributedSampler* sampler, int& epochs_run);
   Snapshot& snapshot() { return snapshot_; }
   // "loading snapshot", "Resuming training from snapshot at Epoch 2". False: there is none.

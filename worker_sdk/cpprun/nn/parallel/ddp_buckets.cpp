@@ -1,5 +1,6 @@
 // DdpCore: which gradients are summed together.
 #include <algorithm>
+#include <exception>
 #include <sstream>
 #include <unordered_map>
 
@@ -52,7 +53,12 @@ bool is_partition(const Buckets& buckets, size_t count) {
 }  // namespace
 
 std::string DdpCore::buckets() {
-  state_->reducer->rebuild_buckets();  // as the next forward would
+  try {
+    state_->reducer->rebuild_buckets();  // as the next forward would, with its errors
+  } catch (...) {
+    std::rethrow_exception(
+        state_->explained(std::current_exception(), "DistributedDataParallel::buckets"));
+  }
   std::unordered_map<const c10::TensorImpl*, size_t> place;
   for (size_t i = 0; i < state_->model.reduced.size(); ++i) {
     place[state_->model.reduced[i].unsafeGetTensorImpl()] = i;

@@ -127,6 +127,7 @@ DdpState::DdpState(torch::nn::Module& wrapped, DdpOptions given)
     logger->set_static_graph();
   }
   warn_of_batch_norm(model, group);
+  if (group.rank() == 0) watch.emplace(model.reduced, model.type);
 }
 
 DdpState::~DdpState() {
@@ -187,6 +188,7 @@ void DdpState::before_forward() {
   if (broken) std::rethrow_exception(std::exchange(broken, nullptr));
   const bool has_gradients = c10::GradMode::is_enabled();
   has_run |= has_gradients;
+  if (has_gradients && watch) watch->on_forward(requires_backward_sync);
   try {
     if (has_gradients && requires_backward_sync) {
       logger->set_runtime_stats_and_log();

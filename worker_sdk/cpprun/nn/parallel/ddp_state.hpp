@@ -13,6 +13,7 @@
 
 #include "cpprun/dist/native.hpp"
 #include "cpprun/nn/parallel/comm_hook_adapter.hpp"
+#include "cpprun/nn/parallel/forward_watch.hpp"
 #include "cpprun/nn/parallel/module_state.hpp"
 
 namespace cpprun::nn::parallel {
@@ -54,8 +55,9 @@ struct DdpState : std::enable_shared_from_this<DdpState> {
   std::optional<c10::Device> input_device;
   std::shared_ptr<c10d::Reducer> reducer;
   std::shared_ptr<c10d::Logger> logger;
-  CommHookAdapter* hook = nullptr;  // owned by the Reducer; null: none, or one of LibTorch's
-  std::string hook_name;            // empty: none
+  std::optional<ForwardWatch> watch;  // of rank 0: one warning for all
+  CommHookAdapter* hook = nullptr;    // owned by the Reducer; null: none, or one of LibTorch's
+  std::string hook_name;              // empty: none
 
   bool has_run = false;  // a forward that is followed by a backward
   bool is_static = false;

@@ -60,9 +60,13 @@ class DistributedDataParallel {
     return forward(std::forward<Args>(args)...);
   }
 
+  // The wrapped module: for its members, and for evaluation under torch::NoGradGuard. Its forward
+  // bypasses this class: a backward after it averages nothing.
   Module& module() { return *module_; }
   const std::shared_ptr<Module>& ptr() const { return module_; }
-  Module* operator->() { return module_.get(); }
+  // Not the module's members: as with a module holder, ddp->forward(x) must be ddp(x).
+  DistributedDataParallel* operator->() { return this; }
+  const DistributedDataParallel* operator->() const { return this; }
   // All of the module's, each once however many names it has, as in Python: for optimizers.
   std::vector<at::Tensor> parameters() const { return core_.parameters(); }
   void train(bool on = true) { module_->train(on); }
