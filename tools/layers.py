@@ -54,7 +54,9 @@ ARROWS = {
         'worker_sdk/cpprun/snapshot_files',
     },
     'launcher': {
+        'agent/process',  # UniqueFd
         'common',
+        'common/machine',  # the host's own name
         'common/log',
         'rendezvous/client',  # an heir says at the job's endpoint that it leads
         'rendezvous/etcd',

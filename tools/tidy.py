@@ -17,7 +17,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import cpp_source
 
-FILE_LINES, FUNCTION_LINES, COLUMNS = 400, 70, 100
+FILE_LINES, FUNCTION_LINES, COLUMNS = 800, 70, 100
 CPP = ('.cpp', '.hpp')
 PROSE = ('.md', '.txt')
 DATA = ('.gz', '.png', '.svg', '.bin', '.golden', '.pt', '.deb', '.1')

@@ -1,4 +1,4 @@
-"""The exit codes: one table in common/exit_code.hpp, and the README and the manual pages show it."""
+"""The exit codes: one table in common/exit_code.hpp; the README and the manual pages show it."""
 
 import pathlib
 import re

@@ -151,7 +151,7 @@ def test_a_spare_hosts_when_the_job_has_died_with_its_host(cluster):
 
 
 def test_a_name_that_is_known_late(cluster, net):
-    """Nobody knows it when the agents start. Then they do, and the one whose address it is hosts."""
+    """No agent knows it at its start. Then all do, and the one whose address it is hosts."""
     for static in (False, True):
         hosts = net(2)
         for i in range(2):

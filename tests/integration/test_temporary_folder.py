@@ -1,5 +1,6 @@
-"""The end of a run whose temporary folder lies on a file system that keeps open files by other names
-(FUSE without hard_remove, as NFS does), or that does not answer any more: the launcher goes."""
+"""The end of a run whose temporary folder lies on a file system that keeps open files by other
+names (FUSE without hard_remove, as NFS does), or that does not answer any more: the launcher goes.
+"""
 
 import contextlib
 import os
@@ -94,6 +95,7 @@ def test_a_server_that_does_not_answer(jobs, mount, how):
         job.send(signal.SIGTERM)
     wanted = 0 if how == 'success' else 128 + signal.SIGTERM
     assert job.done(GOES_S) == wanted, job.output
-    (waits,) = re.findall(r'its file system does not answer \(process (\d+) waits for it\)', job.err)
+    says = r'its file system does not answer \(process (\d+) waits for it\)'
+    (waits,) = re.findall(says, job.err)
     with contextlib.suppress(ProcessLookupError):
         assert not is_alive(int(waits)) or os.kill(int(waits), signal.SIGKILL) is None

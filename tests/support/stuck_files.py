@@ -6,8 +6,8 @@ its mount or by SIGTERM.
                                            and never written. SIGKILL does not end a process inside
                                            write() of `sink`
     stuck_files.py FOLDER BEHIND WORD...   shows the folder BEHIND; what WORDs name (unlink, rmdir)
-                                           is never answered. A file that is removed while it is open
-                                           stays as .fuse_hidden... until its last close
+                                           is never answered. A file that is removed while it is
+                                           open stays as .fuse_hidden... until its last close
 """
 
 import errno
@@ -40,7 +40,7 @@ class StuckFiles(fuse.Operations):
 
 
 class ShownFolder(fuse.Operations):
-    SHOWN = ('st_mode', 'st_nlink', 'st_uid', 'st_gid', 'st_size', 'st_atime', 'st_mtime', 'st_ctime')
+    SHOWN = tuple(f'st_{name}' for name in 'mode nlink uid gid size atime mtime ctime'.split())
 
     def __init__(self, behind, unanswered):
         self.behind = behind

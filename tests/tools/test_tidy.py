@@ -36,7 +36,7 @@ def test_a_good_project_has_no_findings(project):
         ('final-newline', 'a.cpp', 'int a;\n\n'),
         ('line-length', 'a.cpp', 'int ' + 'a' * 97 + ';\n'),
         ('line-length', 'a.py', 'a = ' + '1' * 97 + '\n'),
-        ('file-length', 'a.cpp', 'int a;\n' * 401),
+        ('file-length', 'a.cpp', 'int a;\n' * 801),
         ('later', 'a.cpp', '// TO' + 'DO: more\n'),
         ('later', 'a.md', 'FIX' + 'ME\n'),
         ('machine-path', 'a.md', 'see /wo' + 'rk/main/x\n'),

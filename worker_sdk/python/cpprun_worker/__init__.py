@@ -76,7 +76,7 @@ def heartbeat(step, phase=TRAINING):
     """Training goes on and has come to this step. Costs a microsecond: call it at each step's end.
 
     The first one in training tells the agent that the start, or the recovery, is over. One with
-    STARTING before it says that no step is made yet: a request to stop that comes now loses nothing.
+    STARTING before it says that no step is made yet: a request to stop then loses nothing.
     """
     step, phase = _whole('step', step), _whole('phase', phase, range(ENDING + 1))
     agent = _own_agent()
