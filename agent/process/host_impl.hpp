@@ -33,7 +33,7 @@ class ProcessHost::Impl {
   ~Impl();
 
   Status start(const std::vector<WorkerSpec>& specs);
-  void kill_everything();
+  std::vector<StuckProcess> kill_everything();
   void stop(int signal, Duration grace);
   void stop_saving(int signal, Duration grace);
   void end_saving(int signal);
@@ -42,8 +42,7 @@ class ProcessHost::Impl {
   bool forward_to(LocalRank worker, int signal);
   bool is_quiet() const { return !is_running_; }
   void be_urgent();
-  std::vector<StuckProcess> stuck();
-  bool end();  // kills all; is anything left that SIGKILL has not ended?
+  std::vector<StuckProcess> stuck() { return unended(patience_); }
   std::vector<int> pids() const;
   std::vector<LiveWorker> live() const;
   std::optional<int> pid_of(int local_rank) const;
@@ -80,7 +79,8 @@ class ProcessHost::Impl {
   void take_last_words(WorkerEnd& end);
   void stop_all(int signal, Duration grace);
   void on_grace_over();
-  std::optional<Instant> waits_since() const;  // for what SIGKILL was sent to
+  std::optional<Instant> waits_since() const;         // for what SIGKILL was sent to
+  std::vector<StuckProcess> unended(Duration least);  // so long after SIGKILL
   void watch_killed();
   void on_stuck_time();
   void on_lines(int local_rank, std::vector<std::string> lines);

@@ -19,7 +19,7 @@ namespace asio = boost::asio;
 ProcessHost::ProcessHost(asio::io_context& loop, Options options, Events events)
     : impl_(std::make_unique<Impl>(loop, std::move(options), std::move(events))) {}
 ProcessHost::~ProcessHost() {
-  const bool leaves_any = impl_->end();
+  const bool leaves_any = !impl_->kill_everything().empty();
   impl_.reset();  // which gives SIGCHLD its default effect
   if (leaves_any) ::signal(SIGCHLD, SIG_IGN);
 }
@@ -51,8 +51,8 @@ void ProcessHost::forward(int signal) {
 bool ProcessHost::forward_to(LocalRank worker, int signal) {
   return impl_->forward_to(worker, signal);
 }
-void ProcessHost::kill_everything() {
-  impl_->kill_everything();
+std::vector<StuckProcess> ProcessHost::kill_everything() {
+  return impl_->kill_everything();
 }
 bool ProcessHost::is_quiet() const {
   return impl_->is_quiet();
@@ -312,17 +312,17 @@ void ProcessHost::Impl::be_urgent() {
   watch_killed();
 }
 
-std::vector<StuckProcess> ProcessHost::Impl::stuck() {
+std::vector<StuckProcess> ProcessHost::Impl::unended(Duration least) {
   const Instant now = boot_now();
   std::vector<StuckProcess> found;
   sweep_.look(now, cgroup_ ? &*cgroup_ : nullptr);
-  const bool is_due = killed_at_ && *killed_at_ + patience_ <= now;
+  const bool is_due = killed_at_ && *killed_at_ + least <= now;
   for (const auto& [pid, worker] : workers_) {
     if (!is_due || worker.has_status()) continue;
     found.push_back({pid, worker.local_rank(), worker.rank(), now - *killed_at_});
   }
   for (const Sweep::Unended& left : sweep_.unended()) {
-    if (left.killed_at + patience_ > now) continue;
+    if (left.killed_at + least > now) continue;
     found.push_back({left.pid, left.worker, std::nullopt, now - left.killed_at});
   }
   return found;

@@ -119,8 +119,8 @@ class ProcessHost {
   ProcessHost(const ProcessHost&) = delete;
 
   // Does so now, and waits until they are gone, at most limits::kEndingTakes after the first
-  // SIGKILL; nothing is told of their ends.
-  void kill_everything();
+  // SIGKILL; nothing is told of their ends. Returns those that have not gone.
+  std::vector<StuckProcess> kill_everything();
 
   // Starts all workers of a round, in order. Requires: is_quiet(). On an error the ones already
   // started are killed and their ends are not reported; the text names the program and the reason.

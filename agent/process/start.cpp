@@ -45,11 +45,6 @@ ProcessHost::Impl::Impl(boost::asio::io_context& loop, Options options, Events e
 
 ProcessHost::Impl::~Impl() = default;
 
-bool ProcessHost::Impl::end() {
-  kill_everything();
-  return !workers_.empty() || !sweep_.is_clean();
-}
-
 Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
   CPPRUN_CHECK(is_quiet() && !specs.empty());
   sweep_.begin_round();
@@ -158,11 +153,12 @@ std::vector<std::string> ProcessHost::Impl::marked(
   return result;
 }
 
-void ProcessHost::Impl::kill_everything() {
-  if (workers_.empty() && !is_running_) return;
+std::vector<StuckProcess> ProcessHost::Impl::kill_everything() {
+  if (workers_.empty() && !is_running_) return {};
   sweep_.set_hard();
   on_grace_over();
   reap_killed(*killed_at_ + limits::kEndingTakes);
+  return unended(Duration{});
 }
 
 void ProcessHost::Impl::reap_killed(Instant until) {
