@@ -119,7 +119,7 @@ def test_records_have_torchruns_form(jobs, code):
                       'import time; time.sleep(9 if "3" in sys.argv else 0)\n')
     words = [*FLAGS, str(script), code[9]]
     job = jobs.cpprun(*words)
-    theirs = subprocess.run([torchrun, *words], capture_output=True, text=True, timeout=120,
+    theirs = subprocess.run([torchrun, *words], capture_output=True, text=True, timeout=500,
                             check=False, env=jobs.env())
     assert job.done(60) == theirs.returncode
     ours, wanted = [[shape(r) for r in records(text)] for text in (job.err, theirs.stderr)]
