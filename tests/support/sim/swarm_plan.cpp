@@ -103,12 +103,12 @@ void draw_extras(Dice dice, Size size, SwarmPlan& plan) {
 }
 
 // Likewise.
-constexpr uint64_t kStuck = 52;
-constexpr uint64_t kElectedStuck = 3;
+constexpr uint64_t kStuck = 27066;
+constexpr uint64_t kElectedStuck = 62;
 
 void draw_stuck(Dice dice, Size size, FaultRates& faults) {
-  if (size == Size::Large || dice.chance(0.85)) return;
-  faults.worker_outlives_kill = 0.02 + 0.3 * dice.share();
+  if (size == Size::Large || dice.chance(0.7)) return;
+  faults.worker_outlives_kill = 0.05 + 0.45 * dice.share();
 }
 
 void draw_terms(Dice& dice, control::Terms& terms) {
