@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import time
 
 import pytest
 from conftest import BIN, free_port, is_alive, poll
