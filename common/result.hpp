@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "common/check.hpp"
+#include "common/exit_code.hpp"
 
 namespace cpprun {
 
@@ -26,9 +27,9 @@ struct Error {
   std::string text;  // one or two lines: names the value and the cure; no trailing newline
 };
 
-// Exit code of a program that ends with this error: 2 for usage, 1 otherwise (as torchrun).
+// Exit code of a program that ends with this error, as torchrun.
 inline int exit_code(const Error& error) {
-  return error.kind == ErrorKind::Usage ? 2 : 1;
+  return error.kind == ErrorKind::Usage ? kUsageError : kFailure;
 }
 
 // "what: strerror(errno_value)" as an Error of kind System.
