@@ -30,8 +30,6 @@ class StuckReporter {
   void look(std::vector<StuckProcess> processes);
 
  private:
-  struct Found;
-
   void on_time();
   void end(const std::vector<std::string>& lines);
 
