@@ -181,7 +181,7 @@ std::optional<Mandate> Coordinator::mandate_for(const control::Register& first) 
   return mandate;
 }
 
-void Coordinator::turn_newcomers_away(Effects& effects) {
+void Coordinator::on_host_agent_ended(Instant now, Effects& effects) {
   if (options_.mandate) return;  // who is elected next begins the next job
   is_leaving_ = true;
   std::erase_if(jobs_, [&](const auto& entry) {
@@ -189,6 +189,7 @@ void Coordinator::turn_newcomers_away(Effects& effects) {
     if (is_new) entry.second->turn_away(effects);
     return is_new;
   });
+  for (const auto& [run_id, job] : jobs_) job->on_host_agent_ended(now, effects);
 }
 
 // A newcomer has come too early: the job of this name has ended, and who took part in it has not

@@ -78,10 +78,10 @@ class Coordinator {
   void lead_until(Instant until);
   // Past the deadline somebody else may lead: nothing may go out before lead_until() says more.
   bool is_in_charge(Instant now) const { return now < until_; }
-  // Our own agent has ended, and we stay for those whose job goes on. Who would begin a job here
-  // waits for whoever listens at this address next: maybe the same node, which can't before we have
-  // gone.
-  void turn_newcomers_away(Effects& effects);
+  // The agent in this process has ended, with its workers. The coordinator stays for the nodes
+  // whose job goes on. It turns newcomers of a new job away: they wait for the next listener at
+  // this address, which may be the same node, and that cannot listen before this process has ended.
+  void on_host_agent_ended(Instant now, Effects& effects);
   // No worker of our jobs lives.
   bool is_idle() const;
   // Who is left needs us to go: an heir leads the job then.
@@ -116,7 +116,7 @@ class Coordinator {
 
   const CoordinatorOptions options_;
   Instant until_;            // of the mandate
-  bool is_leaving_ = false;  // turn_newcomers_away
+  bool is_leaving_ = false;  // on_host_agent_ended
   int64_t jobs_begun_ = 0;   // each job's coordinator is an incarnation of its own
   std::map<SessionId, Session> sessions_;
   // Jobs that are led from elsewhere, by run id, as long as the connection that says so stands

@@ -66,6 +66,8 @@ class Membership {
   void on_message(Instant now, SessionId session, const control::AgentMessage& message,
                   Effects& effects);
   void on_closed(Instant now, SessionId session, Ending how, Effects& effects);
+  // The agent in the coordinator's own process has ended, and with it its workers.
+  void on_host_agent_ended(Instant now, Effects& effects);
   // The port that WantStorePort asked for; 0 if none could be opened.
   void on_store_port(Instant now, int64_t port, Effects& effects);
   // What an operator wants of the job; `by` says where he is, for people. The answer is to be
@@ -241,6 +243,7 @@ class Membership {
   control::Decided failure() const;
 
   // Losses (membership_losses.cpp).
+  static std::string host_agent_text(const Node& node);
   void node_is_gone(Incarnation incarnation, control::StopCause cause, const std::string& why,
                     Effects& effects);
   void on_leave(const Node& node, const control::Leave& message, Effects& effects);
@@ -321,6 +324,7 @@ class Membership {
   bool has_saved_ = false;        // ... and all members whose workers are gone have saved
   std::string drained_by_;        // the node that was asked to stop; empty: none, an order
   bool is_host_drained_ = false;  // the node that hosts us goes: no round can follow
+  bool is_host_agent_ended_ = false;
   std::string
       unusable_node_;  // which node is, and why, since the last round was formed; empty: none
 

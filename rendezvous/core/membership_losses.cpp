@@ -20,7 +20,9 @@ void Membership::on_closed(Instant now, SessionId session, Ending how, Effects& 
   bool has_part = phase_ != Phase::Ended && (node->has_workers() || node->work == Node::Work::Done);
   // The agent in our own process has no lease that could end; one that was asked to stop is going.
   const bool is_going = node->is_embedded && node->is_draining();
-  if (how == Ending::Reset && phase_ != Phase::Ended && !is_going) {
+  if (node->is_embedded && is_host_agent_ended_) {
+    node_is_gone(incarnation, StopCause::NodeLeft, host_agent_text(*node), effects);
+  } else if (how == Ending::Reset && phase_ != Phase::Ended && !is_going) {
     // No evidence, only the start of a silence: it may connect again, else its lease ends (R4, R5).
     update_ready(*node);
   } else if (has_part) {
@@ -36,6 +38,25 @@ void Membership::on_closed(Instant now, SessionId session, Ending how, Effects& 
                  effects);
   }
   settle(now, effects);
+}
+
+// Its connection may have broken before it could say that it leaves, and no lease of it ends.
+void Membership::on_host_agent_ended(Instant now, Effects& effects) {
+  is_host_agent_ended_ = true;
+  for (const auto& [incarnation, node] : nodes_) {
+    if (!node.is_embedded) continue;
+    is_host_drained_ = true;
+    if (node.is_connected()) return;  // what it has sent last comes, or its connection closes
+    const std::string why = host_agent_text(node);
+    effects.push_back(Note{Note::Level::Info, "node_lost", why});
+    node_is_gone(incarnation, StopCause::NodeLeft, why, effects);
+    break;
+  }
+  settle(now, effects);
+}
+
+std::string Membership::host_agent_text(const Node& node) {
+  return "the agent on " + node.id.name + " has ended";
 }
 
 // Its workers are certainly gone. `why` is told to the others if the round can't go on without it.

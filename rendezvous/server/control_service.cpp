@@ -60,7 +60,7 @@ class ControlService::Impl {
 
   void when_idle(std::function<void()> then) {
     on_idle_ = std::move(then);
-    tell_core([&](Effects& effects) { core_.turn_newcomers_away(effects); });
+    tell_core([&](Effects& effects) { core_.on_host_agent_ended(server_time(), effects); });
     check_idle();
   }
 

@@ -48,7 +48,7 @@ TEST_F(Coordinator, HelloAndRegisterOnceEach) {
 // What the node that hosts us does next may need this address, and those newcomers.
 TEST_F(Coordinator, WhoOnlyStaysBeginsNoJob) {
   join("a");
-  call([&](Effects& e) { core.turn_newcomers_away(e); });
+  call([&](Effects& e) { core.on_host_agent_ended(now, e); });
   EXPECT_FALSE(player("a").session);
   join("a");
   EXPECT_FALSE(player("a").session);
@@ -57,12 +57,30 @@ TEST_F(Coordinator, WhoOnlyStaysBeginsNoJob) {
 
 TEST_F(Coordinator, WhoOnlyStaysGoesOnWithWhatRuns) {
   a_and_b_run();
-  call([&](Effects& e) { core.turn_newcomers_away(e); });
+  call([&](Effects& e) { core.on_host_agent_ended(now, e); });
   is_cut_off("b");
   returns("b", Standing::Running, 1);
   EXPECT_TRUE(player("b").session);
   all({"a", "b"}, &Coordinator::says_done);
   expect_decided("b", true);
+}
+
+// The agent beside the coordinator has no lease that could end.
+TEST_F(Coordinator, TheRoundStopsWhenTheAgentBesideItHasEndedWithoutALeave) {
+  player("a").hello.node.incarnation = kEmbedded;
+  a_and_b_run();
+  is_cut_off("a");
+  call([&](Effects& e) { core.on_host_agent_ended(now, e); });
+  expect_stop("b", control::StopCause::NodeLeft);
+}
+
+TEST_F(Coordinator, TheRoundStopsWhenTheAgentBesideItEndsAndItsLeaveIsLost) {
+  player("a").hello.node.incarnation = kEmbedded;
+  a_and_b_run();
+  call([&](Effects& e) { core.on_host_agent_ended(now, e); });
+  EXPECT_EQ(heard<control::Stop>("b"), nullptr);
+  is_cut_off("a");
+  expect_stop("b", control::StopCause::NodeLeft);
 }
 
 TEST_F(Coordinator, AnotherVersionIsRefusedInWords) {

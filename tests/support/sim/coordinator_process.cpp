@@ -77,8 +77,8 @@ void CoordinatorProcess::lead_until(Instant until) {
 
 void CoordinatorProcess::end_when_idle() {
   is_ending_ = true;
-  tell_core([&](Instant, Effects& effects) {
-    if (core_) core_->turn_newcomers_away(effects);
+  tell_core([&](Instant now, Effects& effects) {
+    if (core_) core_->on_host_agent_ended(now, effects);
   });
   check_idle();
 }
