@@ -16,7 +16,7 @@ string(REPLACE "@SCRIPT@" "${script}" page "${page}")
 file(WRITE ${OUTPUT}.html "${page}")
 file(READ ${OUTPUT}.html bytes HEX)
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-file(WRITE ${OUTPUT} "#include \"rendezvous/server/dashboard_page.hpp\"
+file(WRITE ${OUTPUT} "#include \"rendezvous/server/dashboard/dashboard_page.hpp\"
 
 namespace cpprun {
 namespace {

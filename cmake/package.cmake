@@ -2,7 +2,7 @@
 #
 #   find_package(cpprun COMPONENTS worker torch)
 #
-# include/cpprun holds the public headers, include/cpprun-internal what they include of common/.
+# include/cpprun holds the public headers, include/cpprun-internal what they include of other folders, such as common/.
 # tests/sdk/package installs it and builds against it. Two components: `cpprun`, what people type, and `dev`, the SDK; packaging/
 # makes a Debian package of each.
 include(GNUInstallDirs)
@@ -68,7 +68,7 @@ endfunction()
 
 install(TARGETS cpprun cpprunctl RUNTIME COMPONENT cpprun)
 cpprun_install_extras()
-cpprun_install_component(worker cpprun_worker cpprun_tcpstore cpprun_common)
+cpprun_install_component(worker cpprun_worker cpprun_worker_protocol cpprun_store_client cpprun_tcpstore cpprun_common)
 if(CPPRUN_TORCH)
   cpprun_install_component(torch cpprun_torch cpprun_trainer cpprun_snapshot cpprun_snapshot_files cpprun_archive cpprun_pickle cpprun_libdeflate
                            cpprun_optim cpprun_data cpprun_nn cpprun_dist)

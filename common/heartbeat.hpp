@@ -1,5 +1,5 @@
 // Heartbeat: what a worker says of itself in the page that it shares with its agent, as of one
-// moment. Nothing of it is checked. Pages: common/worker_page.hpp.
+// moment. Nothing of it is checked. Pages: rendezvous/protocol/worker/worker_page.hpp.
 #pragma once
 
 #include <cstdint>

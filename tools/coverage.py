@@ -25,12 +25,14 @@ TARGETS = ['unit_tests', 'scenario_run', 'sim_run']
 SEEDS = 300
 LINES, BRANCHES = 95.0, 90.0  # per cent, of each part
 PARTS = {  # regular expressions of files
-    'rendezvous/core': r'rendezvous/core/.*',
-    'rendezvous/protocol': r'rendezvous/protocol/.*',
+    'rendezvous/store': r'rendezvous/store/.*',
+    'rendezvous/coordinator': r'rendezvous/coordinator/.*',
+    'rendezvous/observe': r'rendezvous/observe/.*',
+    'rendezvous/protocol': r'rendezvous/protocol/(?!transfer/).*',
     'rendezvous/client/core': r'rendezvous/client/core/.*',
     'agent/core': r'agent/core/.*',
-    # log, holder and machine are shells.
-    'common': r'common/(faults/|proof/)?[^/]*$',
+    # log and machine are shells.
+    'common': r'common/(faults/|failure/|proof/)?[^/]*$',
 }
 
 

@@ -94,6 +94,53 @@ def is_function_head(head):
     return not TYPE_HEAD.match(head) and not CONTROL.match(head)
 
 
+NAMESPACE = re.compile(r'\bnamespace\b\s*((?:\w+(?:::)?)*)\s*\{')
+
+
+def namespaces(source):
+    """(first line, last line, name) of each namespace; the name of an unnamed one is empty."""
+    return [
+        (source.line(m.start()), source.line(closing(source.code, m.end() - 1)), m[1])
+        for m in NAMESPACE.finditer(source.code)
+    ]
+
+
+def namespace_names(source):
+    """All of them, whole: "a::b"."""
+    spaces = namespaces(source)
+    return {
+        '::'.join(outer for begin, end, outer in spaces if begin <= first and last <= end and outer)
+        for first, last, _ in spaces
+    }
+
+
+def owner_in(head):
+    """The class that a function's head names before its own name, without template arguments."""
+    depth = 0
+    if match := re.search(r'((?:\w+(?:<[^<>()]*>)?::)*)operator\b', head):
+        end = match.end(1)
+    else:
+        for end, letter in enumerate(head):
+            if letter == '<' or (letter == '>' and head[end - 1] != '-'):
+                depth += 1 if letter == '<' else -1
+            elif letter == '(' and depth == 0:
+                break
+        end -= len(re.search(r'~?\w*\s*$', head[:end])[0])
+    owner = re.search(r'((?:\w+(?:<[^<>]*>)?::)*)$', head[:end])[1]
+    return re.sub(r'<[^<>]*>', '', owner).removesuffix('::')
+
+
+def methods(source):
+    """(line, class with its namespaces) of each function that is defined outside of its class."""
+    found, spaces = [], namespaces(source)
+    for first, last, head in functions(source):
+        around = [name for begin, end, name in spaces if begin <= first and last <= end]
+        owner = owner_in(head)
+        if owner and '' not in around:  # an unnamed namespace is of one file
+            found.append((first, '::'.join([*around, owner])))
+    return found
+
+
 def functions(source):
     """(first line, last line, head) of each function; lambdas belong to the one around them."""
     code, at, start = source.code, 0, 0

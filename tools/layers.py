@@ -7,109 +7,116 @@ SDK_PARTS = {
     for part in ('worker', 'dist', 'nn', 'data', 'optim', 'snapshot', 'trainer')
 }
 
-# Which modules each module may name. A file belongs to the longest folder that fits.
+# Which modules each module may name. A file belongs to the longest folder that fits. The agent and
+# the launcher never name worker_sdk: what they share with it stands below both.
 ARROWS = {
     'common': set(),
-    **{f'common/{part}': {'common'} for part in ('faults', 'holder', 'machine', 'proof')},
+    **{f'common/{part}': {'common'} for part in ('faults', 'machine', 'proof')},
     'common/log': {'common', 'common/machine'},
+    'snapshot_files/pickle': {'common'},
+    'snapshot_files/archive': {'common', 'snapshot_files/pickle'},
+    'snapshot_files/folders': {'common', 'snapshot_files/archive'},
     'rendezvous/protocol': {'common'},
-    'rendezvous/core': {'common', 'rendezvous/protocol'},
+    'rendezvous/protocol/worker': {'common'},
+    'rendezvous/protocol/transfer': {
+        'common',
+        'rendezvous/protocol',
+        'snapshot_files/folders',  # the label of a slot in memory
+    },
+    'rendezvous/store': {'common', 'rendezvous/protocol'},
+    'rendezvous/coordinator': {'common', 'rendezvous/protocol'},
+    'rendezvous/observe': {'common', 'rendezvous/protocol', 'rendezvous/coordinator'},
     'rendezvous/server': {
         'common',
         'common/log',
-        'common/holder',
         'common/machine',
         'common/proof',
         'rendezvous/protocol',
-        'rendezvous/core',
+        'rendezvous/store',
+        'rendezvous/coordinator',
+        'rendezvous/observe',
     },
     'rendezvous/client': {'common', 'common/log', 'rendezvous/client/core', 'rendezvous/protocol'},
-    'rendezvous/etcd': {
+    'rendezvous/client/core': {'common', 'rendezvous/protocol'},
+    'rendezvous/client/store': {'common', 'rendezvous/protocol'},
+    'rendezvous/client/etcd': {
         'common',
         'rendezvous/client',  # how a connection is made
-        'rendezvous/core',
+        'rendezvous/coordinator',
         'rendezvous/protocol',
     },
     'agent/core': {'common', 'common/faults', 'rendezvous/protocol'},
     'agent/process': {
         'common',
         'common/log',
-        'common/holder',
         'common/machine',
-        'worker_sdk/cpprun/snapshot_files',
+        'rendezvous/protocol/worker',
     },
     'agent/daemon': {
         'common',
         'common/faults',
-        'common/holder',
         'common/log',
         'common/machine',
         'common/proof',  # the node's key, an order's proof
         'rendezvous/protocol',
+        'rendezvous/protocol/transfer',
+        'rendezvous/protocol/worker',
         'rendezvous/client',
         'rendezvous/client/core',
         'agent/core',
         'agent/process',
-        'worker_sdk/cpprun/archive',  # its crc32
-        'worker_sdk/cpprun/snapshot_files',
+        'snapshot_files/archive',  # its crc32
+        'snapshot_files/folders',
     },
-    'launcher': {
-        'agent/process',  # UniqueFd
+    'launcher/cpprun': {
         'common',
-        'common/machine',  # the host's own name
         'common/log',
+        'common/machine',  # the host's own name, descriptors
         'rendezvous/client',  # an heir says at the job's endpoint that it leads
-        'rendezvous/etcd',
+        'rendezvous/client/etcd',
         'rendezvous/protocol',
         'rendezvous/server',
         'agent/core',  # its configuration
         'agent/daemon',
         'launcher/doctor',  # looks before each start
-        'launcher/network',
         'launcher/options',
     },
-    'launcher/network': {'common'},
-    'launcher/doctor': {'common', 'common/holder', 'launcher/network'},
+    'launcher/doctor': {'common', 'common/machine'},
     # Fills the agent's configuration.
     'launcher/options': {
         'common',
         'common/faults',
         'common/machine',
         'agent/core',
-        'launcher/network',
     },
-    'launcher/ctl': {
+    'launcher/cpprunctl': {
         'common',
         'common/faults',
         'common/log',
         'common/machine',
         'common/proof',
         'launcher/doctor',
-        'launcher/network',
         'launcher/options',  # explains them
-        'agent/core',  # its configuration, the words of operators
+        'agent/core',  # its configuration
         'rendezvous/server',
-        'rendezvous/protocol',  # orders over TCP
-        'worker_sdk/cpprun/worker',  # its store client: doctors of several nodes meet
-        'worker_sdk/cpprun/pickle',
-        'worker_sdk/cpprun/archive',
-        'worker_sdk/cpprun/snapshot_files',
+        'rendezvous/protocol',  # orders over TCP, the words of operators
+        'rendezvous/client/store',  # doctors of several nodes meet at a store
+        'snapshot_files/pickle',
+        'snapshot_files/archive',
+        'snapshot_files/folders',
     },
     'worker_sdk': SDK_PARTS,  # the target that joins the parts
-    'worker_sdk/cpprun/worker': {'common', 'rendezvous/protocol'},
-    'worker_sdk/cpprun/pickle': {'common'},
-    'worker_sdk/cpprun/archive': {'common', 'worker_sdk/cpprun/pickle'},
-    'worker_sdk/cpprun/snapshot_files': {
+    'worker_sdk/cpprun/worker': {
         'common',
-        'worker_sdk/cpprun/pickle',
-        'worker_sdk/cpprun/archive',
+        'rendezvous/protocol/worker',
+        'rendezvous/client/store',
     },
     'worker_sdk/cpprun/snapshot': {
         'common',
+        'snapshot_files/pickle',
+        'snapshot_files/archive',
+        'snapshot_files/folders',
         'worker_sdk/cpprun/worker',
-        'worker_sdk/cpprun/pickle',
-        'worker_sdk/cpprun/archive',
-        'worker_sdk/cpprun/snapshot_files',
         'worker_sdk/cpprun/dist',
         'worker_sdk/cpprun/data',
         'worker_sdk/cpprun/optim',
@@ -136,11 +143,11 @@ ARROWS = {
     'tests/support/sim': {
         'common',
         'rendezvous/protocol',
-        'rendezvous/core',
+        'rendezvous/store',
+        'rendezvous/coordinator',
         'rendezvous/client/core',
         'agent/core',
     },
-    'rendezvous/client/core': {'common', 'rendezvous/protocol'},
 }
 # May name everything: they are above the picture.
 ABOVE = ('tests', 'bench')
@@ -148,17 +155,21 @@ BUILD_ONLY = ('cmake',)
 
 PURE = {
     'common',
+    'snapshot_files/pickle',
+    'snapshot_files/archive',
     'rendezvous/protocol',
-    'rendezvous/core',
+    'rendezvous/protocol/worker',
+    'rendezvous/protocol/transfer',
+    'rendezvous/store',
+    'rendezvous/coordinator',
+    'rendezvous/observe',
     'rendezvous/client/core',
     'agent/core',
-    'worker_sdk/cpprun/pickle',
-    'worker_sdk/cpprun/archive',
 }
 ASIO = {
     'rendezvous/server',
     'rendezvous/client',
-    'rendezvous/etcd',
+    'rendezvous/client/etcd',
     'agent/daemon',
     'agent/process',
 }
@@ -186,7 +197,7 @@ OUTSIDE = [
     (r'spdlog|cpprun_spdlog$', {'common/log'}, 'the log library stays behind common/log'),
     (
         r'CLI/|CLI11',
-        {'launcher', 'launcher/options', 'launcher/ctl', 'examples'},
+        {'launcher/options', 'launcher/cpprunctl', 'examples'},
         "options are the programs' business",
     ),
     (r'(torch|ATen|c10)/|(lib)?torch|cpprun_torch', TORCH, 'LibTorch is for the SDK and examples'),

@@ -6,8 +6,8 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PARTS = (
-    'CMakeLists.txt cmake common rendezvous/core rendezvous/protocol rendezvous/client/core '
-    'agent/core tests/support/sim tests/sim/sim_run.cpp'
+    'CMakeLists.txt cmake common rendezvous/store rendezvous/coordinator rendezvous/observe '
+    'rendezvous/protocol rendezvous/client/core agent/core tests/support/sim tests/sim/sim_run.cpp'
 ).split()
 
 

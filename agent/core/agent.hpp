@@ -27,11 +27,11 @@
 #include "agent/core/effects.hpp"
 #include "agent/core/grant.hpp"
 #include "common/endpoint.hpp"
+#include "common/failure/worker_end.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
-#include "common/worker_end.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun::agent {
 

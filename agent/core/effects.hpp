@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "common/endpoint.hpp"
+#include "common/failure/worker_end.hpp"
 #include "common/time.hpp"
-#include "common/worker_end.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun::agent {
 

@@ -8,7 +8,7 @@
 
 #include "agent/core/config.hpp"
 #include "common/result.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun::agent {
 

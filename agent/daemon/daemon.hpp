@@ -16,7 +16,7 @@
 #include "common/ids.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
 

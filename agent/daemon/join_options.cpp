@@ -2,10 +2,26 @@
 
 #include <unistd.h>
 
-#include "agent/daemon/clock_id.hpp"
+#include <filesystem>
+#include <string>
+
+#include "agent/process/proc_files.hpp"
 #include "common/proof/node_id.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
+namespace {
+
+// Of CLOCK_BOOTTIME: the same text in all processes that share it, and in no others.
+// One kernel, one time namespace.
+std::string own_clock_id() {
+  std::error_code error;
+  const std::string space = std::filesystem::read_symlink("/proc/self/ns/time", error).string();
+  const std::string boot = read_small_file("/proc/sys/kernel/random/boot_id");
+  return boot.empty() ? "" : std::string(text::strip(boot)) + " " + space;
+}
+
+}  // namespace
 
 agent::AgentOptions join_options(const AgentConfig& config, const std::string& host_name,
                                  const std::string& key) {

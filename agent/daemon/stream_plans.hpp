@@ -5,8 +5,8 @@
 #include <string>
 
 #include "agent/core/config.hpp"
-#include "agent/process/log_folder.hpp"
 #include "agent/process/process_host.hpp"
+#include "agent/process/streams/log_folder.hpp"
 
 namespace cpprun {
 

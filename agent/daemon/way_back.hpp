@@ -9,6 +9,8 @@
 #include <mutex>
 #include <utility>
 
+#include "common/result.hpp"
+
 namespace cpprun {
 
 class WayBack {
@@ -31,5 +33,11 @@ class WayBack {
   std::mutex mutex_;
   boost::asio::io_context* loop_;
 };
+
+// A thread that nobody waits for and that no signal reaches: those are for the agent's own. What it
+// uses must be its own or shared with it.
+
+// Error (System): the system has no room for another.
+Status start_quiet_thread(std::function<void()> run);
 
 }  // namespace cpprun

@@ -5,9 +5,9 @@
 
 #include "agent/core/config.hpp"
 #include "agent/core/worker_plan.hpp"
-#include "agent/process/log_folder.hpp"
 #include "agent/process/process_host.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "agent/process/streams/log_folder.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
 

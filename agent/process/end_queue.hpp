@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "common/failure/worker_end.hpp"
 #include "common/time.hpp"
-#include "common/worker_end.hpp"
 
 namespace cpprun {
 

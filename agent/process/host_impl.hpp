@@ -14,15 +14,15 @@
 #include <string>
 #include <vector>
 
-#include "agent/process/cgroup.hpp"
+#include "agent/process/channel/worker_channel.hpp"
+#include "agent/process/cleanup/cgroup.hpp"
+#include "agent/process/cleanup/sweep.hpp"
+#include "agent/process/diagnostics/oom.hpp"
 #include "agent/process/end_queue.hpp"
-#include "agent/process/oom.hpp"
-#include "agent/process/output.hpp"
 #include "agent/process/process_host.hpp"
-#include "agent/process/stream_ends.hpp"
-#include "agent/process/sweep.hpp"
+#include "agent/process/streams/output.hpp"
+#include "agent/process/streams/stream_ends.hpp"
 #include "agent/process/timer.hpp"
-#include "agent/process/worker_channel.hpp"
 #include "agent/process/worker_process.hpp"
 
 namespace cpprun {
@@ -53,7 +53,7 @@ class ProcessHost::Impl {
  private:
   using Guard = boost::asio::executor_work_guard<boost::asio::io_context::executor_type>;
 
-  // start.cpp: a round's beginning, whole or not at all
+  // process_host.cpp: a round's beginning, whole or not at all
   Status start_all(const std::vector<WorkerSpec>& specs, std::vector<OutputStream>& streams);
   Status start_one(const WorkerSpec& spec, bool is_alone, SpawnGround& ground,
                    SharedLogFiles& shared, std::vector<OutputStream>& streams);

@@ -9,7 +9,7 @@
 
 #include <charconv>
 
-#include "agent/process/unique_fd.hpp"
+#include "common/machine/unique_fd.hpp"
 #include "common/text.hpp"
 
 namespace cpprun {

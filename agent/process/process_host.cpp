@@ -1,16 +1,24 @@
 #include "agent/process/process_host.hpp"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <cstdio>
 #include <utility>
 
+#include "agent/process/diagnostics/worker_look.hpp"
 #include "agent/process/host_impl.hpp"
-#include "agent/process/terminal.hpp"
+#include "agent/process/streams/stream_ends.hpp"
+#include "agent/process/streams/terminal.hpp"
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
+#include "common/limits/channel.hpp"
+#include "common/text.hpp"
 
 namespace cpprun {
 
@@ -375,6 +383,283 @@ std::optional<int> ProcessHost::Impl::pid_of(int local_rank) const {
 
 std::optional<int64_t> ProcessHost::Impl::step_of(int local_rank) const {
   return channel_ ? channel_->step_of(local_rank) : std::nullopt;
+}
+
+// ---------------------------------------------------------------- start of a round, hard end
+
+namespace {
+
+bool is_out_of_descriptors(const Error& error) {
+  return error.text.find(system_error("", EMFILE).text.substr(2)) != std::string::npos;
+}
+
+}  // namespace
+
+ProcessHost::Impl::Impl(boost::asio::io_context& loop, Options options, Events events)
+    : loop_(loop),
+      options_(std::move(options)),
+      events_(std::move(events)),
+      sweep_(options_.token),
+      kill_timer_(loop, [this] { on_grace_over(); }),
+      sweep_timer_(loop, [this] { look(); }),
+      lines_timer_(loop,
+                   [this] {
+                     deliver();
+                     settle();
+                   }),
+      child_signals_(loop, SIGCHLD),
+      window_signals_(loop) {
+  CPPRUN_CHECK(!options_.token.empty() && events_.on_end);
+  fill_standard_streams();
+  ::getrlimit(RLIMIT_NOFILE, &descriptors_);
+  if (options_.use_cgroup) cgroup_ = Cgroup::make(options_.token);
+  if (!options_.channel_name.empty()) open_channel();
+}
+
+ProcessHost::Impl::~Impl() = default;
+
+Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
+  CPPRUN_CHECK(is_quiet() && !specs.empty());
+  sweep_.begin_round();
+  oom_.begin_round();
+  has_lines_.clear();
+  if (channel_) channel_->begin_round(specs.size());
+  is_stopping_ = false;
+  killed_at_.reset();
+  patience_ = limits::kKillPatience;
+  said_stuck_at_ = Instant{};
+  saving_.clear();
+  traced_.clear();
+  started_at_ = boot_now();
+  started_ = specs.size();
+  ready_ = 0;
+  std::vector<OutputStream> streams;
+  if (Status started = start_all(specs, streams); !started) {
+    kill_everything();
+    if (!workers_.empty()) run();  // until they have ended after all
+    return started;
+  }
+  for (const OutputStream& stream : streams) {
+    if (stream.is_stderr) has_lines_[stream.local_rank] = true;
+  }
+  const bool has_terminals =
+      std::any_of(streams.begin(), streams.end(),
+                  [](const OutputStream& stream) { return stream.is_terminal; });
+  if (has_terminals && !std::exchange(has_terminals_, true)) watch_window();
+  carry(std::move(streams));
+  run();
+  return {};
+}
+
+void ProcessHost::Impl::run() {
+  is_running_ = true;
+  guard_.emplace(loop_.get_executor());
+  watch_children();
+  for (auto& [pid, worker] : workers_) watch(worker);
+  watch_killed();
+}
+
+Status ProcessHost::Impl::start_all(const std::vector<WorkerSpec>& specs,
+                                    std::vector<OutputStream>& streams) {
+  SharedLogFiles shared;
+  SpawnGround ground;
+  const bool is_alone = specs.size() == 1;
+  for (const WorkerSpec& spec : specs) {
+    Status started = passes_agent(spec, is_alone) ? open_output() : Status();
+    if (started) started = start_one(spec, is_alone, ground, shared, streams);
+    if (!started && is_out_of_descriptors(started.error())) return descriptor_error(specs.size());
+    if (!started) return started;
+  }
+  return {};
+}
+
+Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, SpawnGround& ground,
+                                    SharedLogFiles& shared, std::vector<OutputStream>& streams) {
+  CPPRUN_CHECK(!spec.argv.empty());
+  Result<std::string> program = program_of(spec);
+  if (!program) return program.error();
+  Result<WorkerStreams> ends = open_streams(spec, is_alone, shared);
+  if (!ends) return ends.error();
+
+  const std::vector<std::string> environment = marked(spec.environment);
+  SpawnPlan plan{.program = *program, .argv = spec.argv, .environment = environment};
+  plan.out = ends->out.child;
+  plan.err = ends->err.child;
+  if (cgroup_) plan.cgroup = cgroup_->folder();
+  plan.descriptors = &descriptors_;
+  plan.cpus = spec.cpus;
+  Result<Spawned> spawned = ground.spawn(plan);
+  if (!spawned) return spawned.error();
+  const int pid = spawned->pid;
+  workers_.try_emplace(pid, loop_, std::move(*spawned), spec);
+  sweep_.on_worker_started(pid, spec.local_rank);
+  if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid);
+  for (StreamEnds* each : {&ends->out, &ends->err}) {
+    if (each->ours) streams.push_back(std::move(*each->ours));
+  }
+  return {};
+}
+
+// All workers of a round usually run one program: it is looked up once.
+Result<std::string> ProcessHost::Impl::program_of(const WorkerSpec& spec) {
+  const auto path =
+      std::find_if(spec.environment.begin(), spec.environment.end(),
+                   [](const std::string& entry) { return entry.starts_with("PATH="); });
+  const std::string path_text = path == spec.environment.end() ? "" : *path;
+  if (found_name_ == spec.argv[0] && found_path_ == path_text) return found_program_;
+  Result<std::string> program = find_program(spec.argv[0], spec.environment);
+  if (!program) return program;
+  found_name_ = spec.argv[0];
+  found_path_ = path_text;
+  found_program_ = *program;
+  return program;
+}
+
+// Every worker carries the token: the sweep and the guardian know it by that.
+std::vector<std::string> ProcessHost::Impl::marked(
+    const std::vector<std::string>& environment) const {
+  std::vector<std::string> result = environment;
+  const bool has_token = std::any_of(result.begin(), result.end(), [](const std::string& entry) {
+    return entry.starts_with("CPPRUN_TOKEN=");
+  });
+  if (!has_token) result.push_back("CPPRUN_TOKEN=" + options_.token);
+  return result;
+}
+
+std::vector<StuckProcess> ProcessHost::Impl::kill_everything() {
+  if (workers_.empty() && !is_running_) return {};
+  sweep_.set_hard();
+  on_grace_over();
+  reap_killed(*killed_at_ + limits::kEndingTakes);
+  return unended(Duration{});
+}
+
+void ProcessHost::Impl::reap_killed(Instant until) {
+  for (auto next = workers_.begin(); next != workers_.end();) {
+    WorkerProcess& worker = next->second;
+    const Duration left = std::max(Duration{}, until - boot_now());
+    const auto most = std::chrono::ceil<std::chrono::milliseconds>(left);
+    if (!worker.wait_dead(static_cast<int>(most.count())) || !worker.has_status()) {
+      ++next;
+      continue;
+    }
+    worker.note_end(oom_);
+    sweep_.on_worker_ended(worker.pid(), boot_now());
+    worker.take_end();
+    next = workers_.erase(next);
+  }
+  // Killed processes need a moment to end; only here, where nobody can wait for an event, it is
+  // asked for.
+  for (;;) {
+    sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
+    if (sweep_.is_clean() || boot_now() >= until) return;
+    ::poll(nullptr, 0, 1);
+  }
+}
+
+// ---------------------------------------------------------------- the workers' channel
+
+namespace {
+
+std::string seconds_text(Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f s", to_seconds(duration));
+  return text;
+}
+
+// What a worker said over the channel stands in for the error file that it has not written. No
+// stamp: it counts at the worker's end.
+ErrorReport report_of(const std::string& words) {
+  ErrorReport report;
+  report.message = words.substr(0, words.find('\n'));
+  if (report.message.size() != words.size()) report.traceback = words;
+  report.file_time = wall_now();
+  return report;
+}
+
+}  // namespace
+
+void ProcessHost::Impl::open_channel() {
+  WorkerChannel::Events events;
+  events.worker_of = [this](int session) -> std::optional<int> {
+    const auto worker = workers_.find(session);  // each leads a session named by its pid
+    if (worker == workers_.end()) return std::nullopt;
+    return static_cast<int>(worker->second.local_rank().value);
+  };
+  events.on_ready = [this](int rank) { on_ready(rank); };
+  events.on_word = events_.on_word;
+  events.why_not_commit = [this] { return why_not_commit(); };
+  events.on_snapshot = events_.on_snapshot;
+  events.on_fell_back = events_.on_fell_back;
+  events.on_strike = events_.on_strike;
+  events.on_began = events_.on_began;
+  channel_.emplace(loop_, options_.channel_name, std::move(events), arenas_);
+  if (channel_->is_open()) return;
+  channel_.reset();
+  options_.channel_name.clear();
+}
+
+void ProcessHost::Impl::on_ready(int local_rank) {
+  if (events_.on_ready) events_.on_ready(LocalRank(local_rank));
+  if (++ready_ != started_ || !events_.on_note) return;
+  const std::string who =
+      started_ == 1 ? "the worker is" : "all " + std::to_string(started_) + " workers are";
+  events_.on_note(who + " ready, " + seconds_text(boot_now() - started_at_) +
+                  " after the start of the round");
+}
+
+// Who gives a snapshot its final name must be the only world of its job.
+std::string ProcessHost::Impl::why_not_commit() const {
+  if (!is_running_ || is_stopping_) return "this round is being stopped";
+  const bool is_ours = !events_.holds_grant || events_.holds_grant();
+  return is_ours ? "" : "this node has lost its coordinator";
+}
+
+bool ProcessHost::Impl::has_stopped_worker() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const auto& item) { return item.second.is_stopped(); });
+}
+
+std::vector<Witness> ProcessHost::Impl::look_at_workers() const {
+  std::vector<Witness> seen;
+  for (const auto& [pid, worker] : workers_) {
+    Witness witness;
+    witness.worker.pid = pid;
+    witness.worker.local_rank = worker.local_rank();
+    witness.worker.rank = worker.rank();
+    look_at_process(witness.worker);
+    const auto rank = static_cast<int>(worker.local_rank().value);
+    if (channel_) witness.worker.beat = channel_->heartbeat(rank);
+    if (channel_) witness.stack_file = channel_->stack_file(rank);
+    seen.push_back(std::move(witness));
+  }
+  const auto by_rank = [](const Witness& a, const Witness& b) {
+    return a.worker.local_rank < b.worker.local_rank;
+  };
+  std::sort(seen.begin(), seen.end(), by_rank);
+  return seen;
+}
+
+void ProcessHost::Impl::ask_to_stop() {
+  if (channel_) channel_->ask_to_stop();
+}
+
+bool ProcessHost::Impl::can_save(int local_rank) const {
+  return channel_ && channel_->can_save(local_rank);
+}
+
+void ProcessHost::Impl::take_last_words(WorkerEnd& end) {
+  const auto rank = static_cast<int>(end.local_rank.value);
+  const WorkerChannel::LastWords words = channel_->worker_ended(rank);
+  if (words.made_no_step && events_.on_word) events_.on_word(rank, WorkerWord::EndedBeforeStep);
+  if (end.is_success()) return;
+  if (!end.error && !words.report.empty()) end.error = report_of(words.report);
+  if (!words.heartbeat || !events_.on_note) return;
+  events_.on_note("local rank " + std::to_string(rank) + " was at step " +
+                  std::to_string(words.heartbeat->step) + " after " +
+                  std::to_string(words.heartbeat->collectives) +
+                  " collectives; its last heartbeat came " + seconds_text(words.heartbeat->age) +
+                  " before its end");
 }
 
 }  // namespace cpprun

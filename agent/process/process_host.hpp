@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "agent/process/evidence.hpp"
-#include "agent/process/stuck_process.hpp"
+#include "agent/process/diagnostics/evidence.hpp"
+#include "agent/process/diagnostics/stuck_process.hpp"
+#include "common/failure/worker_end.hpp"
 #include "common/heartbeat.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
-#include "common/worker_channel.hpp"
-#include "common/worker_end.hpp"
+#include "rendezvous/protocol/worker/worker_channel.hpp"
 
 namespace boost::asio {
 class io_context;

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent/process/clock.hpp"
-#include "agent/process/error_file.hpp"
+#include "agent/process/diagnostics/error_file.hpp"
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
 

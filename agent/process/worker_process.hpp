@@ -7,10 +7,10 @@
 #include <functional>
 #include <string>
 
-#include "agent/process/oom.hpp"
+#include "agent/process/diagnostics/oom.hpp"
 #include "agent/process/process_host.hpp"
-#include "agent/process/spawn.hpp"
-#include "common/worker_end.hpp"
+#include "agent/process/spawn/spawn.hpp"
+#include "common/failure/worker_end.hpp"
 
 namespace cpprun {
 

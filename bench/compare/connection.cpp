@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "rendezvous/protocol/tcpstore_encode.hpp"
+#include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
 
 namespace cpprun::bench {
 namespace {

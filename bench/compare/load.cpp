@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "bench/compare/connection.hpp"
-#include "rendezvous/protocol/tcpstore_encode.hpp"
+#include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
 
 namespace cpprun::bench {
 namespace {

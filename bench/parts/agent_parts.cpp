@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "agent/core/agent.hpp"
-#include "agent/process/spawn.hpp"
+#include "agent/process/spawn/spawn.hpp"
 #include "bench/parts/parts.hpp"
 #include "common/check.hpp"
 

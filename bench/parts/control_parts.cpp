@@ -1,6 +1,6 @@
 // The control protocol: one message there and back, as bytes.
 #include "bench/parts/parts.hpp"
-#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/control/control_codec.hpp"
 
 namespace cpprun::bench {
 namespace {

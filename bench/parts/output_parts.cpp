@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "agent/process/line_cutter.hpp"
+#include "agent/process/streams/line_cutter.hpp"
 #include "bench/parts/parts.hpp"
 
 namespace cpprun::bench {

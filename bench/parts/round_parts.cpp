@@ -6,7 +6,7 @@
 
 #include "bench/parts/parts.hpp"
 #include "common/check.hpp"
-#include "rendezvous/core/membership.hpp"
+#include "rendezvous/coordinator/membership.hpp"
 
 namespace cpprun::bench {
 namespace {

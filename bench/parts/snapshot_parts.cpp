@@ -4,8 +4,8 @@
 #include <string>
 
 #include "bench/parts/parts.hpp"
-#include "cpprun/archive/plan.hpp"
-#include "cpprun/archive/tensor_file.hpp"
+#include "snapshot_files/archive/plan.hpp"
+#include "snapshot_files/archive/tensor_file.hpp"
 
 namespace cpprun::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "bench/parts/parts.hpp"
-#include "rendezvous/core/store.hpp"
+#include "rendezvous/store/store.hpp"
 #include "tests/support/encoded_replies.hpp"
 
 namespace cpprun::bench {

@@ -8,11 +8,11 @@
 #include <string>
 #include <thread>
 
-#include "agent/process/worker_channel.hpp"
+#include "agent/process/channel/worker_channel.hpp"
 #include "bench/parts/parts.hpp"
 #include "common/check.hpp"
-#include "cpprun/snapshot_files/arena_slots.hpp"
 #include "cpprun/worker/agent_link.hpp"
+#include "snapshot_files/folders/arena_slots.hpp"
 
 namespace cpprun::bench {
 namespace {

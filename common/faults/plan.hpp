@@ -1,9 +1,9 @@
 // Plan: which faults a job is to meet, where, and what must hold afterwards. docs/faults.md has the
 // format for people, docs/faults.schema.json for programs.
 //
-// Pure data and its reader; who carries a fault out is elsewhere (agent/daemon/fault_room.hpp,
-// worker/faults.hpp). A plan as read may leave choices open (a range of steps, any rank): drawn()
-// in draw.hpp settles them by a seed. Threads: none of its own.
+// Pure data and its reader; who carries a fault out is elsewhere
+// (agent/daemon/faults/fault_room.hpp, worker/faults.hpp). A plan as read may leave choices open (a
+// range of steps, any rank): drawn() in draw.hpp settles them by a seed. Threads: none of its own.
 #pragma once
 
 #include <cstdint>

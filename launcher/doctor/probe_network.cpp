@@ -9,11 +9,11 @@
 #include <cstring>
 #include <sstream>
 
-#include "common/holder/port_holder.hpp"
 #include "common/limits/doctor.hpp"
+#include "common/machine/own_addresses.hpp"
+#include "common/machine/port_holder.hpp"
 #include "launcher/doctor/probe.hpp"
 #include "launcher/doctor/small_files.hpp"
-#include "launcher/network/own_addresses.hpp"
 
 namespace cpprun::doctor {
 namespace {

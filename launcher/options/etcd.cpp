@@ -4,8 +4,8 @@
 
 #include "common/limits/etcd.hpp"
 #include "common/limits/rendezvous.hpp"
+#include "common/ports.hpp"
 #include "common/text.hpp"
-#include "launcher/network/ports.hpp"
 #include "launcher/options/rdzv_conf.hpp"
 #include "launcher/options/resolve.hpp"
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "common/limits/rendezvous.hpp"
+#include "common/ports.hpp"
 #include "common/text.hpp"
-#include "launcher/network/ports.hpp"
 #include "launcher/options/etcd.hpp"
 #include "launcher/options/rdzv_conf.hpp"
 #include "launcher/options/resolve.hpp"

@@ -14,7 +14,7 @@
 #include "rendezvous/client/attempt.hpp"
 #include "rendezvous/client/core/client_core.hpp"
 #include "rendezvous/client/store_probe.hpp"
-#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 
 namespace cpprun {

@@ -15,7 +15,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace boost::asio {
 class io_context;

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "common/endpoint.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace boost::asio {
 class io_context;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "rendezvous/protocol/tcpstore_encode.hpp"
+#include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
 
 namespace cpprun {
 

@@ -5,7 +5,7 @@
 // through would fit into the frame that it came in, but not into one with more beside it.
 #pragma once
 
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun::control {
 

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <optional>
 
-#include "common/holder/port_holder.hpp"
+#include "common/machine/port_holder.hpp"
 
 namespace cpprun {
 namespace {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/core/value.hpp"
+#include "rendezvous/store/value.hpp"
 
 namespace cpprun {
 

@@ -10,17 +10,17 @@
 
 #include "common/check.hpp"
 #include "common/log/log.hpp"
-#include "rendezvous/core/chronicle.hpp"
-#include "rendezvous/core/job_metrics.hpp"
-#include "rendezvous/core/patience.hpp"
-#include "rendezvous/core/seldom.hpp"
-#include "rendezvous/core/status.hpp"
-#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/coordinator/patience.hpp"
+#include "rendezvous/observe/chronicle.hpp"
+#include "rendezvous/observe/job_metrics.hpp"
+#include "rendezvous/observe/status.hpp"
+#include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/server/clock.hpp"
 #include "rendezvous/server/control_session.hpp"
-#include "rendezvous/server/onlookers.hpp"
+#include "rendezvous/server/dashboard/onlookers.hpp"
 #include "rendezvous/server/operator_gate.hpp"
+#include "rendezvous/server/seldom.hpp"
 
 namespace cpprun {
 

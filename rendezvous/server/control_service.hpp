@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "rendezvous/core/coordinator.hpp"
-#include "rendezvous/core/status.hpp"
+#include "rendezvous/coordinator/coordinator.hpp"
+#include "rendezvous/observe/status.hpp"
 #include "rendezvous/server/server.hpp"
 
 namespace boost::asio {

@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "common/log/log.hpp"
-#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 #include "rendezvous/server/connection.hpp"
 #include "rendezvous/server/session.hpp"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "rendezvous/core/coordinator.hpp"
+#include "rendezvous/coordinator/coordinator.hpp"
 
 namespace cpprun {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/limits/operators.hpp"
-#include "rendezvous/protocol/order_proof.hpp"
+#include "rendezvous/protocol/admin/orders.hpp"
 
 namespace cpprun {
 namespace {

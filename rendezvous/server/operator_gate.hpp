@@ -12,7 +12,7 @@
 #include "common/ids.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 #include "rendezvous/server/token_guard.hpp"
 
 namespace cpprun {

@@ -17,11 +17,11 @@
 #include "common/endpoint.hpp"
 #include "common/limits/server.hpp"
 #include "common/result.hpp"
-#include "rendezvous/core/store.hpp"
-#include "rendezvous/protocol/tcpstore.hpp"
-#include "rendezvous/server/event_streams.hpp"
+#include "rendezvous/protocol/tcpstore/tcpstore.hpp"
+#include "rendezvous/server/dashboard/event_streams.hpp"
 #include "rendezvous/server/http_session.hpp"
 #include "rendezvous/server/session.hpp"
+#include "rendezvous/store/store.hpp"
 
 namespace boost::asio {
 class io_context;

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "common/ids.hpp"
-#include "rendezvous/core/value.hpp"
+#include "rendezvous/store/value.hpp"
 
 namespace cpprun {
 

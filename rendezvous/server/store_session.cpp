@@ -1,7 +1,7 @@
 #include "rendezvous/server/store_session.hpp"
 
 #include "common/log/log.hpp"
-#include "rendezvous/protocol/tcpstore_encode.hpp"
+#include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
 
 namespace cpprun {
 namespace {

@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 
-#include "rendezvous/core/store.hpp"
-#include "rendezvous/protocol/tcpstore.hpp"
+#include "rendezvous/protocol/tcpstore/tcpstore.hpp"
 #include "rendezvous/server/session.hpp"
+#include "rendezvous/store/store.hpp"
 
 namespace cpprun {
 

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <map>
 
-#include "cpprun/archive/plan.hpp"
-#include "cpprun/archive/safetensors.hpp"
-#include "cpprun/archive/tensor_file.hpp"
-#include "cpprun/pickle/writer.hpp"
+#include "snapshot_files/archive/plan.hpp"
+#include "snapshot_files/archive/safetensors.hpp"
+#include "snapshot_files/archive/tensor_file.hpp"
+#include "snapshot_files/pickle/writer.hpp"
 
 namespace {
 

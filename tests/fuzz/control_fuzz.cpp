@@ -2,7 +2,7 @@
 // or grow; what is taken for a message must come back the same after another journey.
 #include <cstdlib>
 
-#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "rendezvous/etcd/api.hpp"
-#include "rendezvous/etcd/http_reply.hpp"
+#include "rendezvous/client/etcd/api.hpp"
+#include "rendezvous/client/etcd/http_reply.hpp"
 
 namespace {
 

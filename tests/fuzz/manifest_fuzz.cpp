@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "cpprun/snapshot_files/manifest.hpp"
+#include "snapshot_files/folders/manifest.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cpprun::snapshot_files;

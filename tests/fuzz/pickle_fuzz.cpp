@@ -2,8 +2,8 @@
 // be the same after it was written and read again.
 #include <cstdlib>
 
-#include "cpprun/pickle/reader.hpp"
-#include "cpprun/pickle/writer.hpp"
+#include "snapshot_files/pickle/reader.hpp"
+#include "snapshot_files/pickle/writer.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace cpprun::pickle;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/core/store.hpp"
 #include "rendezvous/protocol/sniff.hpp"
+#include "rendezvous/store/store.hpp"
 #include "tests/support/encoded_replies.hpp"
 
 namespace cpprun {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/sim/scenario.hpp"
+#include "tests/support/sim/scenario/scenario.hpp"
 
 namespace cpprun::sim {
 namespace {

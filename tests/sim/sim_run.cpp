@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "tests/support/sim/store_life.hpp"
-#include "tests/support/sim/swarm.hpp"
+#include "tests/support/sim/swarm/swarm.hpp"
 
 namespace cpprun::sim {
 namespace {

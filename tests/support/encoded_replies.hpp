@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "rendezvous/core/store.hpp"
-#include "rendezvous/protocol/tcpstore_encode.hpp"
+#include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
+#include "rendezvous/store/store.hpp"
 
 namespace cpprun {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "cpprun/snapshot_files/file_layer.hpp"
+#include "snapshot_files/folders/file_layer.hpp"
 
 namespace cpprun::test {
 

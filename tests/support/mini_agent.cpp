@@ -15,8 +15,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "agent/process/cgroup.hpp"
-#include "agent/process/guardian.hpp"
+#include "agent/process/cleanup/cgroup.hpp"
+#include "agent/process/cleanup/guardian.hpp"
 #include "agent/process/process_host.hpp"
 
 namespace {

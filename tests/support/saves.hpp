@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "cpprun/archive/plan.hpp"
-#include "cpprun/snapshot_files/catalog.hpp"
-#include "cpprun/snapshot_files/commit.hpp"
+#include "snapshot_files/archive/plan.hpp"
+#include "snapshot_files/folders/catalog.hpp"
+#include "snapshot_files/folders/commit.hpp"
 
 namespace cpprun::test {
 

@@ -2,9 +2,9 @@
 #include <array>
 #include <cstdio>
 
-#include "cpprun/archive/crc32.hpp"
-#include "cpprun/archive/plan.hpp"
-#include "cpprun/snapshot_files/file_layer.hpp"
+#include "snapshot_files/archive/crc32.hpp"
+#include "snapshot_files/archive/plan.hpp"
+#include "snapshot_files/folders/file_layer.hpp"
 
 namespace {
 

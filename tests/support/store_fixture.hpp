@@ -6,8 +6,8 @@
 
 #include <map>
 
-#include "rendezvous/core/store.hpp"
-#include "rendezvous/protocol/tcpstore_encode.hpp"
+#include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
+#include "rendezvous/store/store.hpp"
 
 namespace cpprun {
 using tcpstore::Command;

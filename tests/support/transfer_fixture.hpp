@@ -11,13 +11,13 @@
 #include <functional>
 #include <thread>
 
-#include "agent/daemon/snapshot_fetch.hpp"
-#include "agent/daemon/snapshot_server.hpp"
-#include "agent/daemon/snapshot_wire.hpp"
+#include "agent/daemon/snapshots/snapshot_fetch.hpp"
+#include "agent/daemon/snapshots/snapshot_server.hpp"
 #include "agent/process/clock.hpp"
-#include "cpprun/archive/crc32.hpp"
-#include "cpprun/snapshot_files/catalog.hpp"
-#include "cpprun/snapshot_files/commit.hpp"
+#include "rendezvous/protocol/transfer/snapshot_wire.hpp"
+#include "snapshot_files/archive/crc32.hpp"
+#include "snapshot_files/folders/catalog.hpp"
+#include "snapshot_files/folders/commit.hpp"
 
 namespace cpprun::test {
 

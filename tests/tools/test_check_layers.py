@@ -17,17 +17,20 @@ def include(name):
     [
         ('common/a.cpp', '"common/b.hpp"'),
         ('common/log/log.cpp', '<spdlog/spdlog.h>'),
-        ('rendezvous/server/a.cpp', '"rendezvous/core/store.hpp"'),
+        ('rendezvous/server/a.cpp', '"rendezvous/coordinator/effects.hpp"'),
         ('rendezvous/server/a.cpp', '<boost/asio/read.hpp>'),
         ('agent/daemon/a.hpp', '"agent/core/core.hpp"'),
-        ('launcher/main.cpp', '"rendezvous/server/server.hpp"'),
-        ('launcher/ctl/main.cpp', '"rendezvous/server/server.hpp"'),
+        ('launcher/cpprun/main.cpp', '"rendezvous/server/server.hpp"'),
+        ('launcher/cpprunctl/main.cpp', '"rendezvous/server/server.hpp"'),
         ('launcher/options/a.cpp', '<CLI/CLI.hpp>'),
         ('worker_sdk/a.hpp', '<torch/torch.h>'),
         ('tests/unit/a_test.cpp', '"agent/core/core.hpp"'),
         ('tests/integration/a_test.cpp', '<boost/asio/read.hpp>'),
         ('bench/a.cpp', '"rendezvous/server/server.hpp"'),
         ('agent/process/a.cpp', '<unistd.h>'),
+        ('agent/daemon/snapshots/a.cpp', '"snapshot_files/folders/b.hpp"'),
+        ('launcher/cpprunctl/doctor/a.cpp', '"rendezvous/client/store/b.hpp"'),
+        ('worker_sdk/cpprun/worker/a.cpp', '"rendezvous/client/store/b.hpp"'),
     ],
 )
 def test_include_spares(project, path, name):
@@ -41,25 +44,31 @@ def test_include_spares(project, path, name):
         ('common/a.cpp', '"common/log/log.hpp"'),
         ('common/a.cpp', '<spdlog/spdlog.h>'),
         ('common/a.hpp', '<thread>'),
-        ('rendezvous/protocol/a.cpp', '"rendezvous/core/store.hpp"'),
-        ('rendezvous/core/a.cpp', '<boost/asio/read.hpp>'),
-        ('rendezvous/core/a.cpp', '<mutex>'),
-        ('rendezvous/core/a.cpp', '<unistd.h>'),
-        ('rendezvous/core/a.cpp', '<sys/socket.h>'),
+        ('rendezvous/protocol/a.cpp', '"rendezvous/coordinator/effects.hpp"'),
+        ('rendezvous/coordinator/a.cpp', '<boost/asio/read.hpp>'),
+        ('rendezvous/coordinator/a.cpp', '<mutex>'),
+        ('rendezvous/coordinator/a.cpp', '<unistd.h>'),
+        ('rendezvous/coordinator/a.cpp', '<sys/socket.h>'),
         ('agent/core/a.cpp', '<boost/process.hpp>'),
         ('agent/core/a.cpp', '"agent/process/process_host.hpp"'),
         ('agent/process/a.cpp', '"agent/core/config.hpp"'),
         ('agent/daemon/a.cpp', '"launcher/options/options.hpp"'),
         ('agent/daemon/a.cpp', '<torch/torch.h>'),
         ('rendezvous/client/a.cpp', '"rendezvous/server/server.hpp"'),
-        ('launcher/ctl/main.cpp', '"agent/daemon/daemon.hpp"'),
-        ('launcher/main.cpp', '<boost/asio/io_context.hpp>'),
+        ('launcher/cpprunctl/main.cpp', '"agent/daemon/daemon.hpp"'),
+        ('launcher/cpprun/main.cpp', '<boost/asio/io_context.hpp>'),
         ('worker_sdk/a.cpp', '<boost/asio/io_context.hpp>'),
         ('worker_sdk/a.cpp', '"rendezvous/client/client.hpp"'),
         ('tests/support/sim/a.cpp', '<boost/asio/io_context.hpp>'),
         ('tests/support/sim/a.cpp', '"agent/process/process_host.hpp"'),
         ('common/a.cpp', '"tests/support/fake.hpp"'),
         ('elsewhere/a.cpp', '<string>'),
+        ('agent/process/a.cpp', '"cpprun/worker/arena.hpp"'),
+        ('agent/daemon/a.cpp', '"worker_sdk/cpprun/worker/arena.hpp"'),
+        ('launcher/cpprunctl/a.cpp', '"cpprun/worker/environment.hpp"'),
+        ('launcher/cpprun/a.cpp', '"cpprun/snapshot/snapshot.hpp"'),
+        ('snapshot_files/folders/a.cpp', '"cpprun/snapshot/snapshot.hpp"'),
+        ('rendezvous/coordinator/a.cpp', '"rendezvous/observe/history.hpp"'),
     ],
 )
 def test_include_finds(project, path, name):
@@ -71,12 +80,12 @@ def test_include_finds(project, path, name):
     'path, code',
     [
         ('common/a.cpp', 'auto t = std::chrono::steady_clock::now();'),
-        ('rendezvous/core/a.cpp', 'std::random_device device;'),
+        ('rendezvous/coordinator/a.cpp', 'std::random_device device;'),
         ('agent/core/a.cpp', 'auto* p = std::getenv("X");'),
         ('agent/core/a.cpp', 'auto t = std::time(nullptr);'),
         ('agent/core/a.cpp', 'std::mutex m;'),
         (
-            'rendezvous/core/a.cpp',
+            'rendezvous/coordinator/a.cpp',
             'std::unordered_map<int, int> peers_;\nvoid f() { for (auto& p : peers_) g(p); }',
         ),
         ('agent/core/a.cpp', 'std::unordered_set<int> ids;\nauto i = ids.begin();'),
@@ -91,8 +100,11 @@ def test_call_finds(project, path, code):
     [
         ('agent/process/a.cpp', 'auto t = std::chrono::steady_clock::now();'),
         ('agent/core/a.cpp', '// getenv( is not called here\nauto s = "::now()";'),
-        ('rendezvous/core/a.cpp', 'std::unordered_map<int, int> a;\nauto i = a.find(1);'),
-        ('rendezvous/core/a.cpp', 'std::map<int, int> a;\nvoid f() { for (auto& p : a) g(p); }'),
+        ('rendezvous/coordinator/a.cpp', 'std::unordered_map<int, int> a;\nauto i = a.find(1);'),
+        (
+            'rendezvous/coordinator/a.cpp',
+            'std::map<int, int> a;\nvoid f() { for (auto& p : a) g(p); }',
+        ),
     ],
 )
 def test_call_spares(project, path, code):
@@ -106,9 +118,9 @@ def test_asio_in_a_header_stays_in_its_modules(project):
         'agent/daemon/daemon.cpp': include('"agent/daemon/daemon.hpp"'),
     }
     assert findings(project(files)) == []
-    found = findings(project({'launcher/main.cpp': include('"agent/daemon/daemon.hpp"')}))
+    found = findings(project({'launcher/cpprun/main.cpp': include('"agent/daemon/daemon.hpp"')}))
     assert len(found) == 1 and found[0].startswith('agent/process/host.hpp:1: ')
-    assert 'launcher/main.cpp' in found[0]
+    assert 'launcher/cpprun/main.cpp' in found[0]
 
 
 CMAKE = {

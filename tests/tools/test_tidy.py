@@ -139,10 +139,10 @@ def test_a_coroutine_lambda_captures_nothing(project):
 
 def test_heavy_headers_are_counted(project):
     include = '#include <nlohmann/json.hpp>\n'
-    four = {f'a/{i}.cpp': include for i in range(4)}
-    assert rules(project(four)) == []
+    five = {f'a/{i}.cpp': include for i in range(5)}
+    assert rules(project(five)) == []
     assert rules(project({'b/1.cpp': include, 'tests/unit/1.cpp': include})) == []
-    assert rules(project({'a/sub/5.cpp': include})) == ['heavy-header']
+    assert rules(project({'a/sub/6.cpp': include})) == ['heavy-header']
 
 
 def test_beast_is_in_two_files(project):
@@ -159,6 +159,73 @@ def test_include_from_the_root_is_right(project):
     files = {'a/b.hpp': GOOD_HEADER, 'a/b.cpp': '#include "a/b.hpp"\n'}
     assert rules(project(files)) == []
     assert rules(project({'a/c.cpp': '#include "b.hpp"\n'})) == ['include-path']
+
+
+def pairs(count):
+    source = '#include "a/{0}.hpp"\n\nint n::f() {{ return 1; }}\n'
+    names = [f'a/{number}' for number in range(count)]
+    return {name + '.hpp': GOOD_HEADER for name in names} | {
+        name + '.cpp': source.format(name.removeprefix('a/')) for name in names
+    }
+
+
+def test_a_folder_has_so_many_pairs(project):
+    assert rules(project(pairs(25))) == []
+    found = tidy.check(project(pairs(26)))
+    assert [(path, rule) for path, _, rule, _ in found] == [('a', 'folder-size')]
+
+
+METHOD = 'namespace n {{\n\nint A::{}() {{\n  return 1;\n}}\n\n}}  // namespace n\n'
+
+
+def test_a_class_is_in_one_file(project):
+    files = {'a/one.cpp': METHOD.format('f') + METHOD.format('g')}
+    assert rules(project(files)) == []
+    found = tidy.check(project({'a/two.cpp': METHOD.format('h')}))
+    assert [finding[:3] for finding in found] == [('a/two.cpp', 3, 'split-class')]
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        METHOD.format('h').replace('namespace n', 'namespace m'),
+        METHOD.format('h').replace('A::', 'A::Impl::'),
+        METHOD.format('h').replace('namespace n {', 'namespace n {\nnamespace {').replace(
+            '}  // namespace n', '}\n}  // namespace n'
+        ),
+        METHOD.format('h').replace('int A::', 'std::map<A::Key, int> '),
+        METHOD.format('h').replace('int A::', 'A::Key '),
+    ],
+)
+def test_other_classes_may_be_in_other_files(project, text):
+    assert rules(project({'a/one.cpp': METHOD.format('f'), 'a/two.cpp': text})) == []
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        METHOD.format('A').replace('int A', 'A').replace('() {', '(int b) : b_(b) {'),
+        METHOD.format('~A').replace('int A', 'A'),
+        METHOD.format('operator()').replace('()()', '()(int b)'),
+        METHOD.format('h').replace('int A', 'std::function<void()> A').replace('h()', 'h(B (*)())'),
+        METHOD.format('h').replace('int A', 'template <class T>\nint A<T>'),
+    ],
+)
+def test_each_kind_of_method_counts(project, text):
+    files = {'a/one.cpp': METHOD.format('f'), 'a/two.cpp': text}
+    assert rules(project(files)) == ['split-class']
+
+
+def test_the_list_of_split_classes_only_shrinks(project):
+    root = project({'a/one.cpp': METHOD.format('f'), 'a/two.cpp': METHOD.format('h')})
+
+    def found(known):
+        return [rule for _, _, rule, _ in tidy.check(root, None, known)]
+
+    assert found({'n::A': 2}) == []
+    assert found({'n::A': 1}) == ['split-class']
+    assert found({'n::A': 3}) == ['split-class']
+    assert found({'n::A': 2, 'n::B': 2}) == ['split-class']
 
 
 def test_data_is_left_alone(project):

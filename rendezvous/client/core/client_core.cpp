@@ -5,7 +5,7 @@
 
 #include "common/limits/rendezvous.hpp"
 #include "common/result.hpp"
-#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 
 namespace cpprun {

@@ -17,7 +17,7 @@
 #include "common/endpoint.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/time.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
 

@@ -6,7 +6,7 @@
 #include <torch/torch.h>
 
 #include "cpprun/dist/collectives.hpp"
-#include "cpprun/dist/work_state.hpp"
+#include "cpprun/dist/collectives/work_state.hpp"
 
 namespace cpprun::dist {
 namespace {

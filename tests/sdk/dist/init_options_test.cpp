@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cpprun/dist/backend_map.hpp"
-#include "cpprun/dist/init_plan.hpp"
-#include "cpprun/dist/nccl_plugin.hpp"
+#include "cpprun/dist/backend/backend_map.hpp"
+#include "cpprun/dist/backend/nccl_plugin.hpp"
+#include "cpprun/dist/init/init_plan.hpp"
 
 namespace cpprun::dist {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <torch/torch.h>
 
+#include "cpprun/dist/backend/translate.hpp"
 #include "cpprun/dist/native.hpp"
-#include "cpprun/dist/translate.hpp"
 #include "tests/sdk/dist/init_support.hpp"
 
 namespace cpprun::test {

@@ -1,5 +1,5 @@
 // The NCCL plugin by itself.
-#include "cpprun/dist/nccl_plugin.hpp"
+#include "cpprun/dist/backend/nccl_plugin.hpp"
 #include "tests/sdk/dist/init_support.hpp"
 
 namespace cpprun::test {

@@ -3,7 +3,7 @@
 
 #include <c10/core/impl/FakeGuardImpl.h>
 
-#include "cpprun/dist/own_device.hpp"
+#include "cpprun/dist/group/own_device.hpp"
 
 namespace cpprun::dist {
 namespace {

@@ -9,7 +9,7 @@
 #include <torch/torch.h>
 #include <nlohmann/json.hpp>
 
-#include "cpprun/dist/object_header.hpp"
+#include "cpprun/dist/objects/object_header.hpp"
 
 namespace shop {
 

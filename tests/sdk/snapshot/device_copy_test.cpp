@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
-#include "cpprun/snapshot/device_copy.hpp"
+#include "cpprun/snapshot/save/device_copy.hpp"
 
 namespace cpprun::snapshot {
 namespace {

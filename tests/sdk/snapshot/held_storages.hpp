@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cpprun/snapshot/tensors.hpp"
+#include "cpprun/snapshot/state/tensors.hpp"
 
 namespace cpprun::test {
 

@@ -4,15 +4,15 @@
 
 #include <cstring>
 
-#include "cpprun/archive/plan.hpp"
 #include "cpprun/snapshot/choose.hpp"
-#include "cpprun/snapshot/form.hpp"
 #include "cpprun/snapshot/interval.hpp"
-#include "cpprun/snapshot/names.hpp"
 #include "cpprun/snapshot/report.hpp"
-#include "cpprun/snapshot/share.hpp"
-#include "cpprun/snapshot/stream_copy.hpp"
-#include "cpprun/snapshot/tracked.hpp"
+#include "cpprun/snapshot/save/share.hpp"
+#include "cpprun/snapshot/save/stream_copy.hpp"
+#include "cpprun/snapshot/state/form.hpp"
+#include "cpprun/snapshot/state/names.hpp"
+#include "cpprun/snapshot/state/tracked.hpp"
+#include "snapshot_files/archive/plan.hpp"
 
 namespace cpprun::snapshot {
 namespace {

@@ -12,11 +12,11 @@
 #include <sstream>
 #include <thread>
 
-#include "cpprun/archive/tensor_file.hpp"
 #include "cpprun/data/distributed_sampler.hpp"
 #include "cpprun/optim/lr_schedulers.hpp"
 #include "cpprun/snapshot/state_dict.hpp"
-#include "cpprun/snapshot_files/catalog.hpp"
+#include "snapshot_files/archive/tensor_file.hpp"
+#include "snapshot_files/folders/catalog.hpp"
 #include "tests/sdk/snapshot/training_support.hpp"
 
 namespace cpprun {

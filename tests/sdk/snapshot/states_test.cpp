@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cpprun/optim/fused.hpp"
-#include "cpprun/snapshot/tracked.hpp"
+#include "cpprun/snapshot/state/tracked.hpp"
 #include "tests/sdk/snapshot/held_storages.hpp"
 #include "tests/sdk/snapshot/training_support.hpp"
 

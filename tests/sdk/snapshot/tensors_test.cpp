@@ -1,12 +1,12 @@
 // Tensors on their way to a file and back, and what only Python's files hold.
-#include "cpprun/snapshot/tensors.hpp"
+#include "cpprun/snapshot/state/tensors.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "cpprun/pickle/reader.hpp"
-#include "cpprun/pickle/writer.hpp"
+#include "snapshot_files/pickle/reader.hpp"
+#include "snapshot_files/pickle/writer.hpp"
 #include "tests/sdk/snapshot/held_storages.hpp"
 
 namespace cpprun::snapshot {

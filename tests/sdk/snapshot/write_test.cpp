@@ -4,9 +4,9 @@
 
 #include <thread>
 
-#include "cpprun/snapshot/writing.hpp"
-#include "cpprun/snapshot_files/catalog.hpp"
-#include "cpprun/snapshot_files/commit.hpp"
+#include "cpprun/snapshot/save/writing.hpp"
+#include "snapshot_files/folders/catalog.hpp"
+#include "snapshot_files/folders/commit.hpp"
 #include "tests/support/memory_files.hpp"
 
 namespace cpprun::snapshot {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "rendezvous/core/election.hpp"
+#include "rendezvous/coordinator/election.hpp"
 #include "tests/support/sim/alarm.hpp"
 #include "tests/support/sim/etcd.hpp"
 #include "tests/support/sim/host_clock.hpp"

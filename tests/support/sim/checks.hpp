@@ -14,8 +14,8 @@
 
 #include "agent/core/effects.hpp"
 #include "common/ids.hpp"
-#include "rendezvous/core/membership.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun::sim {
 

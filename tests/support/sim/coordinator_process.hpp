@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "rendezvous/core/coordinator.hpp"
-#include "rendezvous/core/patience.hpp"
+#include "rendezvous/coordinator/coordinator.hpp"
+#include "rendezvous/coordinator/patience.hpp"
 #include "tests/support/sim/alarm.hpp"
 #include "tests/support/sim/handover_watch.hpp"
 #include "tests/support/sim/heard.hpp"

@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
-#include "rendezvous/protocol/control.hpp"
-#include "rendezvous/protocol/election_values.hpp"
+#include "rendezvous/protocol/control/control.hpp"
+#include "rendezvous/protocol/control/election_values.hpp"
 #include "tests/support/sim/checks.hpp"
 
 namespace cpprun::sim {

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "rendezvous/core/election.hpp"
+#include "rendezvous/coordinator/election.hpp"
 #include "tests/support/sim/agenda.hpp"
 #include "tests/support/sim/dice.hpp"
 #include "tests/support/sim/election_watch.hpp"

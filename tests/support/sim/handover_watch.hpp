@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-#include "rendezvous/core/membership.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 #include "tests/support/sim/checks.hpp"
 #include "tests/support/sim/network.hpp"
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/core/membership.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 #include "tests/support/sim/checks.hpp"
 
 namespace cpprun::sim {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/limits/rendezvous.hpp"
-#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 
 namespace cpprun::sim {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "rendezvous/client/core/herald_core.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 #include "tests/support/sim/surroundings.hpp"
 
 namespace cpprun::sim {

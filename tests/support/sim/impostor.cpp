@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "rendezvous/protocol/control_codec.hpp"
+#include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
 
 namespace cpprun::sim {

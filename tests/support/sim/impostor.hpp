@@ -3,7 +3,7 @@
 // Whoever coordinates judges it (CoordinatorProcess).
 #pragma once
 
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 #include "tests/support/sim/surroundings.hpp"
 
 namespace cpprun::sim {

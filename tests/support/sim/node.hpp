@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "agent/core/agent.hpp"
-#include "common/worker_end.hpp"
+#include "common/failure/worker_end.hpp"
 #include "rendezvous/client/core/client_core.hpp"
 #include "tests/support/sim/alarm.hpp"
 #include "tests/support/sim/candidate.hpp"

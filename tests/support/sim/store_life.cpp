@@ -4,7 +4,7 @@
 #include <array>
 #include <memory>
 
-#include "rendezvous/protocol/tcpstore_encode.hpp"
+#include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
 #include "tests/support/sim/store_server.hpp"
 
 namespace cpprun::sim {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "rendezvous/protocol/tcpstore_encode.hpp"
+#include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
 
 namespace cpprun::sim {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/core/store.hpp"
-#include "rendezvous/protocol/tcpstore.hpp"
+#include "rendezvous/protocol/tcpstore/tcpstore.hpp"
+#include "rendezvous/store/store.hpp"
 #include "tests/support/sim/network.hpp"
 
 namespace cpprun::sim {

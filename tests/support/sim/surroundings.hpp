@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 #include "tests/support/sim/agenda.hpp"
 #include "tests/support/sim/checks.hpp"
 #include "tests/support/sim/dice.hpp"

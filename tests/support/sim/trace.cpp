@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "common/worker_end.hpp"
-#include "rendezvous/protocol/control_fields.hpp"
+#include "common/failure/worker_end.hpp"
+#include "rendezvous/protocol/control/control_fields.hpp"
 
 namespace cpprun::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/time.hpp"
-#include "rendezvous/protocol/control.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun::sim {
 

@@ -1,9 +1,9 @@
 // broadcast, all_reduce, reduce, barrier: one tensor, in place.
 #include "cpprun/dist/collectives.hpp"
 
-#include "cpprun/dist/call.hpp"
-#include "cpprun/dist/parcel.hpp"
-#include "cpprun/dist/reduction.hpp"
+#include "cpprun/dist/collectives/call.hpp"
+#include "cpprun/dist/collectives/reduction.hpp"
+#include "cpprun/dist/objects/parcel.hpp"
 
 namespace cpprun::dist {
 namespace {

@@ -1,8 +1,8 @@
 // ProcessGroup handles: what they say of themselves, and the default group.
 #include <algorithm>
 
-#include "cpprun/dist/group_state.hpp"
-#include "cpprun/dist/world.hpp"
+#include "cpprun/dist/group/group_state.hpp"
+#include "cpprun/dist/group/world.hpp"
 #include "cpprun/worker/environment.hpp"
 
 namespace cpprun::dist {

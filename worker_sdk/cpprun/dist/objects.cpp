@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "cpprun/dist/bytes.hpp"
-#include "cpprun/dist/object_header.hpp"
-#include "cpprun/dist/single_calls.hpp"
+#include "cpprun/dist/collectives/single_calls.hpp"
+#include "cpprun/dist/objects/object_header.hpp"
 
 namespace cpprun::dist {
 namespace {

@@ -4,8 +4,8 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "cpprun/dist/backend/translate.hpp"
 #include "cpprun/dist/native.hpp"
-#include "cpprun/dist/translate.hpp"
 
 namespace cpprun::dist {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "cpprun/dist/translate.hpp"
-#include "cpprun/dist/work_state.hpp"
+#include "cpprun/dist/backend/translate.hpp"
+#include "cpprun/dist/collectives/work_state.hpp"
 
 namespace cpprun::dist {
 namespace {

@@ -1,12 +1,12 @@
 // libcpprun_nccl.so: makes c10d's NCCL backends for dist. The one symbol is at the end; what it
-// returns is described in cpprun/dist/nccl_plugin.hpp.
+// returns is described in cpprun/dist/backend/nccl_plugin.hpp.
 #include <nccl.h>
 
 #include <c10/cuda/CUDAFunctions.h>
 #include <torch/version.h>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "cpprun/dist/nccl_plugin.hpp"
+#include "cpprun/dist/backend/nccl_plugin.hpp"
 
 namespace cpprun::dist {
 namespace {

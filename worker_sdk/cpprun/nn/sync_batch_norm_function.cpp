@@ -4,8 +4,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
+#include "cpprun/dist/backend/translate.hpp"
 #include "cpprun/dist/native.hpp"
-#include "cpprun/dist/translate.hpp"
 
 namespace cpprun::nn {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "cpprun/pickle/reader.hpp"
-#include "cpprun/pickle/writer.hpp"
+#include "snapshot_files/pickle/reader.hpp"
+#include "snapshot_files/pickle/writer.hpp"
 
 namespace cpprun::snapshot {
 namespace {

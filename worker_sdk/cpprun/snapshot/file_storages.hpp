@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "cpprun/archive/tensor_file.hpp"
-#include "cpprun/snapshot/tensors.hpp"
+#include "cpprun/snapshot/state/tensors.hpp"
+#include "snapshot_files/archive/tensor_file.hpp"
 
 namespace cpprun::snapshot {
 

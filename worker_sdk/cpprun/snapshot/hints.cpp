@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cpprun/archive/crc32.hpp"
 #include "cpprun/dist/live_objects.hpp"
 #include "cpprun/snapshot/impl.hpp"
+#include "snapshot_files/archive/crc32.hpp"
 
 namespace cpprun {
 namespace {

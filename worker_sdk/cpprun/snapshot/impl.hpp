@@ -9,16 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "cpprun/archive/tensor_file.hpp"
 #include "cpprun/snapshot/choose.hpp"
-#include "cpprun/snapshot/form.hpp"
 #include "cpprun/snapshot/interval.hpp"
-#include "cpprun/snapshot/memory.hpp"
 #include "cpprun/snapshot/ranks.hpp"
-#include "cpprun/snapshot/saver.hpp"
+#include "cpprun/snapshot/save/memory.hpp"
+#include "cpprun/snapshot/save/saver.hpp"
+#include "cpprun/snapshot/save/writing.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
-#include "cpprun/snapshot/tracked.hpp"
-#include "cpprun/snapshot/writing.hpp"
+#include "cpprun/snapshot/state/form.hpp"
+#include "cpprun/snapshot/state/tracked.hpp"
+#include "snapshot_files/archive/tensor_file.hpp"
 
 namespace cpprun {
 

@@ -1,7 +1,7 @@
 #include "cpprun/snapshot/report.hpp"
 
-#include "cpprun/pickle/reader.hpp"
-#include "cpprun/pickle/writer.hpp"
+#include "snapshot_files/pickle/reader.hpp"
+#include "snapshot_files/pickle/writer.hpp"
 
 namespace cpprun::snapshot {
 namespace {

@@ -5,16 +5,16 @@
 #include <set>
 #include <stdexcept>
 
-#include "cpprun/archive/crc32.hpp"
-#include "cpprun/archive/tensor_file.hpp"
 #include "cpprun/dist/objects.hpp"
-#include "cpprun/pickle/writer.hpp"
 #include "cpprun/snapshot/file_storages.hpp"
 #include "cpprun/snapshot/impl.hpp"
 #include "cpprun/snapshot/report.hpp"
-#include "cpprun/snapshot_files/catalog.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/snapshot_notice.hpp"
+#include "snapshot_files/archive/crc32.hpp"
+#include "snapshot_files/archive/tensor_file.hpp"
+#include "snapshot_files/folders/catalog.hpp"
+#include "snapshot_files/pickle/writer.hpp"
 
 namespace cpprun {
 namespace {

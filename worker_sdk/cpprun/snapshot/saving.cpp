@@ -9,10 +9,10 @@
 
 #include "cpprun/snapshot/impl.hpp"
 #include "cpprun/snapshot/report.hpp"
-#include "cpprun/snapshot/stage.hpp"
-#include "cpprun/snapshot_files/commit.hpp"
+#include "cpprun/snapshot/save/stage.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/snapshot_notice.hpp"
+#include "snapshot_files/folders/commit.hpp"
 
 namespace cpprun {
 namespace {

@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "cpprun/archive/plan.hpp"
 #include "cpprun/snapshot/file_storages.hpp"
-#include "cpprun/snapshot/names.hpp"
-#include "cpprun/snapshot/tracked.hpp"
-#include "cpprun/snapshot_files/catalog.hpp"
-#include "cpprun/snapshot_files/commit.hpp"
+#include "cpprun/snapshot/state/names.hpp"
+#include "cpprun/snapshot/state/tracked.hpp"
+#include "snapshot_files/archive/plan.hpp"
+#include "snapshot_files/folders/catalog.hpp"
+#include "snapshot_files/folders/commit.hpp"
 
 namespace cpprun {
 namespace {

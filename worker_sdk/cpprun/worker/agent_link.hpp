@@ -1,10 +1,11 @@
 // The worker's side of the line to its agent: heartbeat, readiness, stop requests, error report.
 //
 // The agent's socket is named by CPPRUN_AGENT; over it comes one shared page
-// (common/worker_page.hpp). Without an agent (torchrun, or started by hand) every call works and
-// does nothing; so does one whose agent does not answer within limits::kAgentAnswers. The first
-// call of any of these connects. Costs: a heartbeat is a few stores into memory and a look at the
-// clock, no system call. Any thread, but not in signal handlers. No Python counterpart.
+// (rendezvous/protocol/worker/worker_page.hpp). Without an agent (torchrun, or started by hand)
+// every call works and does nothing; so does one whose agent does not answer within
+// limits::kAgentAnswers. The first call of any of these connects. Costs: a heartbeat is a few
+// stores into memory and a look at the clock, no system call. Any thread, but not in signal
+// handlers. No Python counterpart.
 #pragma once
 
 #include <cstdint>

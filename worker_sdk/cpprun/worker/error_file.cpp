@@ -12,8 +12,8 @@
 #include <mutex>
 
 #include "cpprun/worker/environment.hpp"
-#include "cpprun/worker/internal/descriptor.hpp"
 #include "cpprun/worker/internal/error_json.hpp"
+#include "rendezvous/client/store/descriptor.hpp"
 
 namespace cpprun::worker {
 namespace {

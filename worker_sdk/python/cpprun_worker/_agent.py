@@ -1,6 +1,6 @@
 """The line to the agent: its socket, and the page of memory that came over it.
 
-Bytes: common/worker_channel.hpp; page: common/worker_page.hpp.
+Bytes: rendezvous/protocol/worker/worker_channel.hpp; page: worker_page.hpp beside it.
 """
 
 import array

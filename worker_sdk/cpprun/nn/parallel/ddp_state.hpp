@@ -40,7 +40,7 @@ struct DdpState : std::enable_shared_from_this<DdpState> {
   c10::intrusive_ptr<c10d::Work> all_reduce(at::Tensor& tensor,
                                             c10d::ReduceOp op = c10d::ReduceOp::SUM);
 
-  // ddp_join.cpp
+  // ddp_state.cpp
   void notify_join();
   void announce_backward_sync();
   int last_active_rank(bool is_candidate);

@@ -1,6 +1,6 @@
 #include "cpprun/nn/parallel/sdk_ranks.hpp"
 
-#include "cpprun/dist/seat.hpp"
+#include "cpprun/dist/init/seat.hpp"
 
 namespace cpprun::nn::parallel {
 

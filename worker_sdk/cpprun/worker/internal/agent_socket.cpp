@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "common/limits/channel.hpp"
-#include "cpprun/worker/internal/deadline.hpp"
+#include "rendezvous/client/store/deadline.hpp"
 
 namespace cpprun::worker {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "common/time.hpp"
-#include "common/worker_channel.hpp"
-#include "common/worker_page.hpp"
-#include "cpprun/worker/internal/deadline.hpp"
-#include "cpprun/worker/internal/descriptor.hpp"
+#include "rendezvous/client/store/deadline.hpp"
+#include "rendezvous/client/store/descriptor.hpp"
+#include "rendezvous/protocol/worker/worker_channel.hpp"
+#include "rendezvous/protocol/worker/worker_page.hpp"
 
 namespace cpprun::worker {
 

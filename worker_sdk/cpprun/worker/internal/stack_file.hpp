@@ -2,7 +2,7 @@
 // by kStackSignal: evidence of a hang, before it is ended. For the worker's own sources.
 #pragma once
 
-#include "common/worker_page.hpp"
+#include "rendezvous/protocol/worker/worker_page.hpp"
 
 namespace cpprun::worker {
 

@@ -11,8 +11,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "cpprun/worker/internal/descriptor.hpp"
 #include "cpprun/worker/internal/elf_symbols.hpp"
+#include "rendezvous/client/store/descriptor.hpp"
 
 namespace cpprun::worker {
 namespace {

@@ -1,0 +1,117 @@
+#include "agent/daemon/services/health_server.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/limits/health.hpp"
+
+namespace cpprun {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::string_view kAlive =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\n"
+    "Connection: close\r\n\r\nok\n";
+
+// IPv4 comes in through IPv6; a machine without IPv6 has 0.0.0.0.
+error_code listen_on(tcp::acceptor& acceptor, const tcp& family, uint16_t port) {
+  error_code error;
+  acceptor.open(family, error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error && family == tcp::v6()) acceptor.set_option(asio::ip::v6_only(false), error);
+  if (!error) acceptor.bind({family, port}, error);
+  if (!error) acceptor.listen(static_cast<int>(limits::kHealthProbes), error);
+  if (error) {
+    error_code ignored;
+    acceptor.close(ignored);
+  }
+  return error;
+}
+
+}  // namespace
+
+// One connection: reads a request, answers, ends. Its handlers own it.
+class HealthServer::Probe : public std::enable_shared_from_this<HealthServer::Probe> {
+ public:
+  Probe(tcp::socket socket, std::shared_ptr<size_t> count)
+      : socket_(std::move(socket)), deadline_(socket_.get_executor()), count_(std::move(count)) {
+    ++*count_;
+  }
+  ~Probe() { --*count_; }
+  Probe(const Probe&) = delete;
+
+  void begin() {
+    deadline_.expires_after(limits::kHealthAsks);
+    deadline_.async_wait([self = shared_from_this()](error_code error) {
+      if (!error) self->end();
+    });
+    const auto into = asio::dynamic_buffer(request_, limits::kHealthRequest);
+    asio::async_read_until(socket_, into, "\r\n\r\n",
+                           [self = shared_from_this()](error_code error, size_t) {
+                             error ? self->end() : self->answer();
+                           });
+  }
+
+ private:
+  void answer() {
+    asio::async_write(socket_, asio::buffer(kAlive),
+                      [self = shared_from_this()](error_code, size_t) { self->end(); });
+  }
+  void end() {
+    error_code ignored;
+    socket_.shutdown(tcp::socket::shutdown_both, ignored);
+    socket_.close(ignored);
+    deadline_.cancel();
+  }
+
+  tcp::socket socket_;
+  asio::steady_timer deadline_;
+  std::shared_ptr<size_t> count_;
+  std::string request_;
+};
+
+Status HealthServer::open(uint16_t port) {
+  error_code error = listen_on(acceptor_, tcp::v6(), port);
+  if (error == asio::error::address_family_not_supported) {
+    error = listen_on(acceptor_, tcp::v4(), port);
+  }
+  if (error) {
+    return system_error("health probes are not answered: port " + std::to_string(port) +
+                            " (TORCHELASTIC_HEALTH_CHECK_PORT) cannot be had",
+                        error.value());
+  }
+  accept();
+  return {};
+}
+
+// One too many is hung up on: a probe comes again.
+void HealthServer::accept() {
+  acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+    if (error == asio::error::operation_aborted) return;
+    if (error) return accept_later();
+    if (*probes_ < limits::kHealthProbes) {
+      std::make_shared<Probe>(std::move(socket), probes_)->begin();
+    }
+    accept();
+  });
+}
+
+// Without descriptors or memory a connection stays in the queue, so that an accept at once would
+// fail again without a pause.
+void HealthServer::accept_later() {
+  retry_.expires_after(limits::kHealthRetry);
+  retry_.async_wait([this](error_code error) {
+    if (!error) accept();
+  });
+}
+
+}  // namespace cpprun

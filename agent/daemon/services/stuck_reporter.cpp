@@ -1,0 +1,56 @@
+#include "agent/daemon/services/stuck_reporter.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/daemon/way_back.hpp"
+#include "agent/process/clock.hpp"
+#include "common/limits/agent.hpp"
+
+namespace cpprun {
+
+StuckReporter::StuckReporter(boost::asio::io_context& loop, Done done)
+    : done_(std::move(done)),
+      timer_(loop, [this] { on_time(); }),
+      way_(std::make_shared<WayBack>(loop)) {}
+
+StuckReporter::~StuckReporter() {
+  way_->close();
+}
+
+void StuckReporter::look(std::vector<StuckProcess> processes) {
+  if (!processes_.empty() || processes.empty()) return;
+  processes_ = std::move(processes);
+  const size_t shown = std::min(processes_.size(), limits::kStuckProcesses);
+  const std::vector<StuckProcess> looked_at(processes_.begin(),
+                                            processes_.begin() + static_cast<ptrdiff_t>(shown));
+  const auto run = [this, looked_at, look = ++looks_, way = way_] {
+    std::vector<std::string> lines;
+    for (const StuckProcess& process : looked_at) lines.push_back(describe(process));
+    WayBack::post(way, [this, look, lines] {
+      if (look == looks_) end(lines);
+    });
+  };
+  if (Status started = start_quiet_thread(run); !started) return on_time();
+  timer_.set(boot_now() + limits::kStuckLookTakes);
+}
+
+void StuckReporter::on_time() {
+  std::vector<std::string> lines;
+  for (const StuckProcess& process : processes_) {
+    if (lines.size() >= limits::kStuckProcesses) break;
+    lines.push_back(name_of(process) +
+                    " has not ended after SIGKILL, and the kernel does not say "
+                    "what it waits for");
+  }
+  end(lines);
+}
+
+void StuckReporter::end(const std::vector<std::string>& lines) {
+  ++looks_;
+  timer_.set(Instant::never());
+  processes_.clear();
+  done_(lines);
+}
+
+}  // namespace cpprun

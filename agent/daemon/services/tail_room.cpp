@@ -1,0 +1,114 @@
+#include "agent/daemon/services/tail_room.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <utility>
+
+#include "agent/daemon/way_back.hpp"
+#include "agent/process/clock.hpp"
+#include "common/limits/dashboard.hpp"
+
+namespace cpprun {
+namespace {
+
+// Whose lines are wanted, and where they are.
+struct Wish {
+  control::Lines lines;
+  TailRoom::Files files;
+};
+
+std::vector<control::Lines> read_all(std::vector<Wish> wishes) {
+  std::vector<control::Lines> all;
+  for (Wish& wish : wishes) {
+    wish.lines.has_files = !wish.files.out.empty() || !wish.files.err.empty();
+    wish.lines.out = last_lines_of(wish.files.out);
+    wish.lines.err = last_lines_of(wish.files.err);
+    all.push_back(std::move(wish.lines));
+  }
+  return all;
+}
+
+}  // namespace
+
+TailRoom::TailRoom(boost::asio::io_context& loop, Doors doors)
+    : doors_(std::move(doors)),
+      way_(std::make_shared<WayBack>(loop)),
+      timer_(loop, [this] { look(); }) {}
+
+TailRoom::~TailRoom() {
+  way_->close();
+}
+
+void TailRoom::on_tail(const control::Tail& tail) {
+  if (tail.local_rank < 0 || tail.local_rank >= doors_.workers) return;
+  const bool is_known = until_.contains(tail.local_rank);
+  if (!is_known && until_.size() >= limits::kStreams) return;
+  if (!is_known) told_.erase(tail.local_rank);  // whoever asks anew has not heard it
+  until_[tail.local_rank] = boot_now() + std::clamp(tail.lasts, Duration{}, limits::kWatchLasts);
+  if (!is_known && !is_looking_) look();
+}
+
+void TailRoom::on_disconnected() {
+  until_.clear();
+  told_.clear();
+  timer_.set(Instant::never());
+}
+
+// One look at a time: who waits for a disk is not asked twice.
+void TailRoom::look() {
+  std::erase_if(until_, [now = boot_now()](const auto& entry) { return entry.second <= now; });
+  if (until_.empty() || is_looking_) return;
+  is_looking_ = true;
+  const int64_t number = ++looks_;
+  std::vector<Wish> wishes;
+  for (const auto& [local_rank, until] : until_) {
+    Wish& wish = wishes.emplace_back();
+    wish.lines.round = doors_.round();
+    wish.lines.local_rank = local_rank;
+    wish.files = doors_.files(static_cast<int>(local_rank));
+  }
+  const Status ok = start_quiet_thread([this, number, way = way_, wishes = std::move(wishes)] {
+    WayBack::post(way, [this, number, seen = read_all(wishes)] { on_seen(number, seen); });
+  });
+  if (!ok) on_seen(number, {});
+}
+
+void TailRoom::on_seen(int64_t number, const std::vector<control::Lines>& seen) {
+  if (number != looks_) return;
+  is_looking_ = false;
+  for (const control::Lines& lines : seen) {
+    const auto told = told_.find(lines.local_rank);
+    if (!until_.contains(lines.local_rank) || (told != told_.end() && told->second == lines)) {
+      continue;
+    }
+    doors_.tell(lines);
+    told_[lines.local_rank] = lines;
+  }
+  if (!until_.empty()) timer_.set(boot_now() + limits::kTailEvery);
+}
+
+std::vector<std::string> last_lines_of(const std::string& path) {
+  std::vector<std::string> lines;
+  std::ifstream file;
+  if (!path.empty()) file.open(path, std::ios::binary | std::ios::ate);
+  if (!file) return lines;
+  constexpr auto kMost = static_cast<int64_t>(limits::kTailLines * limits::kLineBytesTold);
+  const int64_t size = file.tellg();
+  const int64_t from = std::max<int64_t>(0, size - kMost);
+  std::string text(static_cast<size_t>(std::max<int64_t>(0, size - from)), '\0');
+  file.seekg(from);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
+  while (!text.empty() && lines.size() < limits::kTailLines) {
+    if (text.back() == '\n') text.pop_back();
+    const size_t before = text.rfind('\n');
+    const size_t begin = before == std::string::npos ? 0 : before + 1;
+    lines.push_back(text.substr(begin, limits::kLineBytesTold));
+    text.resize(begin);
+  }
+  std::ranges::reverse(lines);
+  return lines;
+}
+
+}  // namespace cpprun

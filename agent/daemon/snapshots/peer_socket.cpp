@@ -1,0 +1,173 @@
+#include "agent/daemon/snapshots/peer_socket.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "agent/process/clock.hpp"
+#include "common/check.hpp"
+#include "rendezvous/protocol/transfer/snapshot_wire.hpp"
+
+namespace cpprun {
+namespace {
+
+Error trouble(const std::string& what) {
+  return Error{ErrorKind::System, what};
+}
+Error trouble_of_errno() {
+  std::array<char, 128> text{};
+  return trouble(::strerror_r(errno, text.data(), text.size()));
+}
+
+int to_ms(Duration duration) {
+  using std::chrono::milliseconds;
+  const auto ms = std::chrono::ceil<milliseconds>(std::max(duration, Duration{})).count();
+  return static_cast<int>(std::min<int64_t>(ms, 1'000'000'000));
+}
+
+bool is_later() {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+// Not yet connected, but on the way; or not open.
+UniqueFd begin_connect(const addrinfo& address) {
+  UniqueFd socket(
+      ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
+  if (!socket.is_open()) return socket;
+  const int done = ::connect(socket.get(), address.ai_addr, address.ai_addrlen);
+  if (done < 0 && errno != EINPROGRESS) return UniqueFd();
+  return socket;
+}
+
+}  // namespace
+
+Stopper::Stopper() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  CPPRUN_CHECK(event_.is_open());
+}
+
+void Stopper::stop() {
+  const uint64_t one = 1;
+  CPPRUN_CHECK(::write(event_.get(), &one, sizeof one) == sizeof one);
+}
+
+bool Stopper::wait(Duration limit) const {
+  pollfd event{event_.get(), POLLIN, 0};
+  return ::poll(&event, 1, to_ms(limit)) == 1;
+}
+
+PeerSocket::PeerSocket(UniqueFd socket, std::shared_ptr<const Stopper> stopper)
+    : socket_(std::move(socket)), stopper_(std::move(stopper)) {}
+
+Result<PeerSocket> PeerSocket::connect(const std::string& host, uint16_t port, Duration limit,
+                                       std::shared_ptr<const Stopper> stopper) {
+  addrinfo wish{};
+  wish.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wish, &found);
+  if (code != 0) return trouble(::gai_strerror(code));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
+  Error last = trouble("it has no address");
+  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
+    UniqueFd socket = begin_connect(*address);
+    last = trouble_of_errno();
+    if (!socket.is_open()) continue;
+    const int number = socket.get();
+    PeerSocket made(std::move(socket), stopper);
+    if (Status ready = made.wait_for(POLLOUT, limit); !ready) {
+      last = ready.error();
+      continue;
+    }
+    int error = 0;
+    socklen_t size = sizeof error;
+    ::getsockopt(number, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error == 0) return made;
+    errno = error;
+    last = trouble_of_errno();
+  }
+  return last;
+}
+
+Status PeerSocket::wait_for(short events, Duration limit) const {
+  std::array<pollfd, 2> both{{{socket_.get(), events, 0}, {stopper_->descriptor(), POLLIN, 0}}};
+  const Instant until = boot_now() + limit;
+  for (;;) {
+    const int ready = ::poll(both.data(), both.size(), to_ms(until - boot_now()));
+    if (both[1].revents != 0) return trouble("it was stopped");
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return trouble_of_errno();
+    if (boot_now() >= until) {
+      return trouble("nothing came for " + std::to_string(to_ms(limit) / 1000) + " s");
+    }
+  }
+}
+
+Status PeerSocket::send(std::string_view bytes, Duration limit) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent > 0) {
+      bytes.remove_prefix(static_cast<size_t>(sent));
+      continue;
+    }
+    if (sent < 0 && !is_later()) return trouble_of_errno();
+    if (Status ready = wait_for(POLLOUT, limit); !ready) return ready;
+  }
+  return {};
+}
+
+Status PeerSocket::send_file(int file, uint64_t bytes, Duration limit) {
+  constexpr uint64_t kStretch = 4 << 20;  // so that a stop is seen
+  while (bytes > 0) {
+    if (Status ready = wait_for(POLLOUT, limit); !ready) return ready;
+    const auto most = static_cast<size_t>(std::min(bytes, kStretch));
+    const ssize_t sent = ::sendfile(socket_.get(), file, nullptr, most);
+    if (sent == 0) return trouble("the file has become shorter");
+    if (sent < 0 && !is_later()) return trouble_of_errno();
+    if (sent > 0) bytes -= static_cast<uint64_t>(sent);
+  }
+  return {};
+}
+
+Result<size_t> PeerSocket::receive(std::span<std::byte> into, Duration limit) {
+  if (!ahead_.empty()) {
+    const size_t size = std::min(ahead_.size(), into.size());
+    ::memcpy(into.data(), ahead_.data(), size);
+    ahead_.erase(0, size);
+    return size;
+  }
+  for (;;) {
+    const ssize_t size = ::recv(socket_.get(), into.data(), into.size(), 0);
+    if (size > 0) return static_cast<size_t>(size);
+    if (size == 0) return trouble("the connection was closed");
+    if (!is_later()) return trouble_of_errno();
+    if (Status ready = wait_for(POLLIN, limit); !ready) return ready.error();
+  }
+}
+
+Result<std::string> PeerSocket::receive_line(Duration limit) {
+  const Instant until = boot_now() + limit;
+  std::string line;
+  for (;;) {
+    std::array<std::byte, snapshot_wire::kLineBytes> some{};
+    Result<size_t> size = receive(some, until - boot_now());
+    if (!size) return size.error();
+    line.append(reinterpret_cast<const char*>(some.data()), *size);
+    const size_t end = line.find('\n');
+    if (end != std::string::npos) {
+      ahead_ = line.substr(end + 1) + ahead_;
+      line.resize(end);
+      return line;
+    }
+    if (line.size() >= snapshot_wire::kLineBytes) return trouble("its words have no end");
+  }
+}
+
+}  // namespace cpprun

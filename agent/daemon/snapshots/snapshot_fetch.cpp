@@ -1,0 +1,241 @@
+#include "agent/daemon/snapshots/snapshot_fetch.hpp"
+
+#include <optional>
+#include <vector>
+
+#include "agent/process/clock.hpp"
+#include "common/endpoint.hpp"
+#include "common/limits/fetch.hpp"
+#include "common/limits/snapshots.hpp"
+#include "rendezvous/protocol/transfer/snapshot_wire.hpp"
+#include "snapshot_files/archive/crc32.hpp"
+#include "snapshot_files/folders/catalog.hpp"
+#include "snapshot_files/folders/commit.hpp"
+
+namespace cpprun {
+namespace {
+
+using snapshot_files::Draft;
+using snapshot_files::File;
+using snapshot_files::Manifest;
+using snapshot_files::ManifestFile;
+using snapshot_wire::Answer;
+
+constexpr size_t kStretch = 1 << 20;
+constexpr Duration kRetry = std::chrono::milliseconds(100);
+
+// Why a try came to nothing, and what follows from it.
+struct Trouble {
+  enum class Then {
+    TryAgain,  // the line broke, or the other is not there yet
+    Queue,     // the other serves as many as it may
+    GiveUp,
+    Damaged,
+  } then = Then::GiveUp;
+  std::string text{};
+};
+using Outcome = std::optional<Trouble>;  // nothing: it went well
+
+Trouble again(const Error& error) {
+  return {Trouble::Then::TryAgain, error.text};
+}
+Trouble give_up(const std::string& text) {
+  return {Trouble::Then::GiveUp, text};
+}
+Trouble damaged(const std::string& text) {
+  return {Trouble::Then::Damaged, text};
+}
+
+class Fetch {
+ public:
+  Fetch(snapshot_files::FileLayer& files, const FetchTask& task,
+        std::shared_ptr<const Stopper> stopper, const std::function<void(uint64_t)>& on_size)
+      : files_(files), task_(task), stopper_(std::move(stopper)), on_size_(on_size) {}
+
+  Fetched run() {
+    if (is_here()) return {};  // a shared folder that showed it late
+    Outcome trouble;
+    while ((trouble = try_once()) && may_try_again(*trouble)) {
+      if (stopper_->wait(kRetry)) break;
+    }
+    if (!trouble) return {};
+    if (draft_) draft_->discard();
+    const Endpoint from{task_.resume.source_address,
+                        static_cast<uint16_t>(task_.resume.source_port)};
+    return {Error{ErrorKind::System,
+                  "the snapshot of step " + std::to_string(task_.resume.snapshot.step) +
+                      " could not be fetched from " + to_string(from) + ": " + trouble->text},
+            trouble->then == Trouble::Then::Damaged};
+  }
+
+ private:
+  bool is_here() {
+    const std::string name = snapshot_files::snapshot_name(task_.resume.snapshot.step);
+    const auto found = snapshot_files::look_at(files_, task_.dir + "/" + name);
+    return found.ok() && found->manifest.id == task_.resume.snapshot.id;
+  }
+
+  bool may_try_again(const Trouble& trouble) {
+    const Instant now = boot_now();
+    if (trouble.then == Trouble::Then::Queue) {
+      if (!queued_since_) queued_since_ = now;
+      moved_at_ = now;
+      return now - *queued_since_ < task_.queue;
+    }
+    return trouble.then == Trouble::Then::TryAgain && now - moved_at_ < task_.stalls;
+  }
+
+  Outcome try_once() {
+    Result<PeerSocket> line = PeerSocket::connect(task_.resume.source_address,
+                                                  static_cast<uint16_t>(task_.resume.source_port),
+                                                  task_.stalls, stopper_);
+    if (!line) return again(line.error());
+    if (!manifest_) {
+      if (Outcome trouble = get_manifest(*line)) return trouble;
+    }
+    for (; got_ < manifest_->files.size(); ++got_) {
+      if (Outcome trouble = get_file(*line, manifest_->files[got_])) return trouble;
+    }
+    return publish();
+  }
+
+  // Asks for a file; the size that is announced is this one, or at most `most`.
+  Outcome ask(PeerSocket& line, const std::string& file, uint64_t most, uint64_t& bytes) {
+    const snapshot_wire::Request request{task_.secret, task_.resume.snapshot, file};
+    if (Status sent = line.send(snapshot_wire::encode(request), task_.stalls); !sent) {
+      return again(sent.error());
+    }
+    Result<std::string> said = line.receive_line(task_.stalls);
+    if (!said) return again(said.error());
+    Result<Answer> answer = snapshot_wire::decode_answer(*said);
+    if (!answer) return give_up(answer.error().text);
+    switch (answer->kind) {
+      case Answer::Kind::Busy:
+        return Trouble{Trouble::Then::Queue, answer->why};
+      case Answer::Kind::Secret:
+        return Trouble{Trouble::Then::TryAgain, answer->why};
+      case Answer::Kind::No:
+        return give_up(answer->why);
+      case Answer::Kind::Bytes:
+        break;
+    }
+    bytes = answer->bytes;
+    if (bytes > most) return damaged(file + " is larger there than it may be");
+    return {};
+  }
+
+  Outcome get_manifest(PeerSocket& line) {
+    uint64_t bytes = 0;
+    const std::string name = snapshot_files::kManifestName;
+    if (Outcome trouble = ask(line, name, limits::kManifestBytes, bytes)) return trouble;
+    std::string text;
+    const auto take = [&text](uint64_t, std::span<const std::byte> some) -> Outcome {
+      text.append(reinterpret_cast<const char*>(some.data()), some.size());
+      return {};
+    };
+    if (Outcome trouble = receive(line, bytes, take)) return trouble;
+    Result<Manifest> manifest = snapshot_files::decode_manifest(text);
+    if (!manifest) return damaged(name + " " + manifest.error().text);
+    const bool is_the_one =
+        manifest->id == task_.resume.snapshot.id && manifest->step == task_.resume.snapshot.step;
+    if (!is_the_one) return damaged(name + " is that of another snapshot");
+    to_come_ = 0;
+    for (const ManifestFile& file : manifest->files) {
+      if (file.bytes > limits::kSnapshotFileBytes) return damaged(name + " names impossible sizes");
+      to_come_ += file.bytes;
+    }
+    on_size_(to_come_);
+    Result<Draft> draft =
+        Draft::create(files_, task_.dir, manifest->step, snapshot_files::make_nonce());
+    if (!draft) return give_up(draft.error().text);
+    draft_.emplace(std::move(*draft));
+    manifest_ = std::move(*manifest);
+    return {};
+  }
+
+  Outcome get_file(PeerSocket& line, const ManifestFile& expected) {
+    uint64_t bytes = 0;
+    if (Outcome trouble = ask(line, expected.name, expected.bytes, bytes)) return trouble;
+    if (bytes != expected.bytes) return damaged(expected.name + " is shorter there");
+    const std::string path = draft_->path_of(expected.name);
+    if (Status gone = files_.remove_file(path); !gone) return give_up(gone.error().text);
+    Result<std::unique_ptr<File>> file = files_.create(path);
+    if (!file) return give_up(file.error().text);
+    if (Status room = (*file)->reserve(bytes); !room) return give_up(room.error().text);
+    uint32_t crc = 0;
+    const auto take = [&](uint64_t offset, std::span<const std::byte> some) -> Outcome {
+      crc = archive::crc32(some, crc);
+      if (Status wrote = (*file)->write_at(offset, some); !wrote) {
+        return give_up(wrote.error().text);
+      }
+      return {};
+    };
+    if (Outcome trouble = receive(line, bytes, take)) return trouble;
+    if (crc != expected.crc32) return damaged(expected.name + " has another checksum there");
+    if (Status synced = (*file)->sync(); !synced) return give_up(synced.error().text);
+    moved_at_ = boot_now();  // the other did not wait for our disk
+    return {};
+  }
+
+  // `take` gets whole stretches, so that writes can go past the page cache.
+  template <class Take>
+  Outcome receive(PeerSocket& line, uint64_t bytes, Take take) {
+    std::vector<std::byte> stretch(static_cast<size_t>(std::min<uint64_t>(bytes, kStretch)));
+    for (uint64_t done = 0; done < bytes;) {
+      const auto most = static_cast<size_t>(std::min<uint64_t>(bytes - done, stretch.size()));
+      for (size_t filled = 0; filled < most;) {
+        Result<size_t> size =
+            line.receive(std::span(stretch).subspan(filled, most - filled), task_.stalls);
+        if (!size) return again(size.error());
+        filled += *size;
+        moved_at_ = boot_now();
+        if (is_too_slow()) return give_up("it comes too slowly");
+      }
+      if (Outcome trouble = take(done, std::span<const std::byte>(stretch).first(most))) {
+        return trouble;
+      }
+      done += most;
+    }
+    return {};
+  }
+
+  // Who sends a byte now and then would hold the job up for ever.
+  bool is_too_slow() const {
+    const uint64_t all = manifest_ ? to_come_ : limits::kManifestBytes;
+    const auto seconds = static_cast<int64_t>(all / limits::kSnapshotBytesPerSecond);
+    const Duration waited = queued_since_ ? task_.queue : Duration{};
+    return boot_now() - began_at_ > task_.stalls * 3 + waited + std::chrono::seconds(seconds);
+  }
+
+  Outcome publish() {
+    if (Status wrote = draft_->write_manifest(*manifest_); !wrote) {
+      return give_up(wrote.error().text);
+    }
+    if (stopper_->is_stopped()) return give_up("it was stopped");
+    Result<std::string> path = draft_->publish();
+    if (!path) return give_up(path.error().text);
+    return {};
+  }
+
+  snapshot_files::FileLayer& files_;
+  const FetchTask& task_;
+  const std::shared_ptr<const Stopper> stopper_;
+  const std::function<void(uint64_t)>& on_size_;
+  const Instant began_at_ = boot_now();
+  Instant moved_at_ = began_at_;
+  std::optional<Instant> queued_since_;
+  std::optional<Manifest> manifest_;
+  std::optional<Draft> draft_;
+  uint64_t to_come_ = 0;
+  size_t got_ = 0;  // files of the manifest that are here
+};
+
+}  // namespace
+
+Fetched fetch_snapshot(snapshot_files::FileLayer& files, const FetchTask& task,
+                       const std::shared_ptr<const Stopper>& stopper,
+                       const std::function<void(uint64_t)>& on_size) {
+  return Fetch(files, task, stopper, on_size).run();
+}
+
+}  // namespace cpprun

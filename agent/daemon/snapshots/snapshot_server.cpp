@@ -1,0 +1,277 @@
+#include "agent/daemon/snapshots/snapshot_server.hpp"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <mutex>
+#include <optional>
+
+#include "agent/daemon/snapshots/peer_socket.hpp"
+#include "agent/daemon/way_back.hpp"
+#include "common/limits/fetch.hpp"
+#include "common/limits/server.hpp"
+#include "common/limits/snapshots.hpp"
+#include "rendezvous/protocol/transfer/share_wire.hpp"
+#include "rendezvous/protocol/transfer/snapshot_wire.hpp"
+#include "snapshot_files/folders/catalog.hpp"
+
+namespace cpprun {
+namespace {
+
+using snapshot_files::FoundSnapshot;
+using snapshot_wire::Answer;
+using snapshot_wire::Request;
+
+constexpr int kBacklog = 256;
+
+// As long for every secret of the same length.
+bool are_same(const std::string& a, const std::string& b) {
+  if (a.size() != b.size()) return false;
+  unsigned char difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference = static_cast<unsigned char>(difference | (a[i] ^ b[i]));
+  }
+  return difference == 0;
+}
+
+UniqueFd listen_on(const std::string& address) {
+  addrinfo wish{};
+  wish.ai_socktype = SOCK_STREAM;
+  wish.ai_flags = AI_PASSIVE | AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  const char* host = address.empty() ? nullptr : address.c_str();
+  if (::getaddrinfo(host, "0", &wish, &found) != 0) return UniqueFd();
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
+  const addrinfo* best = found;
+  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
+    if (address.empty() && a->ai_family == AF_INET6) best = a;  // takes IPv4 too
+  }
+  for (const addrinfo* a : {best, static_cast<const addrinfo*>(found)}) {
+    UniqueFd socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket.is_open()) continue;
+    const int no = 0;
+    if (a->ai_family == AF_INET6) {
+      ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+    }
+    if (::bind(socket.get(), a->ai_addr, a->ai_addrlen) < 0) continue;
+    if (::listen(socket.get(), kBacklog) == 0) return socket;
+  }
+  return UniqueFd();
+}
+
+uint16_t port_of(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  if (address.ss_family == AF_INET6) {
+    return ntohs(reinterpret_cast<const sockaddr_in6*>(&address)->sin6_port);
+  }
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+// A regular file of exactly this size, opened; not a link to one.
+UniqueFd open_exactly(const std::string& path, uint64_t bytes) {
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info {};
+  const bool is_it = file.is_open() && ::fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode) &&
+                     static_cast<uint64_t>(info.st_size) == bytes;
+  return is_it ? std::move(file) : UniqueFd();
+}
+
+}  // namespace
+
+class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(std::string dir, UniqueFd listener, ShareShelves shares)
+      : dir_(std::move(dir)),
+        shares_(std::move(shares)),
+        listener_(std::move(listener)),
+        port_(port_of(listener_.get())) {}
+
+  Status start() {
+    return start_quiet_thread([self = shared_from_this()] { self->accept_all(); });
+  }
+  void stop() { stopper_->stop(); }
+  uint16_t port() const { return port_; }
+
+  void allow(const std::string& secret) {
+    const std::lock_guard lock(mutex_);
+    secret_ = secret;
+  }
+
+ private:
+  struct Peer {
+    bool is_served = false;
+    std::optional<FoundSnapshot> known;  // the one that was asked for last
+  };
+
+  void accept_all() {
+    std::array<pollfd, 2> both{{{listener_.get(), POLLIN, 0}, {stopper_->descriptor(), POLLIN, 0}}};
+    for (;;) {
+      if (::poll(both.data(), both.size(), -1) < 0) continue;
+      if (both[1].revents != 0) return;
+      UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (socket.is_open()) {
+        take(PeerSocket(std::move(socket), stopper_));
+      } else if (stopper_->wait(limits::kAcceptPause)) {  // no descriptors: one will be free
+        return;
+      }
+    }
+  }
+
+  void take(PeerSocket peer) {
+    if (!enter(connections_, limits::kSnapshotConnections)) return;
+    auto shared = std::make_shared<PeerSocket>(std::move(peer));  // a function can be copied
+    const Status ok = start_quiet_thread([self = shared_from_this(), shared] {
+      self->serve(*shared);
+      self->leave(self->connections_);
+    });
+    if (!ok) leave(connections_);
+  }
+
+  bool enter(size_t& count, size_t most) {
+    const std::lock_guard lock(mutex_);
+    if (count >= most) return false;
+    ++count;
+    return true;
+  }
+  void leave(size_t& count) {
+    const std::lock_guard lock(mutex_);
+    --count;
+  }
+
+  void serve(PeerSocket& peer) {
+    Peer state;
+    for (;;) {
+      // Whoever fetches may be busy with its disk between two files.
+      Result<std::string> line =
+          peer.receive_line(state.is_served ? limits::kSnapshotStalls : limits::kSnapshotWords);
+      if (!line) break;
+      const Result<share_wire::Request> about_shares = share_wire::decode_request(*line);
+      if (about_shares) {
+        if (answer_shares(peer, *about_shares, state)) continue;
+        break;
+      }
+      Result<Request> request = snapshot_wire::decode_request(*line);
+      if (!request || !answer(peer, *request, state)) break;
+    }
+    if (state.is_served) leave(served_);
+  }
+
+  bool is_secret(const std::string& secret) {
+    const std::lock_guard lock(mutex_);
+    return !secret_.empty() && are_same(secret, secret_);
+  }
+
+  static bool refuse(PeerSocket& peer, Answer::Kind kind, const std::string& why) {
+    const std::string words = encode(Answer{kind, 0, why});
+    static_cast<void>(peer.send(words, limits::kSnapshotStalls));
+    return false;
+  }
+
+  // False: it has been told why not.
+  bool admit(PeerSocket& peer, const std::string& secret, Peer& state) {
+    if (!is_secret(secret)) return refuse(peer, Answer::Kind::Secret, "");
+    if (!state.is_served) state.is_served = enter(served_, limits::kSnapshotPeers);
+    return state.is_served || refuse(peer, Answer::Kind::Busy, "");
+  }
+
+  bool answer_shares(PeerSocket& peer, const share_wire::Request& request, Peer& state) {
+    if (!admit(peer, request.secret, state)) return false;
+    const bool is_own = request.shelf == share_wire::Shelf::Own;
+    const std::shared_ptr<Arenas>& shelf = is_own ? shares_.own : shares_.copies;
+    if (!shelf) return refuse(peer, Answer::Kind::No, "it keeps no copies in memory");
+    if (!request.share) {
+      const std::string names = share_wire::encode(shares_in(*shelf));
+      const std::string words = encode(Answer{Answer::Kind::Bytes, names.size(), {}});
+      return peer.send(words + names, limits::kSnapshotStalls).ok();
+    }
+    const Result<OpenShare> share = open_share(*shelf, *request.share);
+    if (!share) {  // the next save was quicker; whoever asks goes on
+      const std::string words = encode(Answer{Answer::Kind::No, 0, share.error().text});
+      return peer.send(words, limits::kSnapshotStalls).ok();
+    }
+    const std::string words = encode(Answer{Answer::Kind::Bytes, share->bytes, {}});
+    return peer.send(words, limits::kSnapshotStalls).ok() &&
+           peer.send_file(share->file.get(), share->bytes, limits::kSnapshotStalls).ok();
+  }
+
+  // False: nothing more is said to this peer.
+  bool answer(PeerSocket& peer, const Request& request, Peer& state) {
+    if (!admit(peer, request.secret, state)) return false;
+    std::optional<FoundSnapshot>& known = state.known;
+    if (!known || known->manifest.id != request.snapshot.id) known = find(request.snapshot);
+    if (!known) return refuse(peer, Answer::Kind::No, "it is not there any more");
+    uint64_t bytes = 0;
+    UniqueFd file = open(*known, request.file, bytes);
+    if (!file.is_open()) return refuse(peer, Answer::Kind::No, "no such file in this snapshot");
+    const std::string words = encode(Answer{Answer::Kind::Bytes, bytes});
+    return peer.send(words, limits::kSnapshotStalls).ok() &&
+           peer.send_file(file.get(), bytes, limits::kSnapshotStalls).ok();
+  }
+
+  std::optional<FoundSnapshot> find(const control::SnapshotName& name) const {
+    const std::string path = dir_ + "/" + snapshot_files::snapshot_name(name.step);
+    Result<FoundSnapshot> found = snapshot_files::look_at(snapshot_files::real_files(), path);
+    if (!found || found->manifest.id != name.id) return std::nullopt;
+    return *found;
+  }
+
+  // Only the manifest, and what it names.
+  static UniqueFd open(const FoundSnapshot& snapshot, const std::string& name, uint64_t& bytes) {
+    const std::string path = snapshot.path + "/" + name;
+    if (name == snapshot_files::kManifestName) {
+      Result<snapshot_files::Info> info = snapshot_files::real_files().info(path);
+      if (!info || info->bytes > limits::kManifestBytes) return UniqueFd();
+      bytes = info->bytes;
+    } else if (const auto* file = snapshot.manifest.find(name)) {
+      bytes = file->bytes;
+    } else {
+      return UniqueFd();
+    }
+    return open_exactly(path, bytes);
+  }
+
+  const std::string dir_;
+  const ShareShelves shares_;
+  const UniqueFd listener_;
+  const uint16_t port_;
+  // Shared with what waits in each thread.
+  const std::shared_ptr<Stopper> stopper_ = std::make_shared<Stopper>();
+  std::mutex mutex_;
+  std::string secret_;
+  size_t connections_ = 0;
+  size_t served_ = 0;  // those of them that have shown the secret
+};
+
+Result<std::unique_ptr<SnapshotServer>> SnapshotServer::start(const std::string& dir,
+                                                              const std::string& address,
+                                                              ShareShelves shares) {
+  UniqueFd listener = listen_on(address);
+  if (!listener.is_open()) {
+    return Error{ErrorKind::System, "no port could be opened on " +
+                                        (address.empty() ? "this machine" : address) +
+                                        " from which other nodes could fetch snapshots"};
+  }
+  auto impl = std::make_shared<Impl>(dir, std::move(listener), std::move(shares));
+  if (Status ok = impl->start(); !ok) return ok.error();
+  return std::unique_ptr<SnapshotServer>(new SnapshotServer(std::move(impl)));
+}
+
+SnapshotServer::SnapshotServer(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SnapshotServer::~SnapshotServer() {
+  impl_->stop();
+}
+uint16_t SnapshotServer::port() const {
+  return impl_->port();
+}
+void SnapshotServer::allow(const std::string& secret) {
+  impl_->allow(secret);
+}
+
+}  // namespace cpprun

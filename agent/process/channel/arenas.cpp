@@ -1,0 +1,118 @@
+#include "agent/process/channel/arenas.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "agent/process/cleanup/cgroup.hpp"
+#include "agent/process/proc_files.hpp"
+#include "common/limits/channel.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr uint64_t kStep = 2 << 20;  // sizes are multiples of it, as huge pages want
+
+std::string gib_text(uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1ULL << 30));
+  return text;
+}
+
+// The tightest limit from our own cgroup upwards.
+uint64_t cgroup_limit(std::string_view controller, const char* file) {
+  std::string folder = own_cgroup_folder(controller, read_small_file("/proc/self/cgroup"),
+                                         read_small_file("/proc/self/mountinfo"));
+  uint64_t tightest = UINT64_MAX;
+  while (!folder.empty()) {
+    std::string limit = read_small_file(folder + "/" + file);  // "max", or bytes
+    if (!limit.empty() && limit.back() == '\n') limit.pop_back();
+    const std::optional<int64_t> bytes = text::parse_int(limit);
+    if (bytes && *bytes > 0) tightest = std::min(tightest, static_cast<uint64_t>(*bytes));
+    folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.find_last_of('/'));
+  }
+  return tightest;
+}
+
+}  // namespace
+
+uint64_t usable_memory() {
+  const uint64_t machine =
+      static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::getpagesize());
+  return std::min(
+      {machine, cgroup_limit("", "memory.max"), cgroup_limit("memory", "memory.limit_in_bytes")});
+}
+
+uint64_t memory_for_arenas() {
+  return usable_memory() / 100 * limits::kArenaMemoryPercent;
+}
+
+void Arenas::set_workers(size_t workers) {
+  const std::lock_guard lock(mutex_);
+  workers_ = workers;
+}
+
+Result<Arenas::Piece> Arenas::want(int local_rank, uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  auto found = arenas_.find(local_rank);
+  if (found == arenas_.end()) {
+    if (bytes == 0) return Piece{};
+    Result<Arena> made = make();
+    if (!made) return made.error();
+    found = arenas_.emplace(local_rank, std::move(*made)).first;
+  }
+  Arena& arena = found->second;
+  if (bytes > arena.size) {
+    return Error{ErrorKind::Refused,
+                 "a worker's snapshots in memory may take " + gib_text(arena.size) +
+                     " (all workers of a node: half of its memory), and this one needs " +
+                     gib_text(bytes)};
+  }
+  const uint64_t whole = (bytes + kStep - 1) / kStep * kStep;
+  arena.bytes = std::max(arena.bytes, std::min(whole, arena.size));
+  return Piece{arena.bytes > 0 ? arena.memory.get() : -1, arena.bytes};
+}
+
+Result<Arenas::Arena> Arenas::make() const {
+  Arena arena;
+  arena.size = memory_() / std::max<size_t>(workers_, 1) / kStep * kStep;
+  arena.memory = UniqueFd(::memfd_create("cpprun-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!arena.memory.is_open()) return system_error("memfd_create", errno);
+  const int memory = arena.memory.get();
+  // Who may only read it must not open it anew for more.
+  const bool is_sealed =
+      ::ftruncate(memory, static_cast<off_t>(arena.size)) == 0 &&
+      ::fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
+      ::fchmod(memory, 0400) == 0;
+  if (!is_sealed) return system_error("sealing memory for snapshots", errno);
+  return arena;
+}
+
+std::vector<int> Arenas::local_ranks() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<int> all;
+  for (const auto& [local_rank, arena] : arenas_) all.push_back(local_rank);
+  return all;
+}
+
+Result<Arenas::View> Arenas::view(int local_rank) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = arenas_.find(local_rank);
+  if (found == arenas_.end() || found->second.bytes == 0) {
+    return Error{ErrorKind::Refused,
+                 "local rank " + std::to_string(local_rank) + " keeps nothing in memory"};
+  }
+  const std::string own = "/proc/self/fd/" + std::to_string(found->second.memory.get());
+  UniqueFd reading(::open(own.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!reading.is_open()) return system_error("opening " + own, errno);
+  return View{std::move(reading), found->second.bytes};
+}
+
+}  // namespace cpprun

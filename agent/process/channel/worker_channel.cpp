@@ -1,0 +1,415 @@
+#include "agent/process/channel/worker_channel.hpp"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/limits/channel.hpp"
+#include "common/limits/rendezvous.hpp"
+
+namespace cpprun {
+namespace {
+
+using boost::asio::posix::stream_descriptor;
+
+constexpr int kBacklog = 256;  // who finds it full waits in connect
+
+constexpr uint32_t kStarting = 0, kReady = 1;  // worker::Phase, which the page carries as a number
+
+UniqueFd listen_at(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (name.empty() || name.size() >= sizeof address.sun_path) return UniqueFd();
+  ::memcpy(address.sun_path + 1, name.data(), name.size());  // a leading 0: abstract
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.is_open()) return socket;
+  const auto* whole = reinterpret_cast<const sockaddr*>(&address);
+  if (::bind(socket.get(), whole, size) < 0 || ::listen(socket.get(), kBacklog) < 0) {
+    return UniqueFd();
+  }
+  return socket;
+}
+
+// The workers' clock for heartbeats.
+int64_t monotonic_ns() {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
+  const int64_t at = page.heartbeat_ns.load(std::memory_order_acquire);
+  if (at <= 0) return std::nullopt;
+  Heartbeat beat;
+  beat.step = page.step.load(std::memory_order_relaxed);
+  beat.collectives = page.collectives.load(std::memory_order_relaxed);
+  beat.phase = page.phase.load(std::memory_order_relaxed);
+  beat.age = Duration(std::max<int64_t>(0, monotonic_ns() - at));
+  const int64_t takes = page.step_ns.load(std::memory_order_relaxed);
+  beat.step_takes = std::clamp(Duration(takes), Duration{}, limits::kWireDuration);
+  return beat;
+}
+
+}  // namespace
+
+WorkerChannel::WorkerChannel(boost::asio::io_context& loop, const std::string& name, Events events,
+                             std::shared_ptr<Arenas> arenas)
+    : loop_(loop),
+      events_(std::move(events)),
+      listener_(loop),
+      pause_(loop, [this] { watch_listener(); }),
+      next_turn_(loop, [this] { hear_again(); }),
+      arenas_(std::move(arenas)) {
+  UniqueFd socket = listen_at(name);
+  if (!socket.is_open()) return;
+  listener_.assign(socket.release());
+  watch_listener();
+}
+
+void WorkerChannel::begin_round(size_t workers) {
+  for (const auto& [rank, worker] : workers_) {
+    if (worker.has_stepped) steppers_.insert(rank);
+  }
+  peers_.clear();
+  workers_.clear();
+  unheard_.clear();
+  arenas_->set_workers(workers);
+  newest_snapshot_ = 0;
+  is_stopping_ = false;
+}
+
+void WorkerChannel::ask_to_stop() {
+  is_stopping_ = true;
+  for (auto& [rank, worker] : workers_) {
+    if (worker.page) worker.page->page().wants_stop.store(1, std::memory_order_release);
+  }
+}
+
+const WorkerPage* WorkerChannel::page_of(int local_rank) const {
+  const auto worker = workers_.find(local_rank);
+  if (worker == workers_.end() || !worker->second.page) return nullptr;
+  return &worker->second.page->page();
+}
+
+bool WorkerChannel::can_save(int local_rank) const {
+  const WorkerPage* page = page_of(local_rank);
+  return page != nullptr && page->can_save.load(std::memory_order_acquire) != 0;
+}
+
+std::optional<Heartbeat> WorkerChannel::heartbeat(int local_rank) const {
+  const WorkerPage* page = page_of(local_rank);
+  return page != nullptr ? heartbeat_of(*page) : std::nullopt;
+}
+
+std::optional<int> WorkerChannel::stack_file(int local_rank) const {
+  const WorkerPage* page = page_of(local_rank);
+  const uint32_t file = page != nullptr ? page->stack_file.load(std::memory_order_acquire) : 0;
+  if (file == 0 || file > INT32_MAX) return std::nullopt;
+  return static_cast<int>(file) - 1;
+}
+
+std::optional<int64_t> WorkerChannel::step_of(int local_rank) const {
+  const auto worker = workers_.find(local_rank);
+  if (worker == workers_.end() || !worker->second.page) return std::nullopt;
+  const std::optional<Heartbeat> beat = heartbeat_of(worker->second.page->page());
+  return beat ? std::optional(beat->step) : std::nullopt;
+}
+
+// A program that talks to its agent need not say its steps. One does that says that it starts, or
+// that has said a step in an earlier round.
+bool WorkerChannel::made_no_step(int local_rank) const {
+  const auto worker = workers_.find(local_rank);
+  const bool has_stepped = worker != workers_.end() && worker->second.has_stepped;
+  const std::optional<Heartbeat> beat = heartbeat(local_rank);
+  const bool is_starting = beat && (beat->phase == kStarting || beat->phase == kReady);
+  return !has_stepped && (is_starting || (!beat && steppers_.contains(local_rank)));
+}
+
+WorkerChannel::LastWords WorkerChannel::worker_ended(int local_rank) {
+  for (auto peer = peers_.begin(); peer != peers_.end();) {
+    if (peer->second.local_rank != local_rank) {
+      ++peer;
+      continue;
+    }
+    // Children of the worker may still be talking.
+    for (int n = 0; n < limits::kWorkerLastMessages && read_one(peer->second); ++n) continue;
+    peer = peers_.erase(peer);
+  }
+  LastWords words;
+  words.made_no_step = made_no_step(local_rank);
+  const auto found = workers_.find(local_rank);
+  if (found == workers_.end()) return words;
+  Worker& worker = found->second;
+  worker.connections = 0;
+  words.report = std::move(worker.report);
+  if (worker.page) words.heartbeat = heartbeat_of(worker.page->page());
+  return words;
+}
+
+// ---------------------------------------------------------------- connections
+
+void WorkerChannel::watch_listener() {
+  listener_.async_wait(stream_descriptor::wait_read,
+                       [this, alive = std::weak_ptr<int>(life_)](boost::system::error_code error) {
+                         if (!error && !alive.expired()) accept_some();
+                       });
+}
+
+void WorkerChannel::accept_some() {
+  while (turned_away_ < limits::kChannelBurst) {
+    if (accept_one()) continue;
+    if (errno == EAGAIN) return watch_listener();
+    if (errno != EINTR && errno != ECONNABORTED) break;  // no descriptors: one will be free
+  }
+  turned_away_ = 0;
+  pause_.set(boot_now() + limits::kChannelPause);
+}
+
+bool WorkerChannel::accept_one() {
+  UniqueFd socket(
+      ::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket.is_open()) return false;
+  const std::optional<int> rank = local_rank_of(socket.get());
+  Worker* worker = rank ? &workers_[*rank] : nullptr;
+  const bool is_too_much = worker == nullptr || worker->connections >= limits::kWorkerConnections ||
+                           worker->connected >= limits::kWorkerConnectionsInAll;
+  if (is_too_much) {
+    ++turned_away_;
+    return true;
+  }
+  ++worker->connections;
+  ++worker->connected;
+  const uint64_t id = next_peer_++;
+  peers_.try_emplace(id, Peer{stream_descriptor(loop_, socket.release()), *rank, id});
+  watch(id);
+  return true;
+}
+
+// Every worker leads a session of its own, which nobody can enter from outside: who is in it is the
+// worker or was started by it.
+std::optional<int> WorkerChannel::local_rank_of(int socket) const {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return std::nullopt;
+  if (peer.pid <= 0) return std::nullopt;  // of a process namespace that we don't see
+  const pid_t session = ::getsid(peer.pid);
+  if (session <= 0) return std::nullopt;
+  return events_.worker_of(session);
+}
+
+void WorkerChannel::watch(uint64_t id) {
+  peers_.at(id).socket.async_wait(
+      stream_descriptor::wait_read,
+      [this, id, alive = std::weak_ptr<int>(life_)](boost::system::error_code error) {
+        if (!error && !alive.expired() && peers_.contains(id)) on_readable(id);
+      });
+}
+
+void WorkerChannel::on_readable(uint64_t id) {
+  Peer& peer = peers_.at(id);
+  if (!is_heard(peer)) {
+    unheard_.push_back(id);
+    if (next_turn_.at().is_never()) next_turn_.set(boot_now() + limits::kChannelPause);
+  } else if (read_one(peer) || errno == EAGAIN) {
+    watch(id);
+  } else {
+    drop(id);
+  }
+}
+
+// A peer has a turn of so many messages; what is more waits in its socket, and so does its writer.
+bool WorkerChannel::is_heard(Peer& peer) {
+  const Instant now = boot_now();
+  if (now >= peer.turn_ends) {
+    peer.turn_ends = now + limits::kChannelPause;
+    peer.messages = 0;
+  }
+  return ++peer.messages <= limits::kWorkerMessages;
+}
+
+void WorkerChannel::hear_again() {
+  for (uint64_t id : std::exchange(unheard_, {})) {
+    if (peers_.contains(id)) watch(id);
+  }
+}
+
+void WorkerChannel::drop(uint64_t id) {
+  const auto peer = peers_.find(id);
+  --workers_.at(peer->second.local_rank).connections;
+  peers_.erase(peer);
+}
+
+// ---------------------------------------------------------------- messages
+
+// False: nothing more comes (errno EAGAIN: for now), or it was nothing that is taken. Descriptors
+// that come with it are thrown away by the kernel, because there is no room for any.
+bool WorkerChannel::read_one(Peer& peer) {
+  const ssize_t size =
+      ::recv(peer.socket.native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
+  if (size < 0) return false;
+  errno = EPROTO;
+  if (size == 0) return false;
+  const Result<channel::Message> message =
+      channel::decode({buffer_.data(), static_cast<size_t>(size)});
+  const bool is_taken = message && take(peer, *message);
+  if (!is_taken) errno = EPROTO;
+  return is_taken;
+}
+
+// ---------------------------------------------------------------- messages
+
+namespace {
+
+// Sent without waiting; `descriptor` -1: none. False: the peer has gone or reads nothing.
+bool send_datagram(int socket, const std::string& bytes, int descriptor = -1) {
+  iovec body{const_cast<char*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &body;
+  message.msg_iovlen = 1;
+  if (descriptor >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof descriptor);
+    ::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
+  }
+  const auto sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent == static_cast<ssize_t>(bytes.size());
+}
+
+// The version that brought this message: 1 had four, 2 ten, 3 thirteen.
+uint32_t version_of(const channel::Message& message) {
+  return message.index() < 4 ? 1 : message.index() < 10 ? 2 : message.index() < 13 ? 3 : 4;
+}
+
+}  // namespace
+
+// False: the peer must not say this, or does not take its answer; its connection ends.
+bool WorkerChannel::take(Peer& peer, const channel::Message& message) {
+  if (const auto* hello = std::get_if<channel::Hello>(&message)) return welcome(peer, *hello);
+  if (peer.version < version_of(message)) return false;
+  return std::visit([&](const auto& m) { return on(peer, m); }, message);
+}
+
+bool WorkerChannel::welcome(Peer& peer, const channel::Hello& hello) {
+  if (peer.version != 0 || hello.version == 0 || hello.version > channel::kVersion) return false;
+  Worker& worker = workers_.at(peer.local_rank);
+  if (!worker.page) {
+    Result<SharedPage> page = SharedPage::make();
+    if (!page) return false;
+    worker.page.emplace(std::move(*page));
+    worker.page->page().wants_stop.store(is_stopping_ ? 1 : 0, std::memory_order_release);
+    worker.page->page().snapshot_newest.store(newest_snapshot_, std::memory_order_release);
+    tell(WorkerWord::Connected, peer.local_rank);
+  }
+  peer.version = hello.version;
+  return answer(peer, channel::Page{sizeof(WorkerPage)}, worker.page->descriptor());
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::Ready&) {
+  Worker& worker = workers_.at(peer.local_rank);
+  if (!std::exchange(worker.is_ready, true)) events_.on_ready(peer.local_rank);
+  return true;
+}
+
+void WorkerChannel::tell(WorkerWord word, int local_rank) {
+  if (events_.on_word) events_.on_word(local_rank, word);
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::FirstStep&) {
+  Worker& worker = workers_.at(peer.local_rank);
+  if (!std::exchange(worker.has_stepped, true)) tell(WorkerWord::Stepped, peer.local_rank);
+  return true;
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::Report& report) {
+  workers_.at(peer.local_rank).report = report.text;
+  return true;
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::ArenaWanted& wanted) {
+  channel::Arena arena{wanted.question, 0, {}};
+  const Result<Arenas::Piece> piece = arenas_->want(peer.local_rank, wanted.bytes);
+  if (piece) {
+    arena.bytes = piece->bytes;
+  } else {
+    arena.refusal = piece.error().text;
+  }
+  return answer(peer, arena, piece ? piece->descriptor : -1);
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::ArenaOf& wanted) {
+  channel::Arena arena{wanted.question, 0, {}};
+  const Result<Arenas::View> view = wanted.local_rank <= limits::kWorkersPerNode
+                                        ? arenas_->view(static_cast<int>(wanted.local_rank))
+                                        : Error{ErrorKind::Refused, "there is no such local rank"};
+  if (view) {
+    arena.bytes = view->bytes;
+  } else {
+    arena.refusal = view.error().text;
+  }
+  return answer(peer, arena, view ? view->descriptor.get() : -1);
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::MayCommit& question) {
+  const std::string why = events_.why_not_commit ? events_.why_not_commit() : std::string();
+  return answer(peer, channel::Leave{question.question, why.empty(), why});
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::Snapshot& snapshot) {
+  const bool is_sensible = snapshot.step >= 0 && snapshot.path.starts_with('/') &&
+                           snapshot.path.find('\0') == std::string::npos;
+  if (!is_sensible) return false;
+  newest_snapshot_ = std::max(newest_snapshot_, snapshot.step);
+  for (auto& [rank, worker] : workers_) {
+    if (!worker.page) continue;
+    worker.page->page().snapshot_newest.store(newest_snapshot_, std::memory_order_release);
+  }
+  if (events_.on_snapshot) events_.on_snapshot(peer.local_rank, snapshot.step, snapshot.path);
+  return true;
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::Resumed& resumed) {
+  if (resumed.step < -1) return false;
+  tell(WorkerWord::Resumed, peer.local_rank);
+  if (resumed.fell_back && events_.on_fell_back) {
+    events_.on_fell_back(peer.local_rank, resumed.step);
+  }
+  return true;
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::Strike& question) {
+  if (!events_.on_strike) return answer(peer, channel::Leave{question.question, false, "no plan"});
+  const auto reply = [this, id = peer.id, number = question.question,
+                      alive = std::weak_ptr<int>(life_)](bool is_given) {
+    if (alive.expired()) return;
+    const auto asker = peers_.find(id);  // gone meanwhile: nobody waits
+    if (asker != peers_.end()) answer(asker->second, channel::Leave{number, is_given, {}});
+  };
+  events_.on_strike(peer.local_rank, question, reply);
+  return true;
+}
+
+bool WorkerChannel::on(Peer& peer, const channel::Began& began) {
+  if (events_.on_began) events_.on_began(peer.local_rank, began);
+  return true;
+}
+
+// Unread answers hold descriptors, so whoever lets them pile up is no peer for long.
+bool WorkerChannel::answer(Peer& peer, const channel::Message& message, int descriptor) {
+  return send_datagram(peer.socket.native_handle(), channel::encode(message), descriptor);
+}
+
+}  // namespace cpprun

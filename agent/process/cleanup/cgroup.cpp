@@ -1,0 +1,130 @@
+#include "agent/process/cleanup/cgroup.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "agent/process/proc_files.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr int kDepth = 8;            // nested jobs; deeper ones are left to their owners
+constexpr int kRemoveTries = 1'000;  // 0.1 ms apart; usually the first one does it
+constexpr size_t kTokenPrefix = 16;  // enough of the token to be unique on a machine
+
+bool lists(std::string_view commas, std::string_view word) {
+  for (const std::string& item : text::split(commas, ',')) {
+    if (item == word) return true;
+  }
+  return false;
+}
+
+// The path after "hierarchy:controllers:" of the wanted tree.
+std::optional<std::string> path_in_tree(std::string_view controller, std::string_view cgroup) {
+  for (const std::string& line : text::split(cgroup, '\n')) {
+    const size_t first = line.find(':');
+    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool is_wanted =
+        controller.empty() ? line.starts_with("0::") : lists(controllers, controller);
+    if (is_wanted) return line.substr(second + 1);
+  }
+  return std::nullopt;
+}
+
+struct Mount {
+  std::string root;   // what of the tree is mounted ...
+  std::string point;  // ... where
+};
+
+std::optional<Mount> find_mount(std::string_view controller, std::string_view mountinfo) {
+  for (const std::string& line : text::split(mountinfo, '\n')) {
+    const std::vector<std::string> words = text::split(line, ' ');
+    size_t dash = 6;  // optional fields end with "-"
+    while (dash < words.size() && words[dash] != "-") ++dash;
+    if (dash + 3 >= words.size()) continue;
+    const std::string& type = words[dash + 1];
+    const bool is_wanted = controller.empty()
+                               ? type == "cgroup2"
+                               : type == "cgroup" && lists(words[dash + 3], controller);
+    if (is_wanted) return Mount{words[3], words[4]};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string own_cgroup_folder(std::string_view controller, std::string_view cgroup,
+                              std::string_view mountinfo) {
+  const std::optional<std::string> path = path_in_tree(controller, cgroup);
+  const std::optional<Mount> mount = find_mount(controller, mountinfo);
+  if (!path || !mount) return "";
+  std::string below = *path == "/" ? "" : *path;
+  if (mount->root != "/") {
+    if (!below.starts_with(mount->root)) return "";  // we are outside of what is mounted here
+    below = below.substr(mount->root.size());
+  }
+  if (below.find("..") != std::string::npos) return "";  // outside of our cgroup namespace
+  return mount->point + below;
+}
+
+std::string cgroup_folder(const std::string& token) {
+  const std::string own = own_cgroup_folder("", read_small_file("/proc/self/cgroup"),
+                                            read_small_file("/proc/self/mountinfo"));
+  if (own.empty()) return "";
+  // A child is born into a sibling only if we may write to the common ancestor's list.
+  if (::access((own + "/cgroup.procs").c_str(), W_OK) != 0 || ::access(own.c_str(), W_OK) != 0)
+    return "";
+  const std::string type = read_small_file(own + "/cgroup.type");  // the root has none
+  if (!type.empty() && type != "domain\n") return "";
+  return own + "/cpprun-" + token.substr(0, kTokenPrefix);
+}
+
+std::optional<Cgroup> Cgroup::make(const std::string& token) {
+  const std::string path = cgroup_folder(token);
+  if (path.empty()) return std::nullopt;
+  if (::mkdir(path.c_str(), 0755) < 0 && errno != EEXIST) return std::nullopt;
+  UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Before Linux 5.14 there is no cgroup.kill; the sweep is surer than a loop over cgroup.procs.
+  if (!folder.is_open() || ::faccessat(folder.get(), "cgroup.kill", W_OK, 0) != 0) {
+    ::rmdir(path.c_str());
+    return std::nullopt;
+  }
+  return Cgroup(path, std::move(folder));
+}
+
+Cgroup::~Cgroup() {
+  if (!folder_.is_open()) return;
+  // A process that has been reaped may still be on its way out of the kernel, and counts until it
+  // is gone.
+  const timespec pause{0, 100'000};
+  for (int i = 0; i < kRemoveTries && !remove_cgroup(AT_FDCWD, path_.c_str(), kDepth); ++i) {
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+bool Cgroup::kill() {
+  UniqueFd file(::openat(folder_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
+  return file.is_open() && ::write(file.get(), "1", 1) == 1;
+}
+
+bool remove_cgroup(int parent, const char* name, int depth) {
+  if (::unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return true;
+  if (depth == 0) return false;
+  UniqueFd folder(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.is_open()) return errno == ENOENT;
+  for_each_entry(folder.get(), [&](const char* entry, bool is_folder) {
+    if (is_folder && entry[0] != '.') remove_cgroup(folder.get(), entry, depth - 1);
+  });
+  return ::unlinkat(parent, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+}
+
+}  // namespace cpprun

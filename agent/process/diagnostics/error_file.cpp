@@ -1,0 +1,88 @@
+#include "agent/process/diagnostics/error_file.hpp"
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "common/limits/agent.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kDepth =
+    32;  // three levels mean something; a parser's caller must not recurse without end
+constexpr double kLatestSecond = 1e11;  // a stamp beyond the year 5000 is none
+
+ErrorReport unreadable(const std::string& path, const std::string& reason) {
+  ErrorReport report;
+  report.path = path;
+  report.is_readable = false;
+  report.message = "the error file could not be read: " + reason;
+  return report;
+}
+
+std::optional<WallTime> to_stamp(const json& value) {
+  std::optional<double> number;
+  if (value.is_number()) number = value.get<double>();
+  if (value.is_string()) number = text::parse_double(value.get_ref<const std::string&>());
+  if (!number || !std::isfinite(*number) || *number < 0 || *number > kLatestSecond)
+    return std::nullopt;
+  return WallTime{static_cast<int64_t>(*number * 1e6)};
+}
+
+std::string text_of(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return "";
+  if (found->is_string()) return found->get<std::string>();
+  return found->dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// The nested form; the plain one is a single string.
+void read_nested(const json& message, ErrorReport& report) {
+  report.message = text_of(message, "message");
+  const auto extra = message.find("extraInfo");
+  if (extra == message.end() || !extra->is_object()) return;
+  report.traceback = text_of(*extra, "py_callstack");
+  const auto stamp = extra->find("timestamp");
+  if (stamp != extra->end()) report.stamp = to_stamp(*stamp);
+  report.is_consequence = text_of(*extra, "consequence_of") == "peer";
+}
+
+json parse(std::string_view bytes, bool& is_too_deep) {
+  const auto limit = [&](int depth, json::parse_event_t, json&) {
+    if (depth > kDepth) is_too_deep = true;
+    return depth <= kDepth;  // what is deeper is left out
+  };
+  return json::parse(bytes.begin(), bytes.end(), limit, /*allow_exceptions=*/false);
+}
+
+}  // namespace
+
+ErrorReport parse_error_file(const std::string& path, std::string_view bytes) {
+  if (bytes.empty()) return unreadable(path, "it is empty");
+  if (bytes.size() > limits::kErrorFileBytes) {
+    return unreadable(path,
+                      "it is larger than " + std::to_string(limits::kErrorFileBytes) + " bytes");
+  }
+  bool is_too_deep = false;
+  const json root = parse(bytes, is_too_deep);
+  if (is_too_deep) return unreadable(path, "it is nested too deeply");
+  if (root.is_discarded()) return unreadable(path, "it is no valid JSON");
+  if (!root.is_object() || !root.contains("message"))
+    return unreadable(path, "it has no \"message\"");
+  ErrorReport report;
+  report.path = path;
+  const json& message = root["message"];
+  if (message.is_object()) {
+    read_nested(message, report);
+  } else {
+    report.message = text_of(root, "message");
+    if (root.contains("timestamp")) report.stamp = to_stamp(root["timestamp"]);
+  }
+  return report;
+}
+
+}  // namespace cpprun

@@ -1,0 +1,214 @@
+#include "agent/process/spawn/spawn.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include "agent/process/clock.hpp"
+#include "agent/process/spawn/child_steps.hpp"
+#include "common/check.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+// The child's steps need a few hundred bytes; four pages leave room for the kernel's own red zones.
+constexpr size_t kStackBytes = 64 * 1024;
+
+bool is_file(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+std::string_view search_path(const std::vector<std::string>& environment) {
+  for (const std::string& entry : environment) {
+    if (entry.starts_with("PATH=")) return std::string_view(entry).substr(5);
+  }
+  return "/bin:/usr/bin";  // what exec itself would take
+}
+
+std::string exec_reason(const std::string& program, int error) {
+  switch (error) {
+    case ENOENT:
+      return is_file(program)
+                 ? "the interpreter that its first line (#!) or its header names is missing"
+                 : "there is no such file";
+    case EACCES:
+      return is_file(program) ? "it may not be executed (chmod +x, or a mount with noexec)"
+                              : "it is a folder, or a folder on the way may not be entered";
+    case ENOEXEC:
+      return "it is neither a binary for this machine nor a script with a first line such as "
+             "#!/bin/sh";
+    case E2BIG:
+      return "its arguments and environment are too long together";
+    default:
+      return ::strerror(error);
+  }
+}
+
+// The next attempt would find the same.
+bool is_lasting(int error) {
+  switch (error) {
+    case ENOENT:
+    case EACCES:
+    case EPERM:
+    case ENOEXEC:
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case E2BIG:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Error step_error(const SpawnPlan& plan, ChildStep step, int error) {
+  const std::string start = "cannot start " + plan.program + ": ";
+  switch (step) {
+    case ChildStep::Session:
+      return system_error(start + "setsid", error);
+    case ChildStep::Cgroup:
+      return system_error(start + "joining the cgroup", error);
+    case ChildStep::ParentDeath:
+      return system_error(start + "parent-death signal", error);
+    case ChildStep::Cpus:
+      return system_error(start + "its CPUs", error);
+    case ChildStep::Stdio:
+      return system_error(start + "its standard streams", error);
+    default:
+      return Error{is_lasting(error) ? ErrorKind::BadValue : ErrorKind::System,
+                   start + exec_reason(plan.program, error)};
+  }
+}
+
+Error clone_error(const SpawnPlan& plan, int error) {
+  const char* cure = "";
+  if (error == EAGAIN) cure = " (too many processes: see ulimit -u and the cgroup's pids.max)";
+  if (error == EMFILE) cure = " (too many open files: raise the limit with ulimit -n)";
+  Error result = system_error("cannot start " + plan.program, error);
+  result.text += cure;
+  return result;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> result;
+  result.reserve(words.size() + 1);
+  for (const std::string& word : words) result.push_back(const_cast<char*>(word.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+void reap(int pid) {
+  siginfo_t unused{};
+  while (::waitid(P_PID, static_cast<id_t>(pid), &unused, WEXITED) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+Result<std::string> find_program(const std::string& name,
+                                 const std::vector<std::string>& environment) {
+  if (name.empty()) return Error{ErrorKind::BadValue, "the name of the program is empty"};
+  if (name.find('/') != std::string::npos) return name;
+  std::string refused;
+  for (const std::string& folder : text::split(search_path(environment), ':')) {
+    std::string path = folder.empty() ? "./" + name : folder + "/" + name;
+    if (!is_file(path)) continue;
+    if (::access(path.c_str(), X_OK) == 0) return path;
+    if (refused.empty()) refused = path;
+  }
+  if (!refused.empty()) {
+    return Error{ErrorKind::BadValue, "cannot start " + name + ": " + refused +
+                                          " is on PATH but may not be executed (chmod +x)"};
+  }
+  return Error{ErrorKind::BadValue, "cannot start " + name + ": no such program on PATH"};
+}
+
+SpawnGround::SpawnGround() {
+  static_assert(sizeof old_mask_ >= sizeof(sigset_t));
+  stack_ = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  CPPRUN_CHECK(stack_ != MAP_FAILED);
+  sigset_t all;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, reinterpret_cast<sigset_t*>(old_mask_));
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action {};
+    if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_DFL) {
+      signals_.push_back(number);
+    }
+  }
+}
+
+SpawnGround::~SpawnGround() {
+  ::pthread_sigmask(SIG_SETMASK, reinterpret_cast<sigset_t*>(old_mask_), nullptr);
+  ::munmap(stack_, kStackBytes);
+}
+
+int SpawnGround::run_child(ChildPlan& child, int cgroup, int& pidfd) {
+  char* stack = static_cast<char*>(stack_);
+  if (cgroup < 0) return clone_child(child, stack + kStackBytes, pidfd);
+  if (is_into_refused_) return run_child_beside(child, cgroup, pidfd);
+  const int pid = clone_child_into(child, stack, kStackBytes, cgroup, pidfd);
+  const bool is_stillborn = pid > 0 && !child.has_begun;
+  const bool has_no_clone3 = pid == -ENOSYS || pid == -EPERM;  // old kernel, seccomp
+  if (!is_stillborn && !has_no_clone3) return pid;
+  // Kernels with the `kill_seq` of Linux 6.15 compare the wrong one: once a cgroup was killed by
+  // cgroup.kill, whoever is born in it later dies before its first instruction.
+  if (is_stillborn) {
+    reap(pid);
+    ::close(pidfd);
+  }
+  is_into_refused_ = true;
+  return run_child_beside(child, cgroup, pidfd);
+}
+
+// The child writes itself into the cgroup.
+int SpawnGround::run_child_beside(ChildPlan& child, int cgroup, int& pidfd) {
+  UniqueFd procs(::openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC));
+  if (!procs.is_open()) return -errno;
+  child.cgroup_procs = procs.get();
+  return clone_child(child, static_cast<char*>(stack_) + kStackBytes, pidfd);
+}
+
+Result<Spawned> SpawnGround::spawn(const SpawnPlan& plan) {
+  std::vector<char*> argv = pointers(plan.argv);
+  std::vector<char*> environment = pointers(plan.environment);
+  ChildPlan child;
+  child.program = plan.program.c_str();
+  child.argv = argv.data();
+  child.environment = environment.data();
+  child.stdio[1] = plan.out;
+  child.stdio[2] = plan.err;
+  child.parent = ::getpid();
+  child.descriptors = plan.descriptors;
+  child.signals = signals_.data();
+  child.signal_count = signals_.size();
+
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  for (int cpu : plan.cpus) CPU_SET(static_cast<size_t>(cpu), &cpus);
+  if (!plan.cpus.empty()) child.cpus = &cpus;
+
+  int pidfd = -1;
+  const Instant started_at = boot_now();
+  const int pid = run_child(child, plan.cgroup, pidfd);
+  if (pid < 0) return clone_error(plan, -pid);
+  UniqueFd handle(pidfd);
+  if (child.failed == ChildStep::None) {
+    return Spawned{pid, std::move(handle), started_at};
+  }
+  reap(pid);
+  return step_error(plan, child.failed, child.error);
+}
+
+}  // namespace cpprun

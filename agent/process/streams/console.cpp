@@ -1,0 +1,106 @@
+#include "agent/process/streams/console.hpp"
+
+#include <errno.h>
+#include <linux/kcmp.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/limits/agent.hpp"
+
+namespace cpprun {
+namespace {
+
+// Stands for a writer that is gone and left its last line without an end.
+const char kNobody = 0;
+
+}  // namespace
+
+void Console::begin(const void* writer) {
+  if (at_ == text_.size()) {
+    text_.clear();
+    at_ = 0;
+  }
+  if (open_line_ == nullptr || open_line_ == writer) return;
+  text_ += '\n';
+  open_line_ = nullptr;
+}
+
+void Console::add_lines(const void* writer, const std::string& prefix, std::string_view lines) {
+  if (is_closed_) return;
+  begin(writer);
+  bool has_prefix = open_line_ == writer;
+  open_line_ = nullptr;
+  if (prefix.empty()) {
+    text_.append(lines);
+    return;
+  }
+  while (!lines.empty()) {
+    const size_t end = lines.find('\n') + 1;
+    if (!has_prefix) text_ += prefix;
+    has_prefix = false;
+    text_.append(lines.substr(0, end));
+    lines.remove_prefix(end);
+  }
+}
+
+void Console::add_part(const void* writer, const std::string& prefix, std::string_view part) {
+  if (is_closed_) return;
+  begin(writer);
+  if (open_line_ != writer) text_ += prefix;
+  text_.append(part);
+  open_line_ = writer;
+}
+
+void Console::forget(const void* writer) {
+  if (open_line_ == writer) open_line_ = &kNobody;
+}
+
+bool Console::is_full() const {
+  return text_.size() - at_ >= limits::kOutputBufferBytes;
+}
+
+Console::Outcome Console::fail(int error) {
+  text_.clear();
+  at_ = 0;
+  if (error == EPIPE || error == ECONNRESET || error == EIO || error == EBADF) {
+    is_closed_ = true;
+    return Outcome::Closed;
+  }
+  error_ = error;  // a full disk: later text may fit again
+  return Outcome::Done;
+}
+
+void Console::drop_written() {
+  if (at_ < text_.size() / 2) return;  // rarely, since the rest is moved
+  text_.erase(0, at_);
+  at_ = 0;
+}
+
+Console::Outcome Console::flush() {
+  while (!is_empty()) {
+    const ssize_t size = outlet_.write_some(std::string_view(text_).substr(at_));
+    if (size >= 0) {
+      at_ += static_cast<size_t>(size);
+    } else if (errno == EAGAIN) {
+      drop_written();
+      return Outcome::Blocked;
+    } else if (errno != EINTR) {
+      return fail(errno);
+    }
+  }
+  return Outcome::Done;
+}
+
+bool is_same_place(int a, int b) {
+  const long order = ::syscall(SYS_kcmp, ::getpid(), ::getpid(), KCMP_FILE, a, b);
+  if (order == 0) return true;
+  struct stat one {
+  }, two{};
+  if (::fstat(a, &one) < 0 || ::fstat(b, &two) < 0) return false;
+  // Two openings of one regular file have positions of their own, so they are two places.
+  return one.st_dev == two.st_dev && one.st_ino == two.st_ino && !S_ISREG(one.st_mode);
+}
+
+}  // namespace cpprun

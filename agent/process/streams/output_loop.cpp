@@ -1,0 +1,214 @@
+#include "agent/process/streams/output_loop.hpp"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "agent/process/clock.hpp"
+#include "agent/process/streams/terminal.hpp"
+#include "common/limits/agent.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr uint64_t kWake = 0, kOut = 1, kErr = 2;
+constexpr int kLateReads = 16;  // of an ended worker's pipe that a stranger keeps open and fills
+
+bool has_stdout(const OutputStream& stream) {
+  return !stream.is_stderr || stream.has_stdout;
+}
+
+}  // namespace
+
+OutputLoop::OutputLoop(const Output::Events& events, UniqueFd epoll)
+    : events_(events), epoll_(std::move(epoll)), buffer_(limits::kOutputBufferBytes) {
+  out_.console = std::make_unique<Console>(STDOUT_FILENO);
+  if (!is_same_place(STDOUT_FILENO, STDERR_FILENO)) {
+    err_.console = std::make_unique<Console>(STDERR_FILENO);
+  }
+}
+
+void OutputLoop::watch(int fd, uint64_t key, uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = key;
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+}
+
+void OutputLoop::unwatch(int fd) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+}
+
+int OutputLoop::timeout(Instant now) const {
+  Instant next = Instant::never();
+  for (const auto& [key, flow] : flows_) {
+    next = std::min(next, flow->part_deadline());
+    if (!flow->is_paused) next = std::min(next, flow->close_at);
+  }
+  if (next.is_never()) return -1;
+  const int64_t ms = (next - now + std::chrono::nanoseconds(999'999)).count() / 1'000'000;
+  return static_cast<int>(std::clamp<int64_t>(ms, 0, 60'000));
+}
+
+bool OutputLoop::wait_and_work(int wake_fd) {
+  if (wake_fd_ < 0) watch(wake_fd_ = wake_fd, kWake, EPOLLIN);
+  std::array<epoll_event, 64> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                                 timeout(boot_now()));
+  const Instant now = boot_now();
+  bool is_woken = false;
+  for (int i = 0; i < count; ++i) {
+    const uint64_t key = events[static_cast<size_t>(i)].data.u64;
+    if (key == kWake) is_woken = true;
+    if (const auto flow = flows_.find(key); flow != flows_.end()) on_readable(flow, now);
+  }
+  on_time(now);
+  settle();
+  return is_woken;
+}
+
+void OutputLoop::on_readable(Flows::iterator flow, Instant now) {
+  if (flow->second->must_wait()) return;  // paused in settle()
+  const auto outcome = flow->second->read_once(buffer_.data(), buffer_.size(), now);
+  if (outcome == OutputFlow::Outcome::End) close(flow);
+}
+
+OutputLoop::Flows::iterator OutputLoop::close(Flows::iterator flow) {
+  if (!flow->second->is_paused) unwatch(flow->second->fd());
+  const OutputStream& stream = flow->second->stream();
+  if (stream.is_stderr) tails_[stream.local_rank] = flow->second->last_lines();
+  return flows_.erase(flow);
+}
+
+void OutputLoop::on_time(Instant now) {
+  for (auto flow = flows_.begin(); flow != flows_.end();) {
+    if (now >= flow->second->part_deadline()) flow->second->show_part();
+    if (now >= flow->second->close_at && !flow->second->is_paused) {
+      drain_late(*flow->second, now);
+      flow = close(flow);
+    } else {
+      ++flow;
+    }
+  }
+}
+
+void OutputLoop::drain_late(OutputFlow& flow, Instant now) {
+  for (int i = 0; i < kLateReads; ++i) {
+    if (flow.read_once(buffer_.data(), buffer_.size(), now) != OutputFlow::Outcome::More) return;
+  }
+}
+
+void OutputLoop::flush(ConsoleState& state, uint64_t key) {
+  Console& console = *state.console;
+  if (console.is_empty() && !state.is_watched) return;
+  const Console::Outcome outcome = console.flush();
+  if (const int error = console.take_error())
+    on_file_error(key == kOut ? "stdout" : "stderr", error);
+  const bool is_blocked = outcome == Console::Outcome::Blocked;
+  if (is_blocked && !state.is_watched) watch(console.poll_fd(), key, EPOLLOUT);
+  if (!is_blocked && state.is_watched) unwatch(console.poll_fd());
+  state.is_watched = is_blocked;
+  if (outcome == Console::Outcome::Closed) on_console_closed(state);
+  pause_or_resume(state);
+}
+
+void OutputLoop::pause_or_resume(ConsoleState& state) {
+  const bool is_full = state.console->is_full();
+  if (is_full == state.was_full) return;
+  state.was_full = is_full;
+  for (auto& [key, flow] : flows_) {
+    if (flow->console() != state.console.get() || flow->is_paused == is_full) continue;
+    flow->is_paused = is_full;
+    if (is_full) unwatch(flow->fd());
+    if (!is_full) watch(flow->fd(), key, EPOLLIN);
+  }
+}
+
+void OutputLoop::on_console_closed(const ConsoleState& state) {
+  if (&state != &out_) return;  // without stderr there is nobody to tell, and nothing to stop
+  bool goes_on = false;
+  for (auto flow = flows_.begin(); flow != flows_.end();) {
+    const OutputStream& stream = flow->second->stream();
+    const bool is_concerned = has_stdout(stream) && stream.to_console;
+    const bool ends = is_concerned && !flow->second->writes_file();
+    goes_on = goes_on || (is_concerned && !ends);
+    flow = ends ? close(flow) : std::next(flow);
+  }
+  events_.on_stdout_closed(goes_on);
+}
+
+void OutputLoop::on_file_error(const std::string& name, int error) {
+  if (is_file_error_said_) return;
+  is_file_error_said_ = true;
+  Console& console = err_.console ? *err_.console : *out_.console;
+  console.add_lines(this, "",
+                    "cpprun: writing to " + name + " failed: " + ::strerror(error) +
+                        "; the job goes on, what cannot be written is lost\n");
+}
+
+void OutputLoop::settle() {
+  flush(out_, kOut);
+  if (err_.console) flush(err_, kErr);
+  const bool is_written = out_.console->is_empty() && (!err_.console || err_.console->is_empty());
+  if (!is_finishing_ || !flows_.empty() || !is_written) return;
+  is_finishing_ = false;
+  events_.on_drained();
+}
+
+Console* OutputLoop::console_of(const OutputStream& stream) {
+  if (!stream.to_console) return nullptr;
+  return stream.is_stderr && err_.console ? err_.console.get() : out_.console.get();
+}
+
+void OutputLoop::add(std::vector<OutputStream> streams) {
+  tails_.clear();
+  for (OutputStream& stream : streams) {
+    Console* console = console_of(stream);
+    const bool is_dead = console != nullptr && console->is_closed() && has_stdout(stream);
+    if (is_dead && !stream.file.fd.is_open()) continue;  // closed for this worker from the start
+    const uint64_t key = next_key_++;
+    auto flow = std::make_unique<OutputFlow>(
+        std::move(stream), console,
+        [this](const std::string& name, int error) { on_file_error(name, error); });
+    flow->is_paused = console != nullptr && console->is_full();
+    if (!flow->is_paused) watch(flow->fd(), key, EPOLLIN);
+    flows_.emplace(key, std::move(flow));
+  }
+}
+
+void OutputLoop::on_worker_end(int local_rank) {
+  const Instant close_at = boot_now() + limits::kOutputAfterExit;
+  for (auto& [key, flow] : flows_) {
+    if (flow->stream().local_rank == local_rank) flow->close_at = close_at;
+  }
+}
+
+void OutputLoop::send_tail(int local_rank) {
+  for (auto& [key, flow] : flows_) {
+    if (!flow->stream().is_stderr || flow->stream().local_rank != local_rank) continue;
+    const Instant now = boot_now();
+    for (int i = 0; i < kLateReads && !flow->must_wait(); ++i) {
+      if (flow->read_once(buffer_.data(), buffer_.size(), now) != OutputFlow::Outcome::More) break;
+    }
+    events_.on_tail(local_rank, flow->last_lines());
+    return;
+  }
+  events_.on_tail(local_rank, tails_[local_rank]);
+}
+
+void OutputLoop::resize(int rows, int columns) {
+  for (auto& [key, flow] : flows_) {
+    if (flow->stream().is_terminal) set_window(flow->fd(), {rows, columns});
+  }
+  events_.on_resized();
+}
+
+void OutputLoop::finish() {
+  is_finishing_ = true;
+}
+
+}  // namespace cpprun

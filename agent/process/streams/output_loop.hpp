@@ -1,0 +1,66 @@
+// OutputLoop: the output thread's own state and its waiting. No locks: everything here belongs to
+// that thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/process/streams/console.hpp"
+#include "agent/process/streams/output.hpp"
+#include "agent/process/streams/output_flow.hpp"
+
+namespace cpprun {
+
+class OutputLoop {
+ public:
+  OutputLoop(const Output::Events& events, UniqueFd epoll);
+
+  // Waits for something to do, until `wake_fd` is readable (then returns true) or something was
+  // done.
+  bool wait_and_work(int wake_fd);
+
+  void add(std::vector<OutputStream> streams);
+  void on_worker_end(int local_rank);
+  void send_tail(int local_rank);
+  void resize(int rows, int columns);
+  void finish();
+  void settle();  // writes what it can; tells when all is done
+
+ private:
+  struct ConsoleState {
+    std::unique_ptr<Console> console;
+    bool is_watched = false;  // blocked: we wait until it takes more
+    bool was_full = false;
+  };
+  using Flows = std::map<uint64_t, std::unique_ptr<OutputFlow>>;
+
+  void watch(int fd, uint64_t key, uint32_t events);
+  void unwatch(int fd);
+  int timeout(Instant now) const;
+  void on_readable(Flows::iterator flow, Instant now);
+  Flows::iterator close(Flows::iterator flow);
+  void on_time(Instant now);
+  void drain_late(OutputFlow& flow, Instant now);
+  void flush(ConsoleState& state, uint64_t key);
+  void pause_or_resume(ConsoleState& state);
+  void on_console_closed(const ConsoleState& state);
+  void on_file_error(const std::string& name, int error);
+
+  Console* console_of(const OutputStream& stream);
+
+  const Output::Events& events_;
+  UniqueFd epoll_;
+  int wake_fd_ = -1;
+  std::vector<char> buffer_;
+  ConsoleState out_;
+  ConsoleState err_;  // its console is not set where both lead to one place
+  Flows flows_;
+  std::map<int, std::vector<std::string>> tails_;  // of streams that have ended
+  uint64_t next_key_ = 16;                         // below: the fixed ones
+  bool is_finishing_ = false;
+  bool is_file_error_said_ = false;
+};
+
+}  // namespace cpprun

@@ -1,0 +1,89 @@
+#include "common/failure/failure_class.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "common/limits/agent.hpp"
+#include "common/signals.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr std::array kOwnFaults{"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE",
+                                "SIGILL",  "SIGTRAP", "SIGSYS"};
+
+bool is_own_fault(int signal) {
+  const std::string name = signal_name(signal);
+  return std::find(kOwnFaults.begin(), kOwnFaults.end(), name) != kOwnFaults.end();
+}
+
+// What a program of Python's, C++'s or LibTorch's says when it can't have the memory it asks for.
+// A GPU's memory is another matter: torch.OutOfMemoryError.
+bool is_short_of_memory(std::string_view words) {
+  return words.starts_with("MemoryError") || words.find("std::bad_alloc") != words.npos ||
+         words.find("DefaultCPUAllocator: can't allocate memory") != words.npos;
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+}  // namespace
+
+const char* name_of(FailureClass kind) {
+  switch (kind) {
+    case FailureClass::UserError:
+      return "user_error";
+    case FailureClass::Crash:
+      return "crash";
+    case FailureClass::Killed:
+      return "killed";
+    case FailureClass::OutOfMemory:
+      return "out_of_memory";
+    case FailureClass::LostPeer:
+      return "lost_peer";
+    case FailureClass::StartFailure:
+      return "start_failure";
+    case FailureClass::LostNode:
+      return "lost_node";
+    case FailureClass::Hang:
+      return "hang";
+  }
+  return "unknown";
+}
+
+FailureClass classify(const WorkerEnd& end) {
+  if (end.is_hang()) return FailureClass::Hang;
+  if (end.is_oom_kill) return FailureClass::OutOfMemory;
+  if (end.signal() != 0) {
+    return is_own_fault(end.signal()) ? FailureClass::Crash : FailureClass::Killed;
+  }
+  if (is_consequence(end)) return FailureClass::LostPeer;
+  return is_short_of_memory(own_words(end)) ? FailureClass::OutOfMemory : FailureClass::UserError;
+}
+
+std::string own_words(const WorkerEnd& end) {
+  const bool has_message = end.error && end.error->is_readable && !end.error->message.empty();
+  if (has_message) return end.error->message;
+  for (auto line = end.last_lines.rbegin(); line != end.last_lines.rend(); ++line) {
+    const std::string_view words = text::strip(*line);
+    if (!words.empty()) return std::string(words);
+  }
+  return "";
+}
+
+std::string signature_of(const WorkerEnd& end) {
+  std::string text = name_of(classify(end));
+  text += " " + std::to_string(end.exit_code) + " ";
+  for (char c : own_words(end)) {
+    if (!is_digit(c)) text += c;
+  }
+  return text;
+}
+
+bool is_start_up_failure(const WorkerEnd& end) {
+  return lived(end) < limits::kStartUp;
+}
+
+}  // namespace cpprun

@@ -1,0 +1,120 @@
+#include "common/machine/own_addresses.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+#include <memory>
+#include <set>
+
+namespace cpprun {
+namespace {
+
+std::string numeric(const sockaddr* address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address->sa_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(address);
+    inet_ntop(AF_INET, &v4->sin_addr, text.data(), text.size());
+  } else if (address->sa_family == AF_INET6) {
+    const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
+    inet_ntop(AF_INET6, &v6->sin6_addr, text.data(), text.size());
+  }
+  return text.data();
+}
+
+bool is_numeric(const std::string& host) {
+  std::array<uint8_t, sizeof(in6_addr)> ignored{};
+  std::string plain = host.substr(0, host.find('%'));  // a scope, as in fe80::1%eth0
+  return inet_pton(AF_INET, host.c_str(), ignored.data()) == 1 ||
+         inet_pton(AF_INET6, plain.c_str(), ignored.data()) == 1;
+}
+
+std::set<std::string> interface_addresses() {
+  std::set<std::string> all;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return all;
+  for (ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr != nullptr) all.insert(numeric(entry->ifa_addr));
+  }
+  freeifaddrs(list);
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> known_addresses(const std::string& host) {
+  if (is_numeric(host)) return {host};
+  if (host == "localhost") return {"127.0.0.1", "::1"};
+  return {};
+}
+
+Result<ResolvedHost> resolve_host(const std::string& host) {
+  if (auto known = known_addresses(host); !known.empty())
+    return ResolvedHost{std::move(known), true};
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (error != 0) {
+    return Error{ErrorKind::Network, "the name '" + host + "' can't be resolved (" +
+                                         gai_strerror(error) + "); give an address instead"};
+  }
+  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  ResolvedHost resolved;
+  for (addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    resolved.addresses.push_back(numeric(entry->ai_addr));
+  }
+  return resolved;
+}
+
+std::string first_own_address(const std::vector<std::string>& addresses) {
+  std::set<std::string> own = interface_addresses();
+  for (const std::string& address : addresses) {
+    if (address.starts_with("127.") || own.contains(address)) return address;
+  }
+  return "";
+}
+
+bool is_same_host_name(const std::string& host, const std::string& own) {
+  const auto plain = [](std::string name) {
+    if (name.ends_with('.')) name.pop_back();
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return name;
+  };
+  const auto label = [](const std::string& name) { return name.substr(0, name.find('.')); };
+  const std::string a = plain(host);
+  const std::string b = plain(own);
+  const bool have_domains = a.find('.') != std::string::npos && b.find('.') != std::string::npos;
+  return !a.empty() && (have_domains ? a == b : label(a) == label(b));
+}
+
+bool is_port_free(const std::string& address, uint16_t port) {
+  sockaddr_storage place{};
+  socklen_t size = sizeof(sockaddr_in);
+  auto& v4 = reinterpret_cast<sockaddr_in&>(place);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(place);
+  if (inet_pton(AF_INET, address.c_str(), &v4.sin_addr) == 1) {
+    place.ss_family = AF_INET;
+    v4.sin_port = htons(port);
+  } else if (inet_pton(AF_INET6, address.c_str(), &v6.sin6_addr) == 1) {
+    place.ss_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    size = sizeof(sockaddr_in6);
+  } else {
+    return true;  // with a scope, say: the server will see
+  }
+  const int fd = ::socket(place.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return false;
+  const int on = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool is_free = ::bind(fd, reinterpret_cast<const sockaddr*>(&place), size) == 0;
+  ::close(fd);
+  return is_free;
+}
+
+}  // namespace cpprun

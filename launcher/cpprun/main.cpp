@@ -1,0 +1,162 @@
+// cpprun: what people type instead of torchrun. Options in, exit code out.
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <variant>
+#include <vector>
+
+#include "agent/daemon/daemon.hpp"
+#include "common/exit_code.hpp"
+#include "common/limits/election.hpp"
+#include "common/limits/log.hpp"
+#include "common/log/log.hpp"
+#include "common/text.hpp"
+#include "launcher/cpprun/elected_host.hpp"
+#include "launcher/cpprun/rendezvous_host.hpp"
+#include "launcher/cpprun/stay.hpp"
+#include "launcher/doctor/quick.hpp"
+#include "launcher/options/options.hpp"
+
+namespace {
+
+using namespace cpprun;  // NOLINT: the program's own namespace, in its main file
+
+int fail(const Error& error) {
+  log::plain(shown_error(error));
+  return exit_code(error);
+}
+
+// Asio throws where the system has no descriptors or memory left for a loop. What was started
+// goes with the objects on the way out.
+template <class Run>
+int guarded(Run run) {
+  try {
+    return run();
+  } catch (const std::system_error& error) {
+    log::error(std::string("the system refused what is needed to run: ") + error.what());
+  } catch (const std::bad_alloc&) {
+    log::error("out of memory");
+  }
+  return kFailure;
+}
+
+// Some of what runs short of descriptors can only throw, so the least that is needed is asked for
+// before anything is opened. Pipes and log files come on top; their lack is said when it comes.
+Status check_descriptors(int workers) {
+  constexpr rlim_t kOwn = 32;  // standard streams, loops, server, guardian, log
+  constexpr rlim_t kMostPerWorker = 5;
+  const rlim_t count = static_cast<rlim_t>(workers);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kOwn + count) return {};
+  const std::string enough = std::to_string(kOwn + count * kMostPerWorker);
+  return Error{ErrorKind::System, "the limit on open files is " + std::to_string(limit.rlim_cur) +
+                                      ", and " + text::count(static_cast<size_t>(count), "worker") +
+                                      (count == 1 ? " needs" : " need") + " up to " + enough +
+                                      "; raise it with ulimit -n " + enough};
+}
+
+// What makes jobs fail is said before the job does; what may, at INFO: a good run is silent.
+void look_at_machine(int workers) {
+  for (const doctor::Finding& finding : doctor::quick_findings(doctor::quick_facts(workers))) {
+    const std::string text = finding.text + " (" + finding.cure + ")";
+    finding.level == doctor::Level::Problem ? log::warning(text) : log::info(text);
+  }
+}
+
+// The clock of events.jsonl.
+Instant boot_clock(clockid_t clock = CLOCK_BOOTTIME) {
+  timespec t{};
+  ::clock_gettime(clock, &t);
+  return Instant::from_nanoseconds(int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec);
+}
+
+// Whoever etcd says leads, this process or another.
+int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaemon> agent,
+                   StartTimes times) {
+  Result<uint16_t> port = agent->keep_port();
+  if (!port) return fail(port.error());
+  auto host = ElectedHost::start(rendezvous, agent->incarnation(), *port, agent->doors());
+  if (!host) return fail(host.error());
+  times.listening = boot_clock();
+  agent->took(times);
+  const int code = agent->run_elected((*host)->arbiter());
+  std::optional<Duration> most = agent->may_stay();
+  const bool is_urgent = code > kSignalBase && code != kSignalBase + SIGTERM;
+  if (most && !is_urgent) most = std::max(*most, limits::kLeaderGoes);
+  Stay stay(most);
+  agent.reset();  // the other signals have their default effect again
+  (*host)->leave(stay);
+  if (stay.is_asked()) log::finish(limits::kLastWords);
+  return code;
+}
+
+int launch(const Launch& asked, StartTimes times) {
+  if (Status ok = check_descriptors(asked.config.workers.nproc); !ok) return fail(ok.error());
+  for (const std::string& warning : asked.warnings) log::warning(warning);
+  Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(asked.config);
+  if (!agent) return fail(agent.error());
+  times.prepared = boot_clock();
+  const RendezvousConfig& rendezvous = asked.config.rendezvous;
+  if (rendezvous.backend == Backend::Etcd)
+    return launch_elected(rendezvous, std::move(*agent), times);
+  Result<std::unique_ptr<RendezvousHost>> host =
+      RendezvousHost::start(rendezvous, (*agent)->incarnation());
+  if (!host) return fail(host.error());
+  times.listening = boot_clock();
+  look_at_machine(asked.config.workers.nproc);  // while the server's thread comes up
+  (*agent)->took(times);
+  if (!*host && RendezvousHost::may_start_later(rendezvous)) {
+    (*agent)->may_host([&](const std::vector<std::string>& addresses) -> std::optional<Endpoint> {
+      *host = RendezvousHost::start_if_free(rendezvous, (*agent)->incarnation(), addresses);
+      return *host ? std::optional((*host)->endpoint()) : std::nullopt;
+    });
+  }
+  std::unique_ptr<RendezvousHost> taken_over;  // the coordinator that our agent leads its job with
+  if (!*host && rendezvous.max_nodes > 1 && rendezvous.backend != Backend::Static) {
+    (*agent)->may_lead([&](Epoch epoch, const control::Heir& heir) -> Result<Endpoint> {
+      auto made = RendezvousHost::take_over(rendezvous, epoch, heir);
+      if (!made) return made.error();
+      taken_over = std::move(*made);
+      return taken_over->endpoint();
+    });
+  }
+  const int code =
+      (*agent)->run(*host ? (*host)->endpoint() : rendezvous.endpoint, *host != nullptr);
+  const std::optional<Duration> most = (*agent)->may_stay();
+  Stay stay(most);
+  agent->reset();  // the other signals have their default effect again
+  // Others may still need the coordinator in this process.
+  const bool may_stay = !most || *most > Duration{};
+  if (*host && may_stay) (*host)->wait_until_idle(stay);
+  if (taken_over && may_stay) taken_over->wait_until_idle(stay);
+  if (stay.is_asked()) log::finish(limits::kLastWords);
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  StartTimes times;
+  times.main_at = boot_clock();
+  times.exec = boot_clock(CLOCK_PROCESS_CPUTIME_ID) - Instant{};
+  Environment environment = real_environment();
+  log::set_level(log::parse_level(environment.text("LOGLEVEL")));
+  std::vector<std::string> args(argv + 1, argv + argc);
+  Result<Asked> asked = read_options(args, environment);
+  if (!asked) return fail(asked.error());
+  if (const auto* shown = std::get_if<Shown>(&*asked)) {
+    std::fputs(shown->text.c_str(), stdout);
+    return std::fflush(stdout) == 0 ? kSuccess : kFailure;
+  }
+  times.options = boot_clock();
+  return guarded([&] { return launch(std::get<Launch>(*asked), times); });
+}

@@ -1,0 +1,40 @@
+// The verb stacks: what the workers of this machine are doing.
+#include "common/limits/operators.hpp"
+#include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/jobs/local_jobs.hpp"
+#include "launcher/cpprunctl/text/output.hpp"
+
+namespace cpprun {
+
+using namespace ctl;
+
+Status stacks(const JobOptions& options) {
+  Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
+  if (!agents) return agents.error();
+  if (!options.node.empty()) {
+    std::erase_if(*agents, [&](const LocalJob& job) { return job.view.node != options.node; });
+    if (agents->empty()) {
+      return Error{ErrorKind::BadValue, "no node '" + options.node + "' of the job is here"};
+    }
+  }
+  operators::Question question{"stacks", {}};
+  if (options.rank) {
+    Result<LocalWorker> found = worker_of(*agents, *options.rank);
+    if (!found) return found.error();
+    question.words["rank"] = std::to_string(*options.rank);
+    std::erase_if(*agents, [&](const LocalJob& job) { return &job != found->job; });
+  }
+  std::vector<std::pair<std::string, operators::WorkerStack>> all;
+  for (const LocalJob& job : *agents) {
+    Result<std::string> body = ask(job.agent, question, limits::kOperatorAnswers);
+    if (!body) return body.error();
+    for (operators::WorkerStack& stack : decode_stacks(*body)) {
+      if (!options.is_json) print(stack.text + "\n");
+      all.emplace_back(job.view.node, std::move(stack));
+    }
+  }
+  if (options.is_json) print(stacks_json(all));
+  return {};
+}
+
+}  // namespace cpprun

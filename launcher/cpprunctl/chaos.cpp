@@ -1,0 +1,208 @@
+#include "launcher/cpprunctl/chaos.hpp"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "common/exit_code.hpp"
+#include "common/faults/account_text.hpp"
+#include "common/faults/plan.hpp"
+#include "common/faults/statistics.hpp"
+#include "common/text.hpp"
+#include "snapshot_files/archive/bytes.hpp"
+#include "snapshot_files/archive/crc32.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr const char* kFaultFree = "fault-free";  // instead of a seed's number
+
+std::optional<std::string> read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return std::nullopt;
+  return std::string{std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string with_seed(std::string text, const std::string& seed) {
+  for (size_t at = 0; (at = text.find("{seed}", at)) != std::string::npos; at += seed.size()) {
+    text.replace(at, 6, seed);
+  }
+  return text;
+}
+
+// The files of one campaign; gone with it.
+class Folder {
+ public:
+  static Result<Folder> make() {
+    std::string name = (std::filesystem::temp_directory_path() / "cpprun-chaos-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) return system_error("a folder " + name, errno);
+    return Folder(name);
+  }
+  Folder(Folder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  Folder& operator=(Folder&&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  std::string file(const char* name) const { return path_ + "/" + name; }
+
+ private:
+  explicit Folder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+struct Run {
+  std::vector<std::string> words;
+  std::map<std::string, std::string> variables;
+};
+
+// Its wait status.
+Result<int> carry_out(const Run& run) {
+  for (const auto& [name, value] : run.variables) ::setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> argv;
+  for (const std::string& word : run.words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  pid_t pid = 0;
+  const int refused = ::posix_spawnp(&pid, argv[0], nullptr, nullptr, argv.data(),
+                                     __environ);  // environment.cpp says why
+  if (refused != 0) return system_error("'" + run.words[0] + "' can't be started", refused);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) return system_error("waiting for cpprun", errno);
+  }
+  return status;
+}
+
+// The seed's own words go in front of all others, behind the launcher's name.
+Run run_of(const ChaosOptions& options, const std::string& seed,
+           const std::vector<std::string>& own) {
+  Run run{{options.command[0]}, {{"CPPRUN_CHAOS_SEED", seed}, {"CPPRUN_FAULTS", ""}}};
+  run.words.insert(run.words.end(), own.begin(), own.end());
+  for (size_t i = 1; i < options.command.size(); ++i) {
+    run.words.push_back(with_seed(options.command[i], seed));
+  }
+  return run;
+}
+
+// What the final file is when nothing goes wrong.
+Result<std::string> fault_free_hash(const ChaosOptions& options, const std::string& file) {
+  const Result<int> status = carry_out(run_of(options, kFaultFree, {}));
+  if (!status) return status.error();
+  const std::optional<std::string> bytes = read_file(with_seed(file, kFaultFree));
+  if (*status == 0 && bytes) return archive::crc32_text(archive::crc32(archive::bytes_of(*bytes)));
+  return Error{ErrorKind::BadValue,
+               "the run without faults " +
+                   std::string(*status == 0 ? "left no '" + file + "'" : "failed") +
+                   "; it must end well before faults can be judged"};
+}
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+class Campaign {
+ public:
+  Campaign(const ChaosOptions& options, faults::Plan plan, Folder folder)
+      : options_(options), plan_(std::move(plan)), folder_(std::move(folder)) {}
+
+  Result<ChaosResult> run() {
+    if (Status ok = find_hash(); !ok) return ok.error();
+    for (int64_t seed = options_.first; seed < options_.first + options_.seeds; ++seed) {
+      Result<int> signal = one(std::to_string(seed));
+      if (!signal) return signal.error();
+      if (*signal != 0) return ChaosResult{false, *signal};
+    }
+    print(statistics_.table());
+    print(std::to_string(options_.seeds - failed_) + " of " +
+          text::count(static_cast<size_t>(options_.seeds), "seed") + " held\n");
+    return ChaosResult{failed_ == 0};
+  }
+
+ private:
+  Status find_hash() {
+    auto& expect = plan_.expect;
+    if (!expect || !expect->final_hash || !expect->final_hash->is.empty()) return {};
+    Result<std::string> hash = fault_free_hash(options_, expect->final_hash->file);
+    if (!hash) return hash.error();
+    expect->final_hash->is = *hash;
+    print("without faults: final hash " + *hash + "\n");
+    return {};
+  }
+
+  Status write_plan(const std::string& seed) const {
+    faults::Plan plan = plan_;
+    if (plan.expect && plan.expect->final_hash) {
+      plan.expect->final_hash->file = with_seed(plan.expect->final_hash->file, seed);
+    }
+    if (!plan.expect) plan.expect.emplace();  // at least a good end
+    std::ofstream out(folder_.file("plan.json"), std::ios::trunc);
+    out << faults::encode(plan);
+    out.close();
+    return out ? Status{} : system_error(folder_.file("plan.json"), errno);
+  }
+
+  // The signal that ended us all; 0: none.
+  Result<int> one(const std::string& seed) {
+    if (Status ok = write_plan(seed); !ok) return ok.error();
+    const std::string account = folder_.file("account.json");
+    std::error_code ignored;
+    std::filesystem::remove(account, ignored);
+    Run run = run_of(options_, seed, {"--faults=" + folder_.file("plan.json"), "--seed=" + seed});
+    run.variables["CPPRUN_FAULT_ACCOUNT"] = account;
+    const Result<int> status = carry_out(run);
+    if (!status) return status.error();
+    const int code = WIFEXITED(*status) ? WEXITSTATUS(*status) : 0;
+    if (code == kSignalBase + SIGINT || code == kSignalBase + SIGTERM) return code - kSignalBase;
+    take(seed, read_file(account));
+    return 0;
+  }
+
+  void take(const std::string& seed, const std::optional<std::string>& account) {
+    std::vector<std::string> failed{"cpprun left no account: it was killed, or could not start"};
+    const Result<faults::Summary> summary = faults::parse_summary(account.value_or(""));
+    if (summary) {
+      statistics_.add(*summary);
+      failed = summary->failed;
+    }
+    const bool is_held = summary && summary->is_held;
+    if (!is_held) ++failed_;
+    print("seed " + seed +
+          (is_held ? ": held\n"
+                   : ": NOT HELD (" + text::join(failed, "; ") + "); again: --first " + seed +
+                         " --seeds 1\n"));
+  }
+
+  const ChaosOptions& options_;
+  faults::Plan plan_;
+  const Folder folder_;
+  faults::Statistics statistics_;
+  int64_t failed_ = 0;
+};
+
+}  // namespace
+
+Result<ChaosResult> chaos(const ChaosOptions& options) {
+  const std::optional<std::string> text = read_file(options.plan);
+  if (!text) {
+    return Error{ErrorKind::BadValue, "the fault plan '" + options.plan + "' can't be read"};
+  }
+  Result<faults::Plan> plan = faults::parse_plan(*text, options.plan);
+  if (!plan) return plan.error();
+  Result<Folder> folder = Folder::make();
+  if (!folder) return folder.error();
+  return Campaign(options, std::move(*plan), std::move(*folder)).run();
+}
+
+}  // namespace cpprun

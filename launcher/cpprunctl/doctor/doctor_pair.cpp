@@ -1,0 +1,211 @@
+#include "launcher/cpprunctl/doctor/doctor_pair.hpp"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "common/limits/doctor.hpp"
+#include "common/machine/own_addresses.hpp"
+#include "common/text.hpp"
+#include "launcher/cpprunctl/line.hpp"
+#include "rendezvous/server/addresses.hpp"
+
+namespace cpprun::ctl {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::string_view kFront = "cpprun-doctor-1 ";
+constexpr size_t kPiece = 256 * 1024;
+
+int64_t wall_ns() {
+  timespec t{};
+  ::clock_gettime(CLOCK_REALTIME, &t);
+  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
+std::string packed(int64_t value) {
+  std::string bytes;
+  for (int shift = 0; shift < 64; shift += 8) {
+    bytes += static_cast<char>(static_cast<uint64_t>(value) >> shift);
+  }
+  return bytes;
+}
+int64_t unpacked(std::string_view bytes) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < 8; ++i) {
+    value |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  }
+  return static_cast<int64_t>(value);
+}
+
+// ---------------------------------------------------------------- answering
+
+void answer_echoes(Line& line) {
+  for (int i = 0; i < limits::kDoctorEchoes; ++i) {
+    const Result<std::string> asked = line.receive(8);
+    if (!asked || asked->size() < 8) return;
+    const int64_t had = wall_ns();
+    if (!line.send(packed(had) + packed(wall_ns()))) return;
+  }
+}
+
+void swallow_flood(Line& line) {
+  int64_t all = 0;
+  for (;;) {
+    const Result<std::string> piece = line.receive(kPiece);
+    if (!piece || static_cast<size_t>(all) > 2 * limits::kDoctorFloodBytes) return;
+    all += static_cast<int64_t>(piece->size());
+    if (piece->size() < kPiece) break;
+  }
+  (void)line.send(packed(all));
+}
+
+void answer(int socket, const std::string& secret) {
+  Line line(socket, limits::kDoctorConnects);  // strangers must not hold up the others
+  const std::string front = std::string(kFront) + secret + " ";
+  const Result<std::string> head = line.receive(front.size() + 1);
+  if (!head || head->substr(0, head->size() - 1) != front) return;
+  const bool is_echo = head->back() == 'e';
+  const std::string rest = is_echo ? "cho\n" : "lood\n";
+  const Result<std::string> end = line.receive(rest.size());
+  if (!end || *end != rest) return;
+  line.extend(limits::kDoctorPair);
+  is_echo ? answer_echoes(line) : swallow_flood(line);
+}
+
+// ---------------------------------------------------------------- looking
+
+Result<std::unique_ptr<Line>> begin(const Endpoint& there, const std::string& secret,
+                                    const char* what) {
+  Result<std::unique_ptr<Line>> line = dial(there, limits::kDoctorConnects);
+  if (!line) return line;
+  (*line)->extend(limits::kDoctorPair);
+  const int on = 1;
+  ::setsockopt((*line)->fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const Status sent = (*line)->send(std::string(kFront) + secret + " " + what + "\n");
+  if (!sent) return sent.error();
+  return line;
+}
+
+Status echo(Line& line, doctor::PairFacts& facts) {
+  Duration least = Duration::max();
+  for (int i = 0; i < limits::kDoctorEchoes; ++i) {
+    const int64_t sent_at = wall_ns();
+    const SteadyClock::time_point start = SteadyClock::now();
+    if (Status sent = line.send(packed(i)); !sent) return sent;
+    const Result<std::string> back = line.receive(16);
+    const Duration took = SteadyClock::now() - start;
+    if (!back) return back.error();
+    if (back->size() < 16) return Error{ErrorKind::Protocol, "it has hung up"};
+    if (took >= least) continue;  // the quickest one knows best
+    least = took;
+    const int64_t there = unpacked(*back) / 2 + unpacked(back->substr(8)) / 2;
+    facts.clock_ahead = Duration(there - sent_at - took.count() / 2);
+  }
+  facts.latency = least;
+  return {};
+}
+
+Status flood(Line& line, doctor::PairFacts& facts) {
+  const std::string piece(kPiece, 'x');
+  const SteadyClock::time_point start = SteadyClock::now();
+  size_t sent = 0;
+  while (sent < limits::kDoctorFloodBytes && SteadyClock::now() - start < limits::kDoctorFlood) {
+    if (Status ok = line.send(piece); !ok) return ok;
+    sent += piece.size();
+  }
+  ::shutdown(line.fd(), SHUT_WR);
+  const Result<std::string> came = line.receive(8);
+  const Duration took = SteadyClock::now() - start;
+  if (!came) return came.error();
+  if (came->size() < 8) return Error{ErrorKind::Protocol, "it has hung up"};
+  facts.bytes_per_s = static_cast<double>(unpacked(*came)) / to_seconds(took);
+  return {};
+}
+
+// Does its name lead to it, seen from here?
+std::string name_error_of(const doctor::NodeCard& node) {
+  const Result<ResolvedHost> host = resolve_host(node.name);
+  if (!host) return host.error().text;
+  for (const std::string& address : host->addresses) {
+    if (std::ranges::count(node.addresses, address) > 0) return "";
+  }
+  return "'" + node.name + "' is " + text::join(host->addresses, ", ") +
+         " there, but its own address is " + text::join(node.addresses, ", ");
+}
+
+}  // namespace
+
+struct PairAnswerer::Impl {
+  int listener = -1;
+  int stop = -1;  // eventfd
+  uint16_t port = 0;
+  std::string secret;
+  std::thread thread{};
+
+  void run() const {
+    for (;;) {
+      pollfd both[2] = {{listener, POLLIN, 0}, {stop, POLLIN, 0}};
+      if (::poll(both, 2, -1) < 0 && errno != EINTR) return;
+      if (both[1].revents != 0) return;
+      const int socket = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (socket >= 0) answer(socket, secret);
+    }
+  }
+};
+
+PairAnswerer::PairAnswerer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PairAnswerer::~PairAnswerer() {
+  const uint64_t one = 1;
+  (void)!::write(impl_->stop, &one, sizeof one);
+  impl_->thread.join();
+  ::close(impl_->listener);
+  ::close(impl_->stop);
+}
+
+Result<std::unique_ptr<PairAnswerer>> PairAnswerer::start(uint16_t port, std::string secret) {
+  const Result<std::vector<int>> opened = open_listeners({"", port});  // one, for all interfaces
+  if (!opened) return opened.error();
+  auto impl = std::make_unique<Impl>();
+  impl->listener = opened->front();
+  impl->stop = ::eventfd(0, EFD_CLOEXEC);
+  impl->secret = std::move(secret);
+  impl->port = local_port(impl->listener);
+  impl->thread = std::thread([raw = impl.get()] { raw->run(); });
+  return std::unique_ptr<PairAnswerer>(new PairAnswerer(std::move(impl)));
+}
+uint16_t PairAnswerer::port() const {
+  return impl_->port;
+}
+
+doctor::PairFacts look_at(const doctor::NodeCard& node) {
+  doctor::PairFacts facts;
+  facts.name_error = name_error_of(node);
+  if (node.addresses.empty()) {
+    facts.error = "it has told no address";
+    return facts;
+  }
+  const Endpoint there{node.addresses.front(), static_cast<uint16_t>(node.port)};
+  Result<std::unique_ptr<Line>> line = begin(there, node.secret, "echo");
+  Status looked = line ? echo(**line, facts) : Status(line.error());
+  if (looked) {
+    line = begin(there, node.secret, "flood");
+    looked = line ? flood(**line, facts) : Status(line.error());
+  }
+  if (!looked) facts.error = looked.error().text;
+  return facts;
+}
+
+}  // namespace cpprun::ctl

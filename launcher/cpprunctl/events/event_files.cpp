@@ -1,0 +1,102 @@
+#include "launcher/cpprunctl/events/event_files.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace cpprun::ctl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFile = "events.jsonl";
+
+// The newest of some files, by their last change.
+class Newest {
+ public:
+  void offer(const fs::path& file) {
+    std::error_code error;
+    const fs::file_time_type time = fs::last_write_time(file, error);
+    if (error || (!path_.empty() && time <= time_)) return;
+    path_ = file.string();
+    time_ = time;
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  fs::file_time_type time_{};
+};
+
+template <class Call>
+void for_each_entry(const fs::path& folder, Call call) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    call(entry->path());
+  }
+}
+
+std::string link_target(const fs::path& link) {
+  std::error_code error;
+  return fs::read_symlink(link, error).string();
+}
+
+// Agents keep the file open while they run; the kernel says so to their owner.
+std::string of_running_jobs() {
+  Newest newest;
+  for_each_entry("/proc", [&](const fs::path& process) {
+    const std::string name = process.filename().string();
+    const bool is_process = name.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_process || fs::path(link_target(process / "exe")).filename() != "cpprun") return;
+    for_each_entry(process / "fd", [&](const fs::path& link) {
+      const fs::path file = link_target(link);
+      if (file.filename() == kFile) newest.offer(file);
+    });
+  });
+  return newest.path();
+}
+
+std::string of_kept_jobs() {
+  const char* named = std::getenv("TMPDIR");
+  // Jobs pass over a TMPDIR that can't be written to.
+  const bool is_usable = named != nullptr && *named != '\0' && ::access(named, W_OK) == 0;
+  const fs::path temporary = is_usable ? named : "/tmp";
+  Newest newest;
+  for_each_entry(temporary, [&](const fs::path& folder) {
+    if (!folder.filename().string().starts_with("torchelastic_")) return;
+    for_each_entry(folder, [&](const fs::path& run) { newest.offer(run / kFile); });
+  });
+  return newest.path();
+}
+
+Error nothing(const std::string& text) {
+  return Error{ErrorKind::BadValue, text};
+}
+
+}  // namespace
+
+Result<std::string> find_events(const std::string& path) {
+  std::error_code error;
+  if (path.empty()) {
+    std::string found = of_running_jobs();
+    if (found.empty()) found = of_kept_jobs();
+    if (!found.empty()) return found;
+    return nothing(
+        "no job of yours runs on this machine, and no temporary run folder was kept; name a run "
+        "folder (it lies in the job's --log-dir)");
+  }
+  if (!fs::exists(path, error)) return nothing(path + " does not exist");
+  if (!fs::is_directory(path, error)) return path;
+  const fs::path own = fs::path(path) / kFile;
+  if (fs::exists(own, error)) return own.string();
+  Newest newest;
+  for_each_entry(path, [&](const fs::path& run) { newest.offer(run / kFile); });
+  if (!newest.path().empty()) return newest.path();
+  return nothing("there is no events.jsonl in " + path + " and none in the folders in it");
+}
+
+}  // namespace cpprun::ctl

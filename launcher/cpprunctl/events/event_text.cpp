@@ -1,0 +1,166 @@
+#include "launcher/cpprunctl/events/event_text.hpp"
+
+#include <array>
+#include <cstdint>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace cpprun::ctl {
+namespace {
+
+using nlohmann::ordered_json;
+
+// A field as text; "" where there is none.
+std::string text_of(const ordered_json& event, const char* name) {
+  const auto field = event.find(name);
+  if (field == event.end()) return "";
+  if (field->is_string()) return field->get<std::string>();
+  return field->dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+int64_t number_of(const ordered_json& event, const char* name) {
+  const auto field = event.find(name);
+  return field != event.end() && field->is_number_integer() ? field->get<int64_t>() : -1;
+}
+
+bool is_set(const ordered_json& event, const char* name) {
+  const auto field = event.find(name);
+  return field != event.end() && field->is_boolean() && field->get<bool>();
+}
+
+// In the machine's own time zone, as the launcher's lines.
+std::string clock_of(const ordered_json& event) {
+  const auto field = event.find("time_us");
+  if (field == event.end() || !field->is_number_integer()) return "--:--:--.---";
+  const auto microseconds = field->get<int64_t>();
+  const time_t whole = microseconds / 1'000'000;
+  tm local{};
+  localtime_r(&whole, &local);
+  std::array<char, 32> text{};
+  strftime(text.data(), text.size(), "%H:%M:%S", &local);
+  std::array<char, 8> part{};
+  std::snprintf(part.data(), part.size(), ".%03d", static_cast<int>(microseconds / 1000 % 1000));
+  return std::string(text.data()) + part.data();
+}
+
+std::string worker_of(const ordered_json& event) {
+  return "rank " + text_of(event, "rank") + " (local rank " + text_of(event, "local_rank") +
+         ", pid " + text_of(event, "pid") + ")";
+}
+
+std::string end_of_worker(const ordered_json& event) {
+  std::string text = worker_of(event);
+  const std::string signal = text_of(event, "signal");
+  text += signal.empty() ? " exited with code " + text_of(event, "exit_code")
+                         : " was killed by " + signal;
+  if (is_set(event, "is_oom_kill")) text += " (out of memory)";
+  if (is_set(event, "has_core")) text += " (core dumped)";
+  if (is_set(event, "is_stopped_by_us")) text += ", as it was told to";
+  const std::string error = text_of(event, "error");
+  return error.empty() ? text : text + ": " + error;
+}
+
+std::string formed(const ordered_json& event) {
+  return "round " + text_of(event, "round") + ": " + text_of(event, "world_size") + " workers on " +
+         text_of(event, "group_size") + " nodes, this is node " + text_of(event, "group_rank") +
+         "; master " + text_of(event, "master_addr") + ":" + text_of(event, "master_port") +
+         "; restarts used: " + text_of(event, "restart_count") + " of " +
+         text_of(event, "max_restarts");
+}
+
+std::string decision(const ordered_json& event) {
+  if (is_set(event, "is_success")) return "decided: all workers ended well";
+  const std::string what = is_set(event, "is_resumable") ? "stopped: " : "failed: ";
+  return "decided: " + what + text_of(event, "verdict");
+}
+
+std::string times_of(const ordered_json& event) {
+  const bool is_whole = text_of(event, "until") == "first_step";
+  std::string text = "round " + text_of(event, "round") +
+                     (is_whole ? " had made its first step within " : " began within ") +
+                     text_of(event, "total_ms") + " ms of ";
+  text += text_of(event, "cause") == "start" ? "the start" : text_of(event, "cause");
+  const auto phases = event.find("phases_ms");
+  const char* before = ": ";
+  if (phases == event.end() || !phases->is_object()) return text;
+  for (const auto& [name, value] : phases->items()) {
+    text += before + name + " " + text_of(*phases, name.c_str());
+    before = ", ";
+  }
+  return text;
+}
+
+// What a known event says; nothing for others.
+std::optional<std::string> words(const ordered_json& event) {
+  const std::string kind = text_of(event, "event");
+  const std::string round = "round " + text_of(event, "round");
+  if (kind == "run_started") {
+    return "job '" + text_of(event, "run_id") + "' begins: " + text_of(event, "program") + ", " +
+           text_of(event, "nproc") + " workers here (cpprun " + text_of(event, "version") +
+           ", pid " + text_of(event, "pid") + ")";
+  }
+  if (kind == "waiting") return "waiting: " + text_of(event, "why");
+  if (kind == "round_formed") return formed(event);
+  if (kind == "snapshot_chosen") {
+    return round + " resumes from the snapshot of step " + text_of(event, "step");
+  }
+  if (kind == "worker_started") return worker_of(event) + " started";
+  if (kind == "round_started") return round + ": all workers here are started";
+  if (kind == "worker_ready") return "local rank " + text_of(event, "local_rank") + " is ready";
+  if (kind == "snapshot_complete") {
+    return "snapshot of step " + text_of(event, "step") + " is complete: " + text_of(event, "path");
+  }
+  if (kind == "worker_ended") return end_of_worker(event);
+  if (kind == "node_lost") return "a node is lost: " + text_of(event, "why");
+  if (kind == "node_joined") return text_of(event, "why");
+  if (kind == "round_stopping") return round + " stops: " + text_of(event, "why");
+  if (kind == "round_stopped") return round + ": all workers here are gone";
+  if (kind == "round_ready") return round + ": all workers here are ready";
+  if (kind == "timing") return times_of(event);
+  if (kind == "verdict") return "verdict: " + text_of(event, "text");
+  if (kind == "warning") return "warning: " + text_of(event, "text");
+  if (kind == "decided") return decision(event);
+  if (kind == "finished") {
+    return "finished: " + text_of(event, "outcome") + ", exit code " + text_of(event, "exit_code");
+  }
+  return std::nullopt;
+}
+
+std::string fields_of(const ordered_json& event) {
+  std::string text = text_of(event, "event") + ":";
+  for (const auto& [name, value] : event.items()) {
+    const bool is_shown_already =
+        name == "event" || name == "time_us" || name == "mono_ns" || name == "node";
+    if (!is_shown_already) text += " " + name + "=" + text_of(event, name.c_str());
+  }
+  return text;
+}
+
+std::string printable(std::string text) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) c = c == '\n' ? ' ' : '?';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::optional<std::string> event_text(std::string_view line) {
+  const ordered_json event = ordered_json::parse(line, nullptr, false);
+  if (!event.is_object() || text_of(event, "event").empty()) return std::nullopt;
+  const std::string what = words(event).value_or(fields_of(event));
+  return clock_of(event) + "  " + printable(text_of(event, "node") + "  " + what) + "\n";
+}
+
+std::optional<LogEvent> log_event(std::string_view line) {
+  if (line.find("\"round\"") == std::string_view::npos) return std::nullopt;
+  const ordered_json event = ordered_json::parse(line, nullptr, false);
+  if (!event.is_object() || text_of(event, "event").empty()) return std::nullopt;
+  return LogEvent{text_of(event, "event"),   number_of(event, "time_us"),
+                  number_of(event, "round"), number_of(event, "restart_count"),
+                  number_of(event, "rank"),  number_of(event, "local_rank")};
+}
+
+}  // namespace cpprun::ctl

@@ -1,0 +1,85 @@
+#include "launcher/cpprunctl/events/events.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <optional>
+
+#include "common/limits/server.hpp"
+#include "launcher/cpprunctl/events/event_files.hpp"
+#include "launcher/cpprunctl/events/event_text.hpp"
+#include "launcher/cpprunctl/text/output.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr int kLookAgainMs = 50;  // a file tells nobody that it grew
+
+class File {
+ public:
+  explicit File(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~File() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  File(const File&) = delete;
+
+  bool is_open() const { return fd_ >= 0; }
+  // Adds what follows; 0 at its present end, negative when it can't be read.
+  ssize_t read_more(std::string& text) const {
+    std::array<char, 64 * 1024> bytes{};
+    ssize_t got = 0;
+    do {
+      got = ::read(fd_, bytes.data(), bytes.size());
+    } while (got < 0 && errno == EINTR);
+    if (got > 0) text.append(bytes.data(), static_cast<size_t>(got));
+    return got;
+  }
+
+ private:
+  int fd_;
+};
+
+// What no agent of ours writes is passed over: a torn line of a disk that was full.
+void show(const std::string& line, bool is_json) {
+  const std::optional<std::string> text = ctl::event_text(line);
+  if (text) ctl::print(is_json ? line + "\n" : *text);
+}
+
+// Shows the whole lines in `text` and leaves the rest. True: the run has finished.
+bool show_lines(std::string& text, bool is_json) {
+  size_t begin = 0;
+  bool has_finished = false;
+  for (size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    const std::string line = text.substr(begin, end - begin);
+    show(line, is_json);
+    has_finished = has_finished || line.find("\"event\":\"finished\"") != std::string::npos;
+  }
+  text.erase(0, begin);
+  if (text.size() > limits::kControlFrameBytes * 16) text.clear();  // no event is so long
+  std::fflush(stdout);
+  return has_finished;
+}
+
+}  // namespace
+
+Status show_events(const EventsOptions& options) {
+  Result<std::string> path = ctl::find_events(options.path);
+  if (!path) return path.error();
+  const File file(*path);
+  if (!file.is_open()) return system_error("cannot read " + *path, errno);
+  std::string text;
+  bool has_finished = false;
+  for (;;) {
+    const ssize_t got = file.read_more(text);
+    if (got < 0) return system_error("cannot read " + *path, errno);
+    has_finished = show_lines(text, options.is_json) || has_finished;
+    if (got > 0) continue;
+    if (!options.follows || has_finished) return {};
+    ::poll(nullptr, 0, kLookAgainMs);
+  }
+}
+
+}  // namespace cpprun

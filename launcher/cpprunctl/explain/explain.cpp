@@ -1,0 +1,111 @@
+#include "launcher/cpprunctl/explain/explain.hpp"
+
+#include <vector>
+
+#include "common/text.hpp"
+#include "launcher/cpprunctl/explain/launcher_line.hpp"
+#include "launcher/options/options.hpp"
+
+namespace cpprun {
+
+Result<std::string> explain(const std::vector<std::string>& words) {
+  const Result<ctl::LauncherLine> line = ctl::read_launcher_line(words);
+  if (!line) return line.error();
+  Environment environment = real_environment();
+  environment.variables.insert(environment.variables.begin(), line->variables.rbegin(),
+                               line->variables.rend());  // the first of a name counts
+  const Result<Asked> asked = read_options(line->words, environment);
+  if (!asked) return asked.error();
+  if (const auto* shown = std::get_if<Shown>(&*asked)) return shown->text;
+  const auto& launch = std::get<Launch>(*asked);
+  std::string text = ctl::explanation(launch.config);
+  for (const std::string& warning : launch.warnings) text += "warning     " + warning + "\n";
+  return text;
+}
+
+}  // namespace cpprun
+
+namespace cpprun::ctl {
+namespace {
+
+std::string range(int least, int most) {
+  const std::string text = std::to_string(least);
+  return least == most ? text : text + " to " + std::to_string(most);
+}
+
+std::string would_run(const WorkerConfig& workers) {
+  std::vector<std::string> words = workers.program;
+  words.insert(words.end(), workers.arguments.begin(), workers.arguments.end());
+  return text::join(words, " ") + "   x" + std::to_string(workers.nproc);
+}
+
+std::string meeting(const RendezvousConfig& rendezvous) {
+  const std::string run_id = ", run id " + rendezvous.run_id;
+  if (rendezvous.is_standalone) return "on this machine, at a free port of loopback" + run_id;
+  const bool is_etcd = rendezvous.backend == Backend::Etcd;
+  std::string where = is_etcd ? "" : to_string(rendezvous.endpoint);
+  for (const Endpoint& member : rendezvous.etcd.endpoints) {
+    where += (where.empty() ? "" : ", ") + to_string(member);
+  }
+  if (is_etcd) where += " (who leads is elected there)";
+  return std::string(name_of(rendezvous.backend)) + " at " + where + ", " +
+         range(rendezvous.min_nodes, rendezvous.max_nodes) +
+         (rendezvous.max_nodes == 1 ? " node" : " nodes") + run_id;
+}
+
+std::string store(const RendezvousConfig& rendezvous) {
+  if (rendezvous.worker_store == WorkerStore::Agent) return "cpprun serves MASTER_PORT";
+  return "worker 0 serves MASTER_PORT" + (rendezvous.master_port
+                                              ? ", " + std::to_string(*rendezvous.master_port)
+                                              : std::string(", a new one each round"));
+}
+
+std::string logs(const AgentConfig& config) {
+  if (config.logs.dir == "/dev/null") return "no files";
+  return config.logs.dir.empty() ? "a temporary folder, kept after a failure" : config.logs.dir;
+}
+
+std::string restarts(const AgentConfig& config) {
+  std::string text =
+      std::to_string(config.max_restarts) + " after failures of workers, over all nodes";
+  if (config.snapshot_dir.empty()) return text;
+  return text + ", from the newest snapshot in " + config.snapshot_dir;
+}
+
+// Where people who know torchrun would be surprised.
+std::vector<std::string> differences(const AgentConfig& config) {
+  std::vector<std::string> all = {"the end of a worker is seen when it happens, not at a poll",
+                                  "the exit code after a signal is 128 + its number, not 1"};
+  if (config.rendezvous.worker_store == WorkerStore::Rank0) {
+    all.emplace_back(
+        "worker 0 serves MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE=False), so a script may set "
+        "MASTER_ADDR and MASTER_PORT itself");
+  }
+  if (config.max_restarts > 0) {
+    const bool is_chosen =
+        config.rendezvous.master_port || config.rendezvous.is_store_at_endpoint();
+    all.emplace_back(is_chosen ? "each round has a new, empty store, at the port that was asked for"
+                               : "each round has a new, empty store and a new port");
+  }
+  if (config.rendezvous.max_nodes > 1) {
+    all.emplace_back("--max-restarts counts for the job, not for each node");
+    all.emplace_back("agents of torchrun can't take part");
+  }
+  if (config.logs.dir.empty()) all.emplace_back("the log folder is removed after success");
+  return all;
+}
+
+}  // namespace
+
+std::string explanation(const AgentConfig& config) {
+  std::string shown = "would run   " + would_run(config.workers) + "\n";
+  shown += "meets       " + meeting(config.rendezvous) + "\n";
+  shown += "store       " + store(config.rendezvous) + "\n";
+  shown += "restarts    " + restarts(config) + "\n";
+  shown += "logs        " + logs(config) + "\n";
+  shown += "differs from torchrun:\n";
+  for (const std::string& difference : differences(config)) shown += "  " + difference + "\n";
+  return shown;
+}
+
+}  // namespace cpprun::ctl

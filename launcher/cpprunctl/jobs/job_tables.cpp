@@ -1,0 +1,129 @@
+#include "launcher/cpprunctl/jobs/job_tables.hpp"
+
+#include <algorithm>
+
+#include "launcher/cpprunctl/text/text_table.hpp"
+#include "launcher/cpprunctl/text/value_text.hpp"
+
+namespace cpprun::ctl {
+namespace {
+
+using operators::NodeView;
+using operators::WorkerView;
+
+std::string step_of(const NodeView& view) {
+  std::optional<int64_t> least;
+  for (const WorkerView& worker : view.workers) {
+    if (worker.progress) least = std::min(least.value_or(INT64_MAX), worker.progress->step);
+  }
+  return least ? std::to_string(*least) : "-";
+}
+
+std::string of(int64_t part, int64_t whole) {
+  return std::to_string(part) + "/" + std::to_string(whole);
+}
+
+std::string range_of(int64_t first, int64_t count) {
+  if (count <= 0) return "-";
+  return count == 1 ? std::to_string(first)
+                    : std::to_string(first) + "-" + std::to_string(first + count - 1);
+}
+
+std::string snapshot_of(const std::optional<int64_t>& step) {
+  return step ? "step " + std::to_string(*step) : "none";
+}
+
+std::vector<std::string> row_of(const WorkerView& worker, const std::string& node) {
+  std::string step = "-";
+  std::string takes = "-";
+  std::string age = "-";
+  if (const auto& progress = worker.progress) {
+    step = std::to_string(progress->step);
+    age = duration_text(to_seconds(progress->age));
+    if (progress->step_takes > Duration{}) takes = duration_text(to_seconds(progress->step_takes));
+  }
+  const std::string memory = worker.memory_bytes ? memory_text(*worker.memory_bytes) : "-";
+  return {std::to_string(worker.rank), node, std::to_string(worker.pid), step, takes, age, memory};
+}
+
+std::string head_of(const JobStatus& job) {
+  std::string nodes = std::to_string(job.min_nodes);
+  if (job.max_nodes != job.min_nodes) nodes += ":" + std::to_string(job.max_nodes);
+  std::string text =
+      job.phase + ", round " + std::to_string(job.round) + ", --nnodes " + nodes +
+      (job.wanted_nodes ? " (wanted: " + std::to_string(*job.wanted_nodes) + ")" : "") +
+      ", restarts " + of(job.restarts_used, job.max_restarts) +
+      (job.operator_restarts > 0 ? " and " + std::to_string(job.operator_restarts) + " by operators"
+                                 : "") +
+      ", newest snapshot: " + snapshot_of(job.snapshot_step) + "\n";
+  if (!job.why_no_round.empty()) text += job.why_no_round + "\n";
+  return text;
+}
+
+// Neighbours of one state, as one row: those from `first` to `last` of a job's nodes.
+struct Neighbours {
+  size_t first = 0, last = 0;
+  int64_t workers = 0;
+};
+
+std::vector<Neighbours> neighbours_of(const std::vector<JobNode>& nodes, bool are_folded) {
+  std::vector<Neighbours> all;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const bool is_like_last =
+        are_folded && i > 0 && nodes[i].state == nodes[i - 1].state &&
+        nodes[i].group_rank.has_value() == nodes[i - 1].group_rank.has_value();
+    if (!is_like_last) all.push_back({i, i, 0});
+    all.back().last = i;
+    all.back().workers += nodes[i].nproc;
+  }
+  return all;
+}
+
+// Of many nodes, those that are next to each other and in the same state share a row: what is not
+// as it should be stands out, and all of it is one screen.
+std::string nodes_text(const JobStatus& job) {
+  constexpr size_t kRows = 32;
+  TextTable table({"NODE", "STATE", "RANKS", "ADDRESS"});
+  int64_t rank = 0;
+  for (const Neighbours& row : neighbours_of(job.nodes, job.nodes.size() > kRows)) {
+    const JobNode& first = job.nodes[row.first];
+    const size_t count = row.last - row.first + 1;
+    const bool is_member = first.group_rank.has_value();
+    table.add({count == 1 ? first.name : first.name + " to " + job.nodes[row.last].name,
+               first.state, is_member ? range_of(rank, row.workers) : "-",
+               count == 1 ? first.address : std::to_string(count) + " nodes"});
+    if (is_member) rank += row.workers;
+  }
+  return table.is_empty() ? "" : "\n" + table.text();
+}
+
+}  // namespace
+
+std::string ps_text(const std::vector<LocalJob>& jobs) {
+  TextTable table(
+      {"JOB", "STATE", "NODES", "WORLD", "RESTARTS", "STEP", "UP", "SNAPSHOT", "AGENT", "PROGRAM"});
+  for (const LocalJob& job : jobs) {
+    const NodeView& view = job.view;
+    table.add({view.run_id, view.state, std::to_string(view.group_size),
+               std::to_string(view.world_size), of(view.restarts_used, view.max_restarts),
+               step_of(view), duration_text(to_seconds(view.up)), snapshot_of(view.snapshot_step),
+               std::to_string(view.pid), view.title});
+  }
+  return table.is_empty() ? "no job of yours runs on this machine\n" : table.text();
+}
+
+std::string status_text(const std::string& run_id, const JobStatus* job,
+                        const std::vector<LocalJob>& agents) {
+  std::string text = "job " + clean(run_id) + "\n";
+  if (job != nullptr) text += head_of(*job) + nodes_text(*job);
+  TextTable workers({"RANK", "NODE", "PID", "STEP", "STEP TIME", "HEARTBEAT", "MEMORY"});
+  for (const LocalJob& agent : agents) {
+    for (const WorkerView& worker : agent.view.workers) {
+      workers.add(row_of(worker, agent.view.node));
+    }
+  }
+  if (!workers.is_empty()) text += "\nworkers here:\n" + workers.text();
+  return text;
+}
+
+}  // namespace cpprun::ctl

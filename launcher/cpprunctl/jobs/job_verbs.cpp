@@ -1,0 +1,140 @@
+#include "launcher/cpprunctl/jobs/job_verbs.hpp"
+
+#include <algorithm>
+
+#include "common/limits/operators.hpp"
+#include "common/ports.hpp"
+#include "common/signals.hpp"
+#include "common/text.hpp"
+#include "launcher/cpprunctl/jobs/gpus.hpp"
+#include "launcher/cpprunctl/jobs/job_tables.hpp"
+#include "launcher/cpprunctl/jobs/local_jobs.hpp"
+#include "launcher/cpprunctl/jobs/screen.hpp"
+#include "launcher/cpprunctl/text/output.hpp"
+
+namespace cpprun {
+namespace {
+
+using namespace ctl;
+using namespace std::chrono_literals;
+
+constexpr Duration kCoordinatorTakes = 5s;
+constexpr Duration kGpusTake = 3s;  // nvidia-smi loads the driver where nothing keeps it loaded
+
+Result<std::vector<LocalJob>> chosen(const JobOptions& options) {
+  return agents_of(local_jobs(), options.job);
+}
+
+Result<std::string> status_at(const std::string& endpoint) {
+  Result<Endpoint> where = parse_endpoint(endpoint, kRendezvousPort);
+  if (!where) return Error{ErrorKind::Usage, where.error().text};
+  return http_get(*where, "/status", kCoordinatorTakes);
+}
+
+// Of the job that is meant; the coordinator may serve several.
+Result<JobStatus> job_in(const std::string& body, std::string& run_id) {
+  auto jobs = decode_status(body);
+  if (!jobs) return jobs.error();
+  if (run_id.empty() && jobs->size() == 1) run_id = jobs->begin()->first;
+  const auto found = jobs->find(run_id);
+  if (found != jobs->end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [name, job] : *jobs) names.push_back(name);
+  if (names.empty()) return Error{ErrorKind::BadValue, "the coordinator there has no job yet"};
+  return Error{ErrorKind::Usage, (run_id.empty() ? "several jobs are there; name one: "
+                                                 : "no job '" + run_id + "' is there; there is: ") +
+                                     text::join(names, ", ")};
+}
+
+Result<std::string> words_from_elsewhere(const JobOptions& options) {
+  Result<std::string> body = status_at(options.endpoint);
+  if (!body) return body.error();
+  std::string run_id = options.job;
+  Result<JobStatus> job = job_in(*body, run_id);
+  if (!job) return job.error();
+  return options.is_json ? joined_json({}, *body) : status_text(run_id, &*job, {});
+}
+
+Result<int> signal_of(const std::string& given) {
+  if (const auto number = text::parse_int(given); number && *number >= 1 && *number <= 64) {
+    return static_cast<int>(*number);
+  }
+  std::string name = given.starts_with("SIG") ? given : "SIG" + given;
+  if (const auto number = signal_number(name)) return *number;
+  return Error{ErrorKind::Usage, "'" + given + "' is no signal; write USR1, SIGUSR1 or 10"};
+}
+
+}  // namespace
+
+Status ps(const JobOptions& options) {
+  const std::vector<LocalJob> jobs = local_jobs();
+  if (options.is_json) {
+    std::vector<std::string> bodies;
+    for (const LocalJob& job : jobs) bodies.push_back(job.body);
+    print(joined_json(bodies, ""));
+  } else {
+    print(ps_text(jobs));
+  }
+  return {};
+}
+
+Result<std::string> status_words(const JobOptions& options, bool is_top) {
+  if (!options.endpoint.empty()) return words_from_elsewhere(options);
+  Result<std::vector<LocalJob>> agents = chosen(options);
+  if (!agents) return agents.error();
+  std::string run_id = agents->front().view.run_id;
+  const std::string& where = agents->front().view.coordinator;
+  Result<std::string> body = where.empty()
+                                 ? Error{ErrorKind::System, "no connection to the coordinator"}
+                                 : status_at(where);
+  if (options.is_json) {
+    std::vector<std::string> bodies;
+    for (const LocalJob& job : *agents) bodies.push_back(job.body);
+    return joined_json(bodies, body ? *body : "");
+  }
+  Result<JobStatus> job = body ? job_in(*body, run_id) : Result<JobStatus>(body.error());
+  std::string text = status_text(run_id, job ? &*job : nullptr, *agents) + slowest_text(*agents);
+  if (!job) text += "the coordinator: " + job.error().text + "\n";
+  if (is_top) text += gpus_text(gpus_here(kGpusTake));
+  return text;
+}
+
+Status status(const JobOptions& options) {
+  Result<std::string> text = status_words(options);
+  if (!text) return text.error();
+  print(*text);
+  return {};
+}
+
+Status pid(const JobOptions& options) {
+  Result<std::vector<LocalJob>> agents = chosen(options);
+  if (!agents) return agents.error();
+  Result<LocalWorker> found = worker_of(*agents, options.rank.value_or(0));
+  if (!found) return found.error();
+  const int64_t pid = found->worker->pid;
+  print(options.is_json ? pid_json(pid, found->worker->rank, found->job->view.node)
+                        : std::to_string(pid) + "\n");
+  return {};
+}
+
+Status send_signal(const JobOptions& options) {
+  Result<int> number = signal_of(options.signal);
+  if (!number) return number.error();
+  Result<std::vector<LocalJob>> agents = chosen(options);
+  if (!agents) return agents.error();
+  operators::Question question{"signal", {{"signal", std::to_string(*number)}}};
+  if (options.rank) {
+    Result<LocalWorker> found = worker_of(*agents, *options.rank);
+    if (!found) return found.error();
+    question.words["rank"] = std::to_string(*options.rank);
+    std::erase_if(*agents, [&](const LocalJob& job) { return &job != found->job; });
+  }
+  for (const LocalJob& job : *agents) {
+    Result<std::string> body = ask(job.agent, question, limits::kOperatorAnswers);
+    if (!body) return body.error();
+    print(job.view.node + ": " + done_text(*body) + "\n");
+  }
+  return {};
+}
+
+}  // namespace cpprun

@@ -1,0 +1,173 @@
+#include "launcher/cpprunctl/jobs/job_view.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/limits/rendezvous.hpp"
+
+namespace cpprun::ctl {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Result<Json> object_of(const std::string& body) {
+  Json json = Json::parse(body, nullptr, false);
+  if (json.is_object()) return json;
+  return Error{ErrorKind::Protocol, "what came is no JSON object"};
+}
+
+const Json& at(const Json& json, const char* name) {
+  static const Json kNone;
+  const auto found = json.find(name);
+  return found == json.end() ? kNone : *found;
+}
+std::string text(const Json& json, const char* name) {
+  const Json& found = at(json, name);
+  return found.is_string() ? found.get<std::string>() : "";
+}
+std::optional<int64_t> number(const Json& json, const char* name) {
+  const Json& found = at(json, name);
+  return found.is_number_integer() ? std::optional(found.get<int64_t>()) : std::nullopt;
+}
+int64_t whole(const Json& json, const char* name) {
+  return number(json, name).value_or(0);
+}
+Duration time_of(const Json& json, const char* name) {
+  const Json& found = at(json, name);
+  const double value = found.is_number() ? found.get<double>() : 0;
+  return value > 0 && value < to_seconds(limits::kWireDuration) ? seconds(value) : Duration{};
+}
+
+operators::WorkerView worker_of(const Json& json) {
+  operators::WorkerView worker;
+  worker.rank = whole(json, "rank");
+  worker.local_rank = whole(json, "local_rank");
+  worker.pid = whole(json, "pid");
+  worker.memory_bytes = number(json, "memory_bytes");
+  worker.stdout_file = text(json, "stdout");
+  worker.stderr_file = text(json, "stderr");
+  if (const auto step = number(json, "step")) {
+    worker.progress =
+        operators::Progress{*step, whole(json, "collectives"), whole(json, "phase"),
+                            time_of(json, "heartbeat_age_s"), time_of(json, "step_s")};
+  }
+  return worker;
+}
+
+JobNode node_of(const Json& json) {
+  return {text(json, "name"), text(json, "state"), text(json, "address"), whole(json, "nproc"),
+          number(json, "group_rank")};
+}
+
+JobStatus job_of(const Json& json) {
+  JobStatus job;
+  job.phase = text(json, "phase");
+  job.why_no_round = text(json, "why_no_round");
+  job.round = whole(json, "round");
+  job.min_nodes = whole(json, "min_nodes");
+  job.max_nodes = whole(json, "max_nodes");
+  job.restarts_used = whole(json, "restarts_used");
+  job.max_restarts = whole(json, "max_restarts");
+  job.operator_restarts = whole(json, "operator_restarts");
+  job.wanted_nodes = number(json, "wanted_nodes");
+  if (const Json& snapshot = at(json, "snapshot"); snapshot.is_object()) {
+    job.snapshot_step = number(snapshot, "step");
+  }
+  if (const Json& nodes = at(json, "nodes"); nodes.is_array()) {
+    for (const Json& node : nodes) {
+      if (node.is_object()) job.nodes.push_back(node_of(node));
+    }
+  }
+  const auto place = [](const JobNode& node) { return node.group_rank.value_or(INT64_MAX); };
+  std::ranges::stable_sort(job.nodes, {}, place);
+  return job;
+}
+
+std::string dumped(const Json& json) {
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+Result<operators::NodeView> decode_node_view(const std::string& body) {
+  Result<Json> json = object_of(body);
+  if (!json) return json.error();
+  operators::NodeView view;
+  view.run_id = text(*json, "run_id");
+  view.node = text(*json, "node");
+  view.title = text(*json, "title");
+  view.pid = whole(*json, "pid");
+  view.state = text(*json, "state");
+  view.coordinator = text(*json, "coordinator");
+  view.is_host = at(*json, "is_host") == Json(true);
+  view.round = whole(*json, "round");
+  view.group_rank = whole(*json, "group_rank");
+  view.group_size = whole(*json, "group_size");
+  view.world_size = whole(*json, "world_size");
+  view.restarts_used = whole(*json, "restarts_used");
+  view.max_restarts = whole(*json, "max_restarts");
+  view.up = time_of(*json, "up_s");
+  view.run_folder = text(*json, "run_folder");
+  view.snapshot_step = number(*json, "snapshot_step");
+  if (const Json& workers = at(*json, "workers"); workers.is_array()) {
+    for (const Json& worker : workers) {
+      if (worker.is_object()) view.workers.push_back(worker_of(worker));
+    }
+  }
+  return view;
+}
+
+Result<std::map<std::string, JobStatus>> decode_status(const std::string& body) {
+  Result<Json> json = object_of(body);
+  if (!json) return json.error();
+  std::map<std::string, JobStatus> jobs;
+  if (const Json& all = at(*json, "jobs"); all.is_object()) {
+    for (const auto& [run_id, job] : all.items()) {
+      if (job.is_object()) jobs[run_id] = job_of(job);
+    }
+  }
+  return jobs;
+}
+
+std::vector<operators::WorkerStack> decode_stacks(const std::string& body) {
+  std::vector<operators::WorkerStack> stacks;
+  Result<Json> json = object_of(body);
+  const Json none = Json::array();
+  const Json& all = json ? at(*json, "stacks") : none;
+  if (!all.is_array()) return stacks;
+  for (const Json& one : all) {
+    if (one.is_object())
+      stacks.push_back({whole(one, "rank"), whole(one, "pid"), text(one, "text")});
+  }
+  return stacks;
+}
+
+std::string stacks_json(const std::vector<std::pair<std::string, operators::WorkerStack>>& stacks) {
+  Json json{{"stacks", Json::array()}};
+  for (const auto& [node, one] : stacks) {
+    json["stacks"].push_back(
+        {{"node", node}, {"rank", one.rank}, {"pid", one.pid}, {"text", one.text}});
+  }
+  return dumped(json);
+}
+
+std::string joined_json(const std::vector<std::string>& agents, const std::string& status) {
+  Json json{{"agents", Json::array()}, {"status", nullptr}};
+  for (const std::string& body : agents) {
+    Result<Json> agent = object_of(body);
+    if (agent) json["agents"].push_back(std::move(*agent));
+  }
+  if (Result<Json> whole = object_of(status); whole) json["status"] = std::move(*whole);
+  return dumped(json);
+}
+
+std::string pid_json(int64_t pid, int64_t rank, const std::string& node) {
+  return dumped({{"pid", pid}, {"rank", rank}, {"node", node}});
+}
+
+std::string done_text(const std::string& body) {
+  Result<Json> json = object_of(body);
+  return json ? text(*json, "done") : "";
+}
+
+}  // namespace cpprun::ctl

@@ -1,0 +1,66 @@
+#include "launcher/cpprunctl/jobs/local_jobs.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "common/text.hpp"
+
+namespace cpprun::ctl {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kAgentTakes = 2s;  // a frozen one must not hold up the others for long
+
+std::string names_of(const std::set<std::string>& names) {
+  return text::join({names.begin(), names.end()}, ", ");
+}
+
+}  // namespace
+
+std::vector<LocalJob> local_jobs() {
+  std::vector<LocalJob> all;
+  for (LocalAgent& agent : local_agents()) {
+    Result<std::string> body = ask(agent, {"status", {}}, kAgentTakes);
+    if (!body) continue;
+    Result<operators::NodeView> view = decode_node_view(*body);
+    if (view) all.push_back({std::move(agent), std::move(*view), std::move(*body)});
+  }
+  return all;
+}
+
+Result<std::vector<LocalJob>> agents_of(std::vector<LocalJob> all, const std::string& run_id) {
+  std::set<std::string> names;
+  for (const LocalJob& job : all) names.insert(job.view.run_id);
+  if (names.empty()) {
+    return Error{ErrorKind::BadValue,
+                 "no job of yours runs on this machine; --rdzv-endpoint HOST:PORT looks at one "
+                 "elsewhere"};
+  }
+  if (run_id.empty() && names.size() > 1) {
+    return Error{ErrorKind::Usage, "several jobs run here; name one: " + names_of(names)};
+  }
+  if (!run_id.empty() && !names.contains(run_id)) {
+    return Error{ErrorKind::BadValue,
+                 "no job '" + run_id + "' runs here; there is: " + names_of(names)};
+  }
+  const std::string wanted = run_id.empty() ? *names.begin() : run_id;
+  std::erase_if(all, [&](const LocalJob& job) { return job.view.run_id != wanted; });
+  std::ranges::stable_sort(all, std::greater(), [](const LocalJob& j) { return j.view.is_host; });
+  return all;
+}
+
+Result<LocalWorker> worker_of(const std::vector<LocalJob>& agents, int64_t rank) {
+  std::string here;
+  for (const LocalJob& job : agents) {
+    for (const operators::WorkerView& worker : job.view.workers) {
+      if (worker.rank == rank) return LocalWorker{&job, &worker};
+      here += (here.empty() ? "" : ", ") + std::to_string(worker.rank);
+    }
+  }
+  return Error{ErrorKind::BadValue, "rank " + std::to_string(rank) + " does not run here; " +
+                                        (here.empty() ? "no worker does" : "these do: " + here) +
+                                        " (cpprunctl status says which node has it)"};
+}
+
+}  // namespace cpprun::ctl

@@ -1,0 +1,75 @@
+// The verb top: the status of a job, again and again.
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/jobs/screen.hpp"
+#include "launcher/cpprunctl/text/output.hpp"
+
+namespace cpprun {
+namespace {
+
+using namespace ctl;
+
+void show(const std::string& text) {
+  winsize size{};
+  const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
+  if (is_terminal) ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+  const size_t rows = size.ws_row > 0 ? size.ws_row : 24;
+  const size_t columns = size.ws_col > 0 ? size.ws_col : 80;
+  print(is_terminal ? frame(text, rows, columns) : text + "\n");
+  std::fflush(stdout);
+}
+
+// While it lives, keys come at once and are not shown; Ctrl-C is one of them, so that the terminal
+// is always put back. Nothing, where stdin is no terminal.
+class Keys {
+ public:
+  Keys() {
+    termios now{};
+    if (::isatty(STDIN_FILENO) != 1 || ::tcgetattr(STDIN_FILENO, &now) != 0) return;
+    before_ = now;
+    now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
+    ::tcsetattr(STDIN_FILENO, TCSANOW, &now);
+  }
+  ~Keys() {
+    if (before_) ::tcsetattr(STDIN_FILENO, TCSANOW, &*before_);
+  }
+  Keys(const Keys&) = delete;
+
+  // Waits so long. True: q or Ctrl-C was pressed meanwhile. Another key only ends the wait.
+  bool is_over(int milliseconds) const {
+    pollfd key{before_ ? STDIN_FILENO : -1, POLLIN, 0};
+    char pressed = 0;
+    if (::poll(&key, 1, milliseconds) <= 0) return false;
+    constexpr char kCtrlC = 3;
+    return ::read(STDIN_FILENO, &pressed, 1) != 1 || pressed == 'q' || pressed == kCtrlC;
+  }
+
+ private:
+  std::optional<termios> before_;
+};
+
+}  // namespace
+
+// Ends with the job: what can't be found any more after it was shown once has ended.
+Status top(const JobOptions& options) {
+  JobOptions one = options;
+  if (::isatty(STDOUT_FILENO) == 1) print("\x1b[2J");
+  const Keys keys;
+  for (int64_t shown = 0; options.frames == 0 || shown < options.frames; ++shown) {
+    if (shown > 0 && keys.is_over(static_cast<int>(options.every_s * 1000))) return {};
+    Result<std::string> text = status_words(one, true);
+    if (!text && shown > 0) return {};
+    if (!text) return text.error();
+    show(*text);
+    if (std::ferror(stdout) != 0) return {};  // whoever read it has gone
+  }
+  return {};
+}
+
+}  // namespace cpprun

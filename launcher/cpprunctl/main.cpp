@@ -1,0 +1,395 @@
+// cpprunctl: what operators type. Options in, exit code out; the verbs are in files of their own.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/exit_code.hpp"
+#include "common/limits/store.hpp"
+#include "common/log/log.hpp"
+#include "common/text.hpp"
+#include "launcher/cpprunctl/chaos.hpp"
+#include "launcher/cpprunctl/ctl_completion.hpp"
+#include "launcher/cpprunctl/doctor/doctor.hpp"
+#include "launcher/cpprunctl/events/events.hpp"
+#include "launcher/cpprunctl/explain/explain.hpp"
+#include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/serve.hpp"
+#include "launcher/cpprunctl/snapshot/snapshot.hpp"
+#include "launcher/cpprunctl/text/output.hpp"
+#include "launcher/options/options.hpp"
+
+namespace {
+
+int fail(const cpprun::Error& error) {
+  for (const std::string& line : cpprun::text::split(error.text, '\n')) cpprun::log::error(line);
+  return cpprun::exit_code(error);
+}
+
+// As cpprun itself shows what is wrong with its command line.
+int refuse_line(const cpprun::Error& error) {
+  std::fputs(cpprun::shown_error(error).c_str(), stderr);
+  return cpprun::exit_code(error);
+}
+
+// CLI11's own say "not in range 0.000000 to 17976931..." of a number that is wrong.
+CLI::Validator number(const char* wanted, bool (*is_right)(double)) {
+  const auto judge = [wanted, is_right](const std::string& text) {
+    const std::optional<double> value = cpprun::text::parse_double(text);
+    return value && is_right(*value) ? std::string() : "'" + text + "' is not a number " + wanted;
+  };
+  return {judge, ""};
+}
+const CLI::Validator kAboveZero = number("above 0", [](double value) { return value > 0; });
+const CLI::Validator kFromZero = number("from 0 on", [](double value) { return value >= 0; });
+
+// The verbs of `cpprunctl snapshot`. `chosen` becomes the one that was typed.
+using SnapshotVerb = cpprun::Status (*)(const cpprun::SnapshotOptions&);
+void add_snapshot_verbs(CLI::App& app, cpprun::SnapshotOptions& options, SnapshotVerb& chosen) {
+  CLI::App* snapshot = app.add_subcommand("snapshot", "Look at snapshots, check, convert, remove");
+  snapshot->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help, const char* path, SnapshotVerb verb) {
+    CLI::App* made = snapshot->add_subcommand(name, help);
+    made->add_option("path", options.path, path)->required();
+    made->callback([&chosen, verb] { chosen = verb; });
+    return made;
+  };
+  constexpr const char* kAny = "a folder of snapshots, a snapshot, or a .pt file";
+  CLI::App* ls = add("ls", "List snapshots, or what is in one", kAny, cpprun::snapshot_ls);
+  CLI::App* show = add("show", "What a snapshot says of itself", kAny, cpprun::snapshot_show);
+  CLI::App* verify =
+      add("verify", "Read everything and compare the checksums; exit 1 if any differs", kAny,
+          cpprun::snapshot_verify);
+  CLI::App* latest = add("latest", "Print the model file of the newest complete snapshot",
+                         "a folder of snapshots", cpprun::snapshot_latest);
+  latest->add_flag("--folder", options.wants_folder, "print the snapshot's folder instead");
+  for (CLI::App* verb : {ls, show, verify, latest}) {
+    verb->add_flag("--json", options.is_json, "print JSON");
+  }
+  CLI::App* convert = add("convert", "Write a snapshot in another form", "a snapshot or a .pt file",
+                          cpprun::snapshot_convert);
+  convert
+      ->add_option(
+          "to", options.to,
+          "x.pt: one file; x.safetensors: the model's tensors; else a folder of snapshots. "
+          "A file that is there stays as <to>.prev")
+      ->required();
+  convert->add_option("--strip-prefix", options.strip_prefix,
+                      "take this from the front of names, where all have it");
+  convert->add_option("--step", options.step, "optimizer steps done, for a file that does not say")
+      ->check(kFromZero);
+  CLI::App* prune = add("prune", "Remove old snapshots, and what dead writers left",
+                        "a folder of snapshots", cpprun::snapshot_prune);
+  prune->add_option("--keep", options.keep, "how many of the newest stay")
+      ->required()
+      ->check(kAboveZero);
+  prune->add_option("--keep-every", options.keep_every, "those of each so many steps stay as well")
+      ->check(kAboveZero);
+}
+
+CLI::App* add_events_verb(CLI::App& app, cpprun::EventsOptions& options) {
+  CLI::App* verb = app.add_subcommand("events", "Show what happened to a job on this machine");
+  verb->add_option("path", options.path,
+                   "its run folder, or its --log-dir; else the newest job that runs here");
+  verb->add_flag("-f,--follow", options.follows, "go on until the run has finished");
+  verb->add_flag("--json", options.is_json, "print JSON, one event a line");
+  return verb;
+}
+
+CLI::App* add_doctor(CLI::App& app, cpprun::DoctorOptions& options) {
+  CLI::App* doctor = app.add_subcommand(
+      "doctor", "Look for what would make a job fail or crawl on this node, and name the cure");
+  doctor->add_option("--nproc-per-node", options.nproc, "how many workers are meant to run here")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  CLI::Option* endpoint = doctor->add_option("--endpoint,--rdzv-endpoint", options.endpoint,
+                                             "HOST[:PORT] as for cpprun's --rdzv-endpoint");
+  doctor
+      ->add_option("--nnodes", options.nodes.count,
+                   "look from node to node: run the same command on so many nodes at once; they "
+                   "meet at the endpoint")
+      ->check(CLI::Range(int64_t{2}, int64_t{100'000}))
+      ->needs(endpoint);
+  doctor->add_option("--wait", options.nodes.wait_s, "seconds to wait for the other nodes")
+      ->check(CLI::Range(1.0, 3600.0))
+      ->capture_default_str();
+  doctor
+      ->add_option("--port", options.nodes.port,
+                   "where this node answers the others; else a free port")
+      ->check(CLI::Range(1, 65535));
+  doctor
+      ->add_option("--min-gbps", options.nodes.least_gbps,
+                   "a slower way between nodes is a finding; else only one that is far off")
+      ->check(kAboveZero);
+  doctor->add_option("--max-latency-ms", options.nodes.most_latency_ms, "likewise")
+      ->check(kAboveZero);
+  doctor->add_option("--snapshot-dir", options.snapshot_dir, "where snapshots are to be written");
+  doctor->add_flag("--json", options.is_json, "print JSON");
+  return doctor;
+}
+
+// The verbs for running jobs. `chosen` becomes the one that was typed.
+using JobVerb = cpprun::Status (*)(const cpprun::JobOptions&);
+
+class JobVerbs {
+ public:
+  JobVerbs(CLI::App& app, cpprun::JobOptions& options, JobVerb& chosen)
+      : app_(app), options_(options), chosen_(chosen) {}
+
+  void add_lookers() {
+    CLI::App* ps = add("ps", "The jobs of this machine", cpprun::ps);
+    CLI::App* status = add("status", "One job: its nodes, and the workers here", cpprun::status);
+    add_job(status);
+    status->add_option("--rdzv-endpoint", options_.endpoint,
+                       "HOST:PORT of a job elsewhere; only its nodes are known there");
+    CLI::App* top = add("top", "The status of a job, live, until it ends", cpprun::top);
+    add_job(top);
+    top->add_option("-d,--delay", options_.every_s, "seconds between two looks")
+        ->check(CLI::Range(0.1, 3600.0))
+        ->capture_default_str();
+    top->add_option("-n,--count", options_.frames, "how many looks; 0: until the job ends")
+        ->check(kFromZero);
+    CLI::App* pid = add("pid", "The pid of a worker here", cpprun::pid);
+    pid->add_option("rank,--rank", options_.rank, "its global rank")->required();
+    add_job_option(pid);
+    for (CLI::App* verb : {ps, status, pid}) {
+      verb->add_flag("--json", options_.is_json, "print JSON");
+    }
+    CLI::App* logs = add("logs", "The end of the log files of workers here", cpprun::logs);
+    logs->add_option("--rank", options_.rank, "only this global rank");
+    logs->add_option("--node", options_.node, "only this node's, where several run here");
+    logs->add_option("-n,--lines", options_.lines, "how many lines of each file")
+        ->check(kFromZero)
+        ->capture_default_str();
+    logs->add_option("--since", options_.since,
+                     "from this time on, earlier rounds included: 30s, 5m, 2h, 1d ago, 06:14, or "
+                     "2026-11-22T06:14:13");
+    logs->add_flag("-f,--follow", options_.follows, "go on until the job ends");
+    add_job(logs);
+  }
+
+  void add_stacks() {
+    CLI::App* stacks = add("stacks", "What workers here are doing: their stacks", cpprun::stacks);
+    stacks->add_option("--rank", options_.rank, "only of this global rank");
+    stacks->add_option("--node", options_.node, "only of this node, where several run here");
+    stacks->add_flag("--json", options_.is_json, "print JSON");
+    add_job(stacks);
+  }
+
+  void add_changers() {
+    CLI::App* signal = add("signal", "Send a signal to workers here", cpprun::send_signal);
+    signal->add_option("signal", options_.signal, "USR1, SIGUSR1, 10 ...")->required();
+    signal->add_option("--rank", options_.rank, "only to this global rank");
+    add_job_option(signal);
+    CLI::App* restart = add("restart", "Start all workers of a job anew", cpprun::restart);
+    add_job(restart);
+    CLI::App* drain = add("drain", "Let a job save, and go on without one node", cpprun::drain);
+    drain->add_option("node", options_.node, "its name, or its group rank")->required();
+    add_job_option(drain);
+    CLI::App* scale = add("scale", "Let an elastic job run on more or fewer nodes", cpprun::scale);
+    scale->add_option("nodes", options_.nodes, "how many, within its --nnodes=MIN:MAX")->required();
+    add_job_option(scale);
+    CLI::App* stop = add("stop", "Stop all nodes of a job", cpprun::stop);
+    stop->add_flag("--resumable", options_.is_resumable,
+                   "let workers save first; the same command then continues (as SIGTERM does)");
+    CLI::Option* here =
+        stop->add_flag("--here", options_.is_here, "only the nodes that are on this machine");
+    add_job(stop);
+    for (CLI::App* verb : {restart, drain, scale, stop}) {
+      verb->add_option("--endpoint", options_.endpoint,
+                       "HOST:PORT of a job elsewhere; needs CPPRUN_OPERATOR_TOKEN, as its "
+                       "coordinator was started with");
+    }
+    here->excludes("--endpoint");
+  }
+
+ private:
+  CLI::App* add(const char* name, const char* help, JobVerb verb) {
+    CLI::App* made = app_.add_subcommand(name, help);
+    made->callback([this, verb] { chosen_ = verb; });
+    return made;
+  }
+  void add_job(CLI::App* verb) {
+    verb->add_option("job", options_.job, "its run id (--rdzv-id); needed where several run");
+  }
+  void add_job_option(CLI::App* verb) {
+    verb->add_option("--job", options_.job, "run id of the job; needed where several run");
+  }
+
+  CLI::App& app_;
+  cpprun::JobOptions& options_;
+  JobVerb& chosen_;
+};
+
+// Everything that can be typed after `cpprunctl`.
+std::vector<cpprun::ctl::VerbWords> words_of(const CLI::App& app, const std::string& before = "") {
+  std::vector<cpprun::ctl::VerbWords> all;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    cpprun::ctl::VerbWords words{before + verb->get_name(), verb->get_description(), {}};
+    for (const CLI::Option* option : verb->get_options()) {
+      for (const std::string& name : option->get_lnames()) words.options.push_back("--" + name);
+      for (const std::string& name : option->get_snames()) words.options.push_back("-" + name);
+    }
+    const auto below = words_of(*verb, words.name + " ");
+    if (below.empty()) all.push_back(std::move(words));
+    all.insert(all.end(), below.begin(), below.end());
+  }
+  return all;
+}
+
+CLI::App* add_chaos(CLI::App& app, cpprun::ChaosOptions& options) {
+  CLI::App* verb =
+      app.add_subcommand("chaos", "Run a fault plan with many seeds; exit 3 if one has not held");
+  verb->add_option("plan", options.plan, "the fault plan, a JSON file")->required();
+  verb->add_option("command", options.command,
+                   "after --: cpprun and its words; {seed} in them becomes the seed")
+      ->required();
+  verb->add_option("--seeds", options.seeds, "how many")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
+      ->capture_default_str();
+  verb->add_option("--first", options.first, "the first of them")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->capture_default_str();
+  return verb;
+}
+
+int run_chaos(const cpprun::ChaosOptions& options) {
+  const cpprun::Result<cpprun::ChaosResult> result = cpprun::chaos(options);
+  if (!result) return fail(result.error());
+  if (result->signal != 0) return cpprun::kSignalBase + result->signal;
+  return result->is_held ? cpprun::kSuccess : cpprun::kExpectationsFailed;
+}
+
+// What a value is, in people's words: "N" where CLI11 has "INT:NONNEGATIVE=10".
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_name();
+    if (option->get_type_size() == 0 || type.empty()) return "";
+    const bool is_number = type.starts_with("INT") || type.starts_with("UINT");
+    std::string text = is_number ? " N" : type.starts_with("FLOAT") ? " NUMBER" : " TEXT";
+    const std::string without = option->get_default_str();
+    if (!without.empty()) text += " (" + without + ")";
+    return text;
+  }
+};
+
+// As the help shows them.
+void group_verbs(CLI::App& app) {
+  const std::pair<const char*, std::vector<const char*>> groups[] = {
+      {"Look at running jobs", {"ps", "status", "top", "pid", "logs", "stacks", "events"}},
+      {"Change a running job", {"signal", "restart", "drain", "scale", "stop"}},
+      {"Before a job and after it", {"doctor", "explain", "snapshot", "chaos"}},
+      {"Servers and shells", {"serve", "completion"}}};
+  for (const auto& [group, verbs] : groups) {
+    for (const char* verb : verbs) app.get_subcommand(verb)->group(group);
+  }
+  app.footer(
+      "cpprunctl VERB --help says more of one. Running jobs of this machine are found by "
+      "themselves.");
+}
+
+// CLI11 only says that a verb is missing, even where one is misspelt.
+cpprun::Status check_verb(CLI::App& app, const char* word) {
+  if (*word == '-') return {};
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands({})) names.push_back(verb->get_name());
+  const std::string all = "; there is: " + cpprun::text::join(names, ", ");
+  if (std::ranges::find(names, word) != names.end()) return {};
+  const std::string near = cpprun::text::nearest(word, names);
+  return cpprun::Error{cpprun::ErrorKind::Usage,
+                       "there is no verb '" + std::string(word) + "'" +
+                           (near.empty() ? all : "; did you mean '" + near + "'?")};
+}
+
+// An exit code if there is nothing more to do: help was asked for, or the words are wrong.
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stderr);
+    return cpprun::kUsageError;
+  }
+  if (cpprun::Status verb = check_verb(app, argv[1]); !verb) return fail(verb.error());
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? cpprun::kSuccess : cpprun::kUsageError;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Operate cpprun jobs and servers.", "cpprunctl");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "cpprunctl " CPPRUN_VERSION);
+  const auto formatter = std::make_shared<HelpFormatter>();
+  formatter->label("SUBCOMMAND", "VERB");
+  app.formatter(formatter);
+  cpprun::JobOptions job;
+  JobVerb job_verb = nullptr;
+  JobVerbs job_verbs(app, job, job_verb);
+  job_verbs.add_lookers();
+  job_verbs.add_stacks();
+  job_verbs.add_changers();
+  cpprun::EventsOptions events;
+  const CLI::App* events_verb = add_events_verb(app, events);
+  cpprun::DoctorOptions doctor;
+  const CLI::App* doctor_verb = add_doctor(app, doctor);
+  CLI::App* explain = app.add_subcommand(
+      "explain", "What a command line of cpprun would do, and where that differs from torchrun");
+  explain->prefix_command();
+  cpprun::SnapshotOptions snapshot;
+  SnapshotVerb snapshot_verb = nullptr;
+  add_snapshot_verbs(app, snapshot, snapshot_verb);
+  cpprun::ChaosOptions chaos;
+  const CLI::App* chaos_verb = add_chaos(app, chaos);
+  cpprun::ServeOptions serve{"", cpprun::limits::kStoreValueBytes >> 20};
+  CLI::App* serve_verb = app.add_subcommand(
+      "serve", "Serve torch's TCPStore, cpprun's control protocol and HTTP on one port");
+  serve_verb->add_option("--listen", serve.listen, "HOST:PORT; port 0 takes a free one")
+      ->required();
+  serve_verb
+      ->add_option("--store-value-limit-mb", serve.store_value_limit_mb,
+                   "largest value of the store, in MiB")
+      ->check(CLI::Range(size_t{1}, size_t{1} << 20))
+      ->capture_default_str();
+  std::string shell;
+  CLI::App* completion = app.add_subcommand("completion", "Print a script that completes words");
+  completion->add_option("shell", shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  group_verbs(app);
+  if (const std::optional<int> code = parse(app, argc, argv)) return *code;
+  if (const char* level = std::getenv("LOGLEVEL")) {
+    cpprun::log::set_level(cpprun::log::parse_level(level));
+  }
+  if (events_verb->parsed()) {
+    const cpprun::Status shown = cpprun::show_events(events);
+    return shown.ok() ? cpprun::kSuccess : fail(shown.error());
+  }
+  if (doctor_verb->parsed()) {
+    const cpprun::Result<bool> is_well = cpprun::run_doctor(doctor);
+    if (!is_well) return fail(is_well.error());
+    return *is_well ? cpprun::kSuccess : cpprun::kFailure;
+  }
+  if (explain->parsed()) {
+    const cpprun::Result<std::string> text = cpprun::explain(explain->remaining());
+    if (!text) return refuse_line(text.error());
+    cpprun::ctl::print(*text);
+    return cpprun::kSuccess;
+  }
+  if (completion->parsed()) {
+    cpprun::ctl::print(cpprun::ctl::completion_script(shell, words_of(app)));
+    return cpprun::kSuccess;
+  }
+  if (chaos_verb->parsed()) return run_chaos(chaos);
+  cpprun::Status done = job_verb != nullptr        ? job_verb(job)
+                        : snapshot_verb != nullptr ? snapshot_verb(snapshot)
+                                                   : cpprun::serve(serve);
+  return done.ok() ? cpprun::kSuccess : fail(done.error());
+}

@@ -1,0 +1,64 @@
+#include "launcher/cpprunctl/serve.hpp"
+
+#include <malloc.h>
+
+#include <csignal>
+#include <memory>
+
+#include "common/endpoint.hpp"
+#include "common/log/log.hpp"
+#include "rendezvous/server/control_service.hpp"
+#include "rendezvous/server/coordinator_setup.hpp"
+#include "rendezvous/server/loop.hpp"
+#include "rendezvous/server/server.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr size_t kMiB = 1024 * 1024;
+
+// glibc would learn from the first large value to keep later ones on its heap, where they fragment
+// it and growing copies them. A fixed threshold leaves each in pages of its own, given back when it
+// goes.
+void keep_large_values_apart() {
+  ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(kMiB));
+}
+
+}  // namespace
+
+Status serve(const ServeOptions& options) {
+  Result<Endpoint> endpoint = parse_endpoint(options.listen, std::nullopt);
+  if (!endpoint) return Error{ErrorKind::Usage, endpoint.error().text};
+  raise_descriptor_limit();
+  keep_large_values_apart();
+  ServerLoop loop;
+  auto store = std::make_shared<Store>();
+  ControlService service(loop.context(), coordinator_options());
+  service.take_orders(operator_token(), random_secret);
+  std::unique_ptr<Server> server;
+  ServerOptions server_options;
+  server_options.store.value_bytes = options.store_value_limit_mb * kMiB;
+  ServerHooks hooks;
+  service.fill(hooks);
+  // A static job's workers meet at the store of its rounds, everybody else at ours.
+  hooks.store_for_main_port = [store, of_job = hooks.store_for_main_port] {
+    std::shared_ptr<Store> found = of_job();
+    return found ? found : store;
+  };
+  hooks.status_json = [&server, &service, store] {
+    return service.status({server->connections(), store->keys(), store->waits()});
+  };
+  server = std::make_unique<Server>(loop.context(), server_options, std::move(hooks));
+  Result<uint16_t> port = server->listen(*endpoint);
+  if (!port) return port.error();
+  service.attach(*server, endpoint->host);
+  loop.on_signal({SIGTERM, SIGINT}, [&](int) {
+    server->stop();
+    loop.stop();  // the coordinator's timer may still wait for nodes
+  });
+  log::plain("cpprun: serving on " + to_string(Endpoint{endpoint->host, *port}) + "\n");
+  loop.run();
+  return {};
+}
+
+}  // namespace cpprun

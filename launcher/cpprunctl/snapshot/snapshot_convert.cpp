@@ -1,0 +1,213 @@
+// The verbs that write: convert, prune.
+#include <algorithm>
+#include <ctime>
+
+#include "common/log/log.hpp"
+#include "launcher/cpprunctl/snapshot/forms.hpp"
+#include "launcher/cpprunctl/snapshot/merged_file.hpp"
+#include "launcher/cpprunctl/snapshot/snapshot.hpp"
+#include "launcher/cpprunctl/snapshot/snapshot_paths.hpp"
+#include "launcher/cpprunctl/text/output.hpp"
+#include "snapshot_files/archive/safetensors.hpp"
+#include "snapshot_files/folders/commit.hpp"
+
+namespace cpprun {
+namespace {
+
+using namespace ctl;
+using namespace snapshot_files;
+using archive::TensorFile;
+
+constexpr size_t kNamesTold = 8;  // a text for people; a job may have thousands of ranks
+
+Result<std::shared_ptr<const TensorFile>> open_shared(const std::string& path) {
+  Result<TensorFile> file = open_tensor_file(real_files(), path);
+  if (!file) return file.error();
+  return std::make_shared<const TensorFile>(std::move(*file));
+}
+
+// What convert reads: a tree, and where its storages come from.
+struct Read {
+  MergedFile merged;
+  pickle::Value value;
+};
+
+Result<Read> read_file(const std::string& path) {
+  Result<std::shared_ptr<const TensorFile>> file = open_shared(path);
+  if (!file) return file.error();
+  Read read;
+  read.value = read.merged.take(*file);
+  return read;
+}
+
+// Where each node has a folder of its own, it holds what its ranks have of their own, and the
+// manifest names the rest. Files that were copied here count.
+Status has_all_ranks(const FoundSnapshot& found) {
+  std::string missing;
+  size_t count = 0;
+  for (const std::string& name : found.manifest.elsewhere) {
+    if (real_files().exists(found.path + "/" + name)) continue;
+    if (++count <= kNamesTold) missing += (missing.empty() ? "" : ", ") + name;
+  }
+  if (count == 0) return {};
+  if (count > kNamesTold) missing += " and " + std::to_string(count - kNamesTold) + " more";
+  return Error{ErrorKind::BadValue,
+               found.path + " is a part: other nodes' folders hold " + missing + ". Copy what is " +
+                   "missing here from their " + snapshot_name(found.step) +
+                   ", or convert to .safetensors, which is the model alone and is here"};
+}
+
+// A snapshot's folder, in the single-file form.
+Result<Read> read_snapshot(const std::string& path) {
+  Result<FoundSnapshot> found = complete_snapshot(path);
+  if (!found) return found.error();
+  if (Status whole = has_all_ranks(*found); !whole.ok()) return whole.error();
+  Read read;
+  FolderForm form;
+  const auto has = [&](const std::string& name) {
+    return found->manifest.find(name) != nullptr ||
+           std::ranges::count(found->manifest.elsewhere, name) != 0;
+  };
+  const auto take = [&](const std::string& name, pickle::Value& into) -> Status {
+    if (!has(name)) return {};
+    Result<std::shared_ptr<const TensorFile>> file = open_shared(found->path + "/" + name);
+    if (!file) return file.error();
+    into = read.merged.take(*file);
+    return {};
+  };
+  if (Status taken = take(kModelName, form.model); !taken.ok()) return taken.error();
+  if (Status taken = take(kOptimizerName, form.optimizer); !taken.ok()) return taken.error();
+  for (int rank = 0; rank < found->manifest.world_size && has(rank_file_name(rank)); ++rank) {
+    form.ranks.emplace_back();
+    Status taken = take(rank_file_name(rank), form.ranks.back());
+    if (!taken.ok()) return taken.error();
+  }
+  read.value = to_single(form);
+  return read;
+}
+
+// Writes by `write(File&)` beside `path`, then puts it in its place.
+template <class Write>
+Status replace(const std::string& path, const Write& write) {
+  FileLayer& files = real_files();
+  Result<FileDraft> draft = create_file_draft(files, path);
+  if (!draft) return draft.error();
+  Status done = [&]() -> Status {
+    if (Status wrote = write(*draft->file); !wrote.ok()) return wrote;
+    if (Status synced = draft->file->sync(); !synced.ok()) return synced;
+    return replace_file(files, draft->path, path);
+  }();
+  if (!done.ok()) static_cast<void>(files.remove_file(draft->path));
+  return done;
+}
+
+Status write_single(const Read& read, const std::string& path) {
+  return replace(path, [&read](File& file) -> Status {
+    Result<archive::Written> written = read.merged.write(file, read.value);
+    return written ? Status() : Status(written.error());
+  });
+}
+
+// Names as in the file, so after --strip-prefix the elements are looked up by the old ones.
+Status write_safetensors_file(const SnapshotOptions& options, const std::string& source) {
+  Result<std::shared_ptr<const TensorFile>> file = open_shared(source);
+  if (!file) return file.error();
+  pickle::Value model = model_of((*file)->value());
+  if (!options.strip_prefix.empty()) strip_prefix(model, options.strip_prefix);
+  const std::vector<archive::NamedTensor> tensors = archive::tensors_of(model, '.');
+  if (tensors.empty()) {
+    return Error{ErrorKind::BadValue, source + " has no tensors to export"};
+  }
+  return replace(options.to,
+                 [&](File& out) { return archive::write_safetensors(out, **file, tensors); });
+}
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", ::gmtime_r(&now, &parts));
+  return text;
+}
+
+Status write_files(const Read& read, const FolderForm& form, Draft& draft, Manifest& manifest) {
+  const auto write = [&](const std::string& name, const pickle::Value& value) -> Status {
+    Result<std::unique_ptr<File>> file = real_files().create(draft.path_of(name));
+    if (!file) return file.error();
+    Result<archive::Written> written = read.merged.write(**file, value);
+    if (!written) return written.error();
+    manifest.files.push_back({name, written->bytes, written->crc32});
+    return (*file)->sync();
+  };
+  Status done = write(kModelName, form.model);
+  if (done.ok()) done = write(kOptimizerName, form.optimizer);
+  for (size_t rank = 0; done.ok() && rank < form.ranks.size(); ++rank) {
+    done = write(rank_file_name(static_cast<int>(rank)), form.ranks[rank]);
+  }
+  return done;
+}
+
+Status write_folder(const SnapshotOptions& options, const Read& read) {
+  Result<FolderForm> form = to_folder(read.value);
+  if (!form) return Error{ErrorKind::BadValue, options.path + ": " + form.error().text};
+  Manifest manifest;
+  manifest.step = options.step >= 0 ? options.step : number_at(read.value, "STEP").value_or(-1);
+  if (manifest.step < 0) {
+    return Error{ErrorKind::Usage, options.path + " does not say its step; name it: --step=N"};
+  }
+  manifest.id = make_nonce() + make_nonce();
+  manifest.training_epoch = std::max<int64_t>(0, number_at(read.value, "EPOCHS_RUN").value_or(0));
+  manifest.world_size = std::max(1, static_cast<int>(form->ranks.size()));
+  manifest.cpprun = CPPRUN_VERSION;
+  manifest.saved_at = now_text();
+  Result<Draft> draft = Draft::create(real_files(), options.to, manifest.step, make_nonce());
+  if (!draft) return draft.error();
+  Status done = write_files(read, *form, *draft, manifest);
+  if (done.ok()) done = draft->write_manifest(manifest);
+  if (done.ok()) {
+    Result<std::string> published = draft->publish();
+    if (published) return {};
+    done = published.error();
+  }
+  draft->discard();
+  return done;
+}
+
+bool is_file_name(const std::string& path) {
+  return path.ends_with(".pt") || path.ends_with(".pth") || path.ends_with(".bin");
+}
+
+}  // namespace
+
+Status snapshot_convert(const SnapshotOptions& options) {
+  Result<PathKind> kind = kind_of_path(options.path);
+  if (!kind) return kind.error();
+  if (*kind == PathKind::Folder) {
+    return Error{ErrorKind::Usage, options.path +
+                                       " is a folder of snapshots; name one of them, as " +
+                                       "cpprunctl snapshot latest --folder does"};
+  }
+  const bool is_snapshot = *kind == PathKind::Snapshot;
+  if (options.to.ends_with(".safetensors")) {
+    return write_safetensors_file(options,
+                                  is_snapshot ? options.path + "/" + kModelName : options.path);
+  }
+  Result<Read> read = is_snapshot ? read_snapshot(options.path) : read_file(options.path);
+  if (!read) return read.error();
+  if (!options.strip_prefix.empty() && strip_prefix(read->value, options.strip_prefix) == 0) {
+    log::warning("no names all begin with '" + options.strip_prefix + "', so none was changed");
+  }
+  return is_file_name(options.to) ? write_single(*read, options.to) : write_folder(options, *read);
+}
+
+Status snapshot_prune(const SnapshotOptions& options) {
+  if (!real_files().exists(options.path)) {
+    return Error{ErrorKind::BadValue, options.path + " is not there; check the path"};
+  }
+  const Pruned pruned =
+      prune(real_files(), options.path, {.last = options.keep, .every = options.keep_every});
+  for (const std::string& path : pruned.removed) print("removed " + path + "\n");
+  return pruned.status;
+}
+
+}  // namespace cpprun

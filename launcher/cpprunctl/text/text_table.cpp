@@ -1,0 +1,70 @@
+#include "launcher/cpprunctl/text/text_table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "launcher/cpprunctl/text/value_text.hpp"
+
+namespace cpprun::ctl {
+
+void TextTable::add(std::vector<std::string> row) {
+  for (std::string& word : row) word = clean(std::move(word));
+  rows_.push_back(std::move(row));
+}
+
+std::string TextTable::text() const {
+  std::vector<size_t> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string out;
+  for (const auto& row : rows_) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      out += row[i];
+      if (i + 1 < row.size()) out.append(widths[i] - row[i].size() + 2, ' ');
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+std::string duration_text(double seconds) {
+  constexpr double kLongest = 1e9;
+  if (!std::isfinite(seconds) || seconds < 0 || seconds > kLongest) return "?";
+  char text[48];
+  const auto whole = static_cast<long long>(seconds);
+  if (seconds < 0.001) {
+    std::snprintf(text, sizeof text, "%.0f us", seconds * 1e6);
+  } else if (seconds < 1) {
+    std::snprintf(text, sizeof text, "%.1f ms", seconds * 1e3);
+  } else if (seconds < 60) {
+    std::snprintf(text, sizeof text, "%.1f s", seconds);
+  } else if (seconds < 3600) {
+    std::snprintf(text, sizeof text, "%lld:%02lld", whole / 60, whole % 60);
+  } else {
+    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600, whole / 60 % 60,
+                  whole % 60);
+  }
+  return text;
+}
+
+std::string memory_text(int64_t bytes) {
+  if (bytes < 0) return "?";
+  constexpr int64_t kKiB = 1024;
+  constexpr double kMiB = 1 << 20;
+  constexpr double kGiB = 1 << 30;
+  char text[48];
+  const auto size = static_cast<double>(bytes);
+  if (size < kMiB) {
+    std::snprintf(text, sizeof text, "%lld KiB", static_cast<long long>(bytes / kKiB));
+  } else if (size < kGiB) {
+    std::snprintf(text, sizeof text, "%.1f MiB", size / kMiB);
+  } else {
+    std::snprintf(text, sizeof text, "%.1f GiB", size / kGiB);
+  }
+  return text;
+}
+
+}  // namespace cpprun::ctl

@@ -1,0 +1,179 @@
+#include "rendezvous/client/etcd/elector.hpp"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <optional>
+#include <utility>
+
+#include "common/limits/etcd.hpp"
+#include "rendezvous/client/etcd/questions.hpp"
+
+namespace cpprun::etcd {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+class Elector::Impl : public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(asio::io_context& loop, ElectorOptions options, ElectorEvents events)
+      : loop_(loop),
+        options_(std::move(options)),
+        events_(std::move(events)),
+        client_(std::make_unique<EtcdClient>(loop, options_.etcd)),
+        timer_(loop) {}
+
+  // Callers may be in the middle of what a decision would change.
+  template <class Call>
+  void later(Call call) {
+    asio::post(loop_, [self = shared_from_this(), call] {
+      if (!self->is_closed_) call(*self);
+    });
+  }
+
+  // Nobody can stand for election before it is known where he would be reached.
+  void greet() {
+    const std::string& run_id = options_.election.run_id;
+    const election::Read read{control::leader_key(run_id), control::facts_key(run_id)};
+    client_->ask(request_of(read, options_.prefix), limits::kEtcdGreet,
+                 [self = shared_from_this(), read](const Result<std::string>& reply) {
+                   self->on_greeted(answer_of(read, self->options_.prefix, reply));
+                 });
+  }
+
+  template <class Call>
+  void tell_core(Call call) {
+    if (!core_) return;
+    election::Effects effects;
+    call(*core_, effects);
+    for (election::Effect& effect : effects) queue_.push_back(std::move(effect));
+    if (std::exchange(is_carrying_out_, true)) return;
+    while (!queue_.empty() && !is_closed_) {
+      const election::Effect effect = std::move(queue_.front());
+      queue_.pop_front();
+      std::visit([this](const auto& e) { this->carry_out(e); }, effect);
+    }
+    is_carrying_out_ = false;
+    arm_timer();
+  }
+
+  Instant now() const { return options_.now(); }
+
+  void set_led(bool is_led) {
+    tell_core([&](Election& core, auto& effects) { core.set_led(now(), is_led, effects); });
+  }
+
+  void set_willing(bool is_willing) {
+    is_willing_ = is_willing;
+    if (core_) core_->set_willing(is_willing);
+  }
+
+  void write(const control::JobFacts& facts) {
+    if (!core_ || !core_->is_leading()) return;  // lost meanwhile: nothing waits any more
+    tell_core([&](Election& core, auto& effects) { core.write(now(), facts, effects); });
+  }
+
+  void leave(bool is_idle) {
+    if (!core_) return carry_out(election::Left{});
+    tell_core([&](Election& core, auto& effects) { core.leave(now(), is_idle, effects); });
+  }
+
+  void close() {
+    is_closed_ = true;
+    timer_.cancel();
+    client_.reset();
+  }
+
+ private:
+  void on_greeted(const election::Answer& answer) {
+    if (is_closed_) return;
+    if (std::holds_alternative<election::Seen>(answer)) return begin();
+    if (const auto* refused = std::get_if<election::Refused>(&answer)) {
+      events_.on_trouble("etcd: " + refused->why);
+    } else if (const auto* failed = std::get_if<election::Failed>(&answer)) {
+      events_.on_trouble("etcd: " + failed->why);
+    }
+    timer_.expires_after(limits::kEtcdGreetAgain);
+    timer_.async_wait([self = shared_from_this()](error_code error) {
+      if (!error && !self->is_closed_) self->greet();
+    });
+  }
+
+  void begin() {
+    Election::Options options = options_.election;
+    if (options.self.address.empty()) options.self.address = client_->own_address();
+    core_.emplace(std::move(options));
+    core_->set_willing(is_willing_);
+    tell_core([&](Election& core, auto& effects) { core.start(now(), effects); });
+  }
+
+  void carry_out(const election::Ask& ask) {
+    client_->ask(request_of(ask.what, options_.prefix), ask.most,
+                 [self = shared_from_this(), ask](const Result<std::string>& reply) {
+                   if (self->is_closed_) return;
+                   const election::Answer answer =
+                       answer_of(ask.what, self->options_.prefix, reply);
+                   self->tell_core([&](Election& core, auto& effects) {
+                     core.on_answer(self->now(), ask.id, answer, effects);
+                   });
+                 });
+  }
+  void carry_out(const election::Lead& lead) { events_.on_lead(lead); }
+  void carry_out(const election::Prolong& prolong) { events_.on_prolong(prolong.until); }
+  void carry_out(const election::Written&) { events_.on_written(); }
+  void carry_out(const election::Lost& lost) { events_.on_lost(lost.why); }
+  void carry_out(const election::Follow& follow) { events_.on_follow(follow); }
+  void carry_out(const election::Left&) { events_.on_left(); }
+  void carry_out(const election::Trouble& trouble) { events_.on_trouble(trouble.text); }
+
+  void arm_timer() {
+    const Instant next = core_->next_deadline();
+    if (next == armed_for_) return;
+    armed_for_ = next;
+    timer_.cancel();
+    if (next.is_never()) return;
+    timer_.expires_after(std::max(Duration{}, next - now()));
+    timer_.async_wait([self = shared_from_this()](error_code error) {
+      if (error || self->is_closed_) return;
+      self->armed_for_ = Instant::never();
+      self->tell_core([&](Election& core, auto& effects) { core.on_time(self->now(), effects); });
+    });
+  }
+
+  asio::io_context& loop_;
+  const ElectorOptions options_;
+  const ElectorEvents events_;
+  std::unique_ptr<EtcdClient> client_;
+  asio::steady_timer timer_;
+  Instant armed_for_ = Instant::never();
+  std::optional<Election> core_;  // once etcd has answered
+  bool is_willing_ = true;
+  std::deque<election::Effect> queue_;
+  bool is_carrying_out_ = false;
+  bool is_closed_ = false;
+};
+
+Elector::Elector(asio::io_context& loop, ElectorOptions options, ElectorEvents events)
+    : impl_(std::make_shared<Impl>(loop, std::move(options), std::move(events))) {}
+Elector::~Elector() {
+  impl_->close();
+}
+void Elector::start() {
+  impl_->later([](Impl& impl) { impl.greet(); });
+}
+void Elector::set_led(bool is_led) {
+  impl_->later([is_led](Impl& impl) { impl.set_led(is_led); });
+}
+void Elector::set_willing(bool is_willing) {
+  impl_->later([is_willing](Impl& impl) { impl.set_willing(is_willing); });
+}
+void Elector::write(const control::JobFacts& facts) {
+  impl_->later([facts](Impl& impl) { impl.write(facts); });
+}
+void Elector::leave(bool is_idle) {
+  impl_->later([is_idle](Impl& impl) { impl.leave(is_idle); });
+}
+
+}  // namespace cpprun::etcd

@@ -1,0 +1,60 @@
+// Elector: an Election carried out. Its questions go to etcd, its timer runs on the loop, and what
+// it decides is told.
+//
+// Before it stands for anything it asks etcd once, whatever the answer: so it knows by which
+// address this machine is reached, and people hear at once of a wrong password.
+// Thread: the loop's. Events come from the loop, never from inside a member function.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/ids.hpp"
+#include "common/time.hpp"
+#include "rendezvous/client/etcd/etcd_client.hpp"
+#include "rendezvous/coordinator/election.hpp"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace cpprun::etcd {
+
+struct ElectorOptions {
+  ClientOptions etcd;
+  std::string prefix{};        // of all keys: "" or "/..."
+  Election::Options election;  // self.address "": the one by which etcd is reached
+  std::function<Instant()> now;
+};
+
+// As the effects of Election.
+struct ElectorEvents {
+  std::function<void(const election::Lead&)> on_lead;
+  std::function<void(Instant until)> on_prolong;
+  std::function<void()> on_written;
+  std::function<void(const std::string& why)> on_lost;
+  std::function<void(const election::Follow&)> on_follow;
+  std::function<void()> on_left;
+  std::function<void(const std::string& why)> on_trouble;
+};
+
+class Elector {
+ public:
+  Elector(boost::asio::io_context& loop, ElectorOptions options, ElectorEvents events);
+  ~Elector();  // nothing is told any more
+  Elector(const Elector&) = delete;
+
+  // As those of Election.
+  void start();
+  void set_led(bool is_led);
+  void set_willing(bool is_willing);
+  void write(const control::JobFacts& facts);
+  void leave(bool is_idle);
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;  // shared with what is under way
+};
+
+}  // namespace cpprun::etcd

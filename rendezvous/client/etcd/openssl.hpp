@@ -1,0 +1,43 @@
+// OpenSSL, loaded when TLS is asked for and not before: linked, it would cost every start a
+// millisecond and every binary 2 MB. What is used of it stands in one list. Private to
+// rendezvous/client/etcd.
+#pragma once
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+
+#include <string>
+
+#include "common/result.hpp"
+
+namespace cpprun::etcd {
+
+// Each is a function of OpenSSL by its own name.
+// clang-format off
+#define CPPRUN_OF_OPENSSL(X)                                                                    \
+  X(TLS_client_method)                                                                          \
+  X(SSL_CTX_new) X(SSL_CTX_free) X(SSL_CTX_ctrl) X(SSL_CTX_set_verify)                          \
+  X(SSL_CTX_set_default_verify_paths) X(SSL_CTX_load_verify_locations)                          \
+  X(SSL_CTX_use_certificate_chain_file) X(SSL_CTX_use_PrivateKey_file)                          \
+  X(SSL_CTX_check_private_key)                                                                  \
+  X(SSL_new) X(SSL_free) X(SSL_ctrl) X(SSL_set_bio) X(SSL_set_connect_state)                    \
+  X(SSL_do_handshake) X(SSL_read) X(SSL_write) X(SSL_get_error) X(SSL_get0_param)               \
+  X(SSL_get_verify_result) X(X509_VERIFY_PARAM_set1_host) X(X509_VERIFY_PARAM_set1_ip_asc)      \
+  X(X509_verify_cert_error_string) X(BIO_new) X(BIO_s_mem) X(BIO_read) X(BIO_write)             \
+  X(BIO_ctrl_pending) X(ERR_get_error) X(ERR_clear_error) X(ERR_reason_error_string)
+// clang-format on
+
+struct OpenSsl {
+#define CPPRUN_MEMBER(name) decltype(&::name) name = nullptr;
+  CPPRUN_OF_OPENSSL(CPPRUN_MEMBER)
+#undef CPPRUN_MEMBER
+
+  // The library of this machine, loaded once. Thread-safe.
+  static Result<const OpenSsl*> load();
+
+  // What it has to say of what went wrong last; for people.
+  std::string newest_error() const;
+};
+
+}  // namespace cpprun::etcd

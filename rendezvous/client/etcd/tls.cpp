@@ -1,0 +1,201 @@
+#include "rendezvous/client/etcd/tls.hpp"
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/client/etcd/openssl.hpp"
+
+namespace cpprun::etcd {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+constexpr size_t kRoom = 16 * 1024;  // a record of TLS
+
+bool is_address(const std::string& host) {
+  error_code error;
+  asio::ip::make_address(host, error);
+  return !error;
+}
+
+// One thing at a time: the handshake, then a write or a read. OpenSSL works on memory; what it
+// wants to say or hear goes over the socket in between.
+class TlsWire final : public SocketWire, public std::enable_shared_from_this<TlsWire> {
+ public:
+  TlsWire(const OpenSsl& api, SSL* session, std::unique_ptr<tcp::socket> socket)
+      : SocketWire(std::move(socket)), api_(api), session_(session) {
+    in_ = api_.BIO_new(api_.BIO_s_mem());
+    out_ = api_.BIO_new(api_.BIO_s_mem());
+    api_.SSL_set_bio(session_, in_, out_);  // which owns them from here on
+    api_.SSL_set_connect_state(session_);
+  }
+  ~TlsWire() override { api_.SSL_free(session_); }
+
+  void shake_hands(std::function<void(const error_code&, const std::string& why)> done) {
+    step([this] { return api_.SSL_do_handshake(session_); },
+         [this, done = std::move(done)](const error_code& error, int) {
+           done(error, error ? why(error) : "");
+         });
+  }
+
+  void write(std::span<const char> bytes, Sent sent) override {
+    step([this,
+          bytes] { return api_.SSL_write(session_, bytes.data(), static_cast<int>(bytes.size())); },
+         [sent = std::move(sent)](const error_code& error, int) { sent(error); });
+  }
+
+  void read(std::span<char> room, Got got) override {
+    step([this,
+          room] { return api_.SSL_read(session_, room.data(), static_cast<int>(room.size())); },
+         [got = std::move(got)](const error_code& error, int size) {
+           got(error, error ? 0 : static_cast<size_t>(size));
+         });
+  }
+
+  std::string why(const error_code& error) const override {
+    const long verified = api_.SSL_get_verify_result(session_);  // NOLINT: OpenSSL's own type
+    if (verified != X509_V_OK) {
+      return std::string("its certificate is not believed: ") +
+             api_.X509_verify_cert_error_string(verified) +
+             " (--rdzv-conf=cacert=FILE says whom to believe)";
+    }
+    if (error != asio::error::access_denied) return "no TLS: " + error.message();
+    return "no TLS: " + reason_;
+  }
+
+ private:
+  using Call = std::function<int()>;
+  using Done = std::function<void(const error_code&, int)>;
+
+  void step(Call call, Done done) {
+    api_.ERR_clear_error();
+    const int result = call();
+    const int state = result > 0 ? SSL_ERROR_NONE : api_.SSL_get_error(session_, result);
+    const bool wants_more = state == SSL_ERROR_WANT_READ;
+    error_code error;
+    if (state == SSL_ERROR_ZERO_RETURN) error = asio::error::eof;
+    if (state != SSL_ERROR_NONE && !wants_more && !error) error = asio::error::access_denied;
+    if (error == asio::error::access_denied) reason_ = api_.newest_error();
+    if (api_.BIO_ctrl_pending(out_) > 0) return send(wants_more, error, result, call, done);
+    if (wants_more) return receive(std::move(call), std::move(done));
+    asio::post(socket().get_executor(), [self = shared_from_this(), done, error, result] {
+      if (!self->is_closed()) done(error, result);
+    });
+  }
+
+  void send(bool wants_more, const error_code& outcome, int result, Call call, Done done) {
+    outgoing_.resize(api_.BIO_ctrl_pending(out_));
+    api_.BIO_read(out_, outgoing_.data(), static_cast<int>(outgoing_.size()));
+    asio::async_write(socket(), asio::buffer(outgoing_),
+                      [=, self = shared_from_this()](error_code error, size_t) {
+                        if (self->is_closed()) return;
+                        if (wants_more && !error) return self->receive(call, done);
+                        done(outcome ? outcome : error, result);
+                      });
+  }
+
+  void receive(Call call, Done done) {
+    socket().async_read_some(
+        asio::buffer(incoming_), [=, self = shared_from_this()](error_code error, size_t size) {
+          if (self->is_closed()) return;
+          if (error) return done(error, 0);
+          self->api_.BIO_write(self->in_, self->incoming_.data(), static_cast<int>(size));
+          self->step(call, done);
+        });
+  }
+
+  const OpenSsl& api_;
+  SSL* session_;
+  BIO* in_ = nullptr;
+  BIO* out_ = nullptr;
+  std::array<char, kRoom> incoming_{};
+  std::vector<char> outgoing_;
+  std::string reason_;
+};
+
+}  // namespace
+
+struct Tls::Inner {
+  Inner(const OpenSsl& functions, SSL_CTX* made) : api(functions), context(made) {}
+  ~Inner() { api.SSL_CTX_free(context); }
+  Inner(const Inner&) = delete;
+
+  Error bad(const std::string& what, const std::string& file) const {
+    return Error{ErrorKind::BadValue,
+                 "--rdzv-conf " + what + "=" + file + ": " + api.newest_error()};
+  }
+
+  Status take(const TlsFiles& files) const {
+    api.ERR_clear_error();
+    api.SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, nullptr);
+    api.SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
+    if (files.ca.empty()) {
+      api.SSL_CTX_set_default_verify_paths(context);
+    } else if (api.SSL_CTX_load_verify_locations(context, files.ca.c_str(), nullptr) != 1) {
+      return bad("cacert", files.ca);
+    }
+    if (files.cert.empty()) return {};
+    if (api.SSL_CTX_use_certificate_chain_file(context, files.cert.c_str()) != 1) {
+      return bad("cert", files.cert);
+    }
+    const bool has_key =
+        api.SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) == 1;
+    if (!has_key || api.SSL_CTX_check_private_key(context) != 1) return bad("key", files.key);
+    return {};
+  }
+
+  const OpenSsl& api;
+  SSL_CTX* context;
+};
+
+Tls::Tls(std::unique_ptr<Inner> inner) : inner_(std::move(inner)) {}
+Tls::~Tls() = default;
+
+Result<std::shared_ptr<Tls>> Tls::make(const TlsFiles& files) {
+  Result<const OpenSsl*> api = OpenSsl::load();
+  if (!api) return api.error();
+  auto inner = std::make_unique<Inner>(**api, (*api)->SSL_CTX_new((*api)->TLS_client_method()));
+  if (inner->context == nullptr) {
+    return Error{ErrorKind::System, "OpenSSL: " + (*api)->newest_error()};
+  }
+  if (Status ok = inner->take(files); !ok) return ok.error();
+  return std::shared_ptr<Tls>(new Tls(std::move(inner)));
+}
+
+Result<std::shared_ptr<Tls>> load_tls(const TlsFiles& files) {
+  return Tls::make(files);
+}
+
+std::shared_ptr<Wire> Tls::start(std::unique_ptr<tcp::socket> socket, const std::string& host,
+                                 Done done) {
+  const OpenSsl& api = inner_->api;
+  SSL* session = api.SSL_new(inner_->context);
+  X509_VERIFY_PARAM* wanted = api.SSL_get0_param(session);
+  if (is_address(host)) {
+    api.X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str());
+  } else {
+    api.X509_VERIFY_PARAM_set1_host(wanted, host.c_str(), host.size());
+    api.SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                 const_cast<char*>(host.c_str()));
+  }
+  auto wire = std::make_shared<TlsWire>(api, session, std::move(socket));
+  wire->shake_hands(
+      [wire, done = std::move(done)](const error_code& error, const std::string& why) {
+        if (error) {
+          done(nullptr, why);
+        } else {
+          done(wire, "");
+        }
+      });
+  return wire;
+}
+
+}  // namespace cpprun::etcd

@@ -1,0 +1,122 @@
+#include "rendezvous/client/store/store_link.hpp"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace cpprun::worker {
+namespace {
+
+constexpr size_t kFirstPiece = 64 * 1024;  // memory for a long value that has not come yet
+
+bool is_later(int number) {
+  return number == EAGAIN || number == EWOULDBLOCK || number == EINTR;
+}
+
+}  // namespace
+
+StoreLink::StoreLink(Descriptor socket, std::string peer)
+    : socket_(std::move(socket)), peer_(std::move(peer)) {}
+
+Error StoreLink::close(Error why) {
+  socket_.close();
+  if (trouble_.empty()) trouble_ = why.text;
+  return why;
+}
+
+Status StoreLink::refusal() const {
+  return Error{ErrorKind::Network, "the connection to the store at " + peer_ +
+                                       " is closed, because: " + trouble_ +
+                                       "; connect again for another try"};
+}
+
+Status StoreLink::send(std::string_view bytes, Deadline deadline) {
+  if (!socket_.is_open()) return refusal();
+  if (first_ != end_) {
+    return close({ErrorKind::Protocol, "the store at " + peer_ + " said more than it was asked"});
+  }
+  while (!bytes.empty()) {
+    ssize_t sent = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(sent));
+      continue;
+    }
+    if (!is_later(errno)) {
+      return close(
+          {ErrorKind::Network, "sending to the store at " + peer_ + ": " + std::strerror(errno)});
+    }
+    if (!poll_until(socket_.get(), POLLOUT, deadline)) {
+      return close({ErrorKind::Timeout,
+                    "the store at " + peer_ + " did not take all of a request within the timeout"});
+    }
+  }
+  return {};
+}
+
+Result<bool> StoreLink::has_input(Deadline deadline) {
+  if (!socket_.is_open()) return refusal().error();
+  return first_ != end_ || poll_until(socket_.get(), POLLIN, deadline);
+}
+
+size_t StoreLink::take(void* into, size_t room) {
+  size_t size = std::min(room, end_ - first_);
+  if (size != 0) std::memcpy(into, held_.data() + first_, size);
+  first_ += size;
+  return size;
+}
+
+Status StoreLink::receive(char* into, size_t room, size_t& got, Deadline deadline) {
+  if (!socket_.is_open()) return refusal();
+  for (;;) {
+    if (!poll_until(socket_.get(), POLLIN, deadline)) {
+      return close({ErrorKind::Timeout,
+                    "the store at " + peer_ + " did not answer (in full) within the timeout"});
+    }
+    ssize_t size = ::recv(socket_.get(), into, room, 0);
+    if (size > 0) {
+      got = static_cast<size_t>(size);
+      return {};
+    }
+    if (size == 0) {
+      return close({ErrorKind::Network, "the store at " + peer_ + " closed the connection"});
+    }
+    if (!is_later(errno)) {
+      return close(
+          {ErrorKind::Network, "reading from the store at " + peer_ + ": " + std::strerror(errno)});
+    }
+  }
+}
+
+Status StoreLink::refill(Deadline deadline) {
+  size_t got = 0;
+  Status received = receive(held_.data(), held_.size(), got, deadline);
+  first_ = 0;
+  end_ = got;
+  return received;
+}
+
+Status StoreLink::read(std::span<uint8_t> into, Deadline deadline) {
+  for (;;) {
+    into = into.subspan(take(into.data(), into.size()));
+    if (into.empty()) return {};
+    if (Status filled = refill(deadline); !filled) return filled;
+  }
+}
+
+Result<std::string> StoreLink::read_string(size_t size, Deadline deadline) {
+  std::string text(std::min(size, kFirstPiece), '\0');
+  size_t have = take(text.data(), text.size());
+  while (have < size) {
+    if (have == text.size()) text.resize(std::min(size, 2 * have));
+    size_t got = 0;
+    Status received = receive(text.data() + have, text.size() - have, got, deadline);
+    if (!received) return received.error();
+    have += got;
+  }
+  return text;
+}
+
+}  // namespace cpprun::worker

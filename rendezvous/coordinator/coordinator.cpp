@@ -1,0 +1,349 @@
+#include "rendezvous/coordinator/coordinator.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/check.hpp"
+#include "common/limits/rendezvous.hpp"
+#include "common/text.hpp"
+#include "rendezvous/coordinator/rank_progress.hpp"
+#include "rendezvous/coordinator/sane.hpp"
+#include "rendezvous/protocol/plain.hpp"
+
+namespace cpprun {
+
+void Coordinator::on_connected(SessionId session, SessionFacts facts) {
+  bool is_new =
+      sessions_.try_emplace(session, Session{std::move(facts), std::nullopt, false}).second;
+  CPPRUN_CHECK(is_new);
+}
+
+void Coordinator::refuse(SessionId session, const std::string& why, Effects& effects) const {
+  effects.push_back(Note{Note::Level::Warning, "refused", "refused an agent: " + why});
+  effects.push_back(Send{session, control::Refused{why}});
+  effects.emplace_back(Close{session, false});
+}
+
+void Coordinator::on_message(Instant now, SessionId id, control::AgentMessage said,
+                             Effects& effects) {
+  const control::AgentMessage message = control::plain(std::move(said));
+  auto it = sessions_.find(id);
+  if (it == sessions_.end()) return;  // closed meanwhile
+  Session& session = it->second;
+  if (const auto* hello = std::get_if<control::Hello>(&message)) {
+    on_hello(id, session, *hello, effects);
+    return;
+  }
+  if (!session.hello) {
+    refuse(id, "the first message of a connection must be a hello", effects);
+    return;
+  }
+  if (const auto* acting = std::get_if<control::Acting>(&message)) {
+    on_acting(id, session, *acting, effects);
+  } else if (const auto* facts = std::get_if<control::Register>(&message)) {
+    on_register(now, id, session, *facts, effects);
+  } else if (!session.is_registered) {
+    refuse(id, "an agent must register before it says anything else", effects);
+  } else if (auto job = jobs_.find(session.hello->run_id);
+             job != jobs_.end() && job->second->has_session(id)) {
+    job->second->on_message(now, id, message, effects);
+  }  // else an older connection, or one of a node that left or was lost: changes nothing (R4)
+  if (auto still = sessions_.find(id); still != sessions_.end() && still->second.hello) {
+    forget_if_over(std::string(still->second.hello->run_id), effects);
+  }
+}
+
+void Coordinator::on_hello(SessionId id, Session& session, const control::Hello& hello,
+                           Effects& effects) {
+  if (!is_sane(hello)) {
+    refuse(id,
+           "the agent's version, run id or node name holds control characters, or its version is "
+           "too long",
+           effects);
+  } else if (hello.protocol != control::kProtocolVersion) {
+    refuse(id,
+           "this agent is cpprun " + hello.version + " and speaks version " +
+               std::to_string(hello.protocol) + " of the control protocol, the coordinator on " +
+               options_.host + " is cpprun " CPPRUN_VERSION " and speaks version " +
+               std::to_string(control::kProtocolVersion) + "; use the same cpprun on all nodes",
+           effects);
+  } else if (hello.run_id.empty() || hello.run_id.size() > limits::kNameBytes ||
+             hello.node.name.size() > limits::kNameBytes) {
+    refuse(id, "the run id or the node's name is empty or too long", effects);
+  } else if (session.hello) {
+    refuse(id, "a second hello on one connection", effects);
+  } else {
+    session.hello = hello;
+  }
+}
+
+// An id is no secret: others than its node may have it from a `world`.
+bool Coordinator::is_proven(const control::Hello& hello) const {
+  if (!options_.node_id_of) return true;
+  return hello.token.size() <= limits::kNodeKeyBytes &&
+         options_.node_id_of(hello.token) == hello.node.incarnation;
+}
+
+void Coordinator::on_register(Instant now, SessionId id, Session& session,
+                              const control::Register& message, Effects& effects) {
+  if (session.is_registered) {
+    refuse(id, "a second register on one connection", effects);
+    return;
+  }
+  if (!is_proven(*session.hello)) {
+    refuse(id, "it shows no key for the node id that it says", effects);
+    return;
+  }
+  if (!is_sane(message)) {
+    refuse(id, "the agent's terms make no sense (nodes, restarts, lease or round out of range)",
+           effects);
+    return;
+  }
+  if (is_led_elsewhere(id, session.hello->run_id, effects)) {
+    session.is_registered = true;  // what else it has said already changes nothing
+    return;
+  }
+  Membership* job = job_for(session.hello->run_id, message, id, effects);
+  if (job == nullptr) return;
+  job->on_register(now, id, *session.hello, message, session.facts, effects);
+  session.is_registered = job->has_session(id);
+}
+
+void Coordinator::on_acting(SessionId id, const Session& session, const control::Acting& message,
+                            Effects& effects) {
+  const bool is_sane = !message.address.empty() && is_short(message.address) && message.port > 0 &&
+                       is_port(message.port) && message.epoch > Epoch();
+  if (!is_sane || session.is_registered) {
+    refuse(id, "an address from which nobody can lead a job", effects);
+    return;
+  }
+  const std::string& run_id = session.hello->run_id;
+  const control::Moved where{message.epoch, message.address, message.port};
+  effects.push_back(Send{id, where});  // we have heard it
+  auto [known, is_news] = elsewhere_.try_emplace(run_id, Elsewhere{id, where});
+  if (!is_news && known->second.told_by == id) return;
+  known->second = Elsewhere{id, where};
+  auto job = jobs_.find(run_id);
+  if (job == jobs_.end() || job->second->is_over()) return;
+  if (job->second->may_be_handed_over()) {
+    job->second->hand_over(where, effects);
+  } else {
+    effects.push_back(Note{Note::Level::Warning, "two_jobs",
+                           "job '" + run_id + "' is led from here and from " + message.address +
+                               " too: agents of it were started anew while others went on"});
+  }
+}
+
+bool Coordinator::is_led_elsewhere(SessionId id, const std::string& run_id,
+                                   Effects& effects) const {
+  auto it = elsewhere_.find(run_id);
+  if (it == elsewhere_.end()) return false;
+  auto job = jobs_.find(run_id);
+  if (job != jobs_.end() && !job->second->is_over()) return false;  // both go on
+  effects.push_back(Send{id, it->second.where});
+  return true;
+}
+
+const Membership* Coordinator::job_of(SessionId session) const {
+  const auto it = sessions_.find(session);
+  if (it == sessions_.end() || !it->second.is_registered) return nullptr;
+  const auto job = jobs_.find(it->second.hello->run_id);
+  const bool is_its = job != jobs_.end() && job->second->has_session(session);
+  return is_its ? job->second.get() : nullptr;
+}
+
+bool Coordinator::is_left_to_heir() const {
+  return std::any_of(jobs_.begin(), jobs_.end(),
+                     [](const auto& entry) { return entry.second->is_left_to_heir(); });
+}
+
+void Coordinator::lead_until(Instant until) {
+  until_ = until;
+  for (auto& [run_id, job] : jobs_) job->lead_until(until);
+}
+
+bool Coordinator::is_idle() const {
+  return std::all_of(jobs_.begin(), jobs_.end(),
+                     [](const auto& entry) { return entry.second->is_idle(); });
+}
+
+std::string Coordinator::only_job() const {
+  return options_.mandate ? options_.mandate->run_id : options_.heir_of;
+}
+
+// Where the job was decided, who took part in it is told how, and others begin anew.
+std::optional<Mandate> Coordinator::mandate_for(const control::Register& first) const {
+  if (!options_.mandate) return std::nullopt;
+  Mandate mandate{options_.mandate->run_id, std::nullopt, until_};
+  const std::optional<control::JobFacts>& facts = options_.mandate->facts;
+  const bool is_of_it = facts && (!facts->decided || first.epoch > Epoch());
+  if (jobs_begun_ == 0 && is_of_it) mandate.facts = facts;
+  return mandate;
+}
+
+void Coordinator::on_host_agent_ended(Instant now, Effects& effects) {
+  if (options_.mandate) return;  // who is elected next begins the next job
+  is_leaving_ = true;
+  std::erase_if(jobs_, [&](const auto& entry) {
+    const bool is_new = !entry.second->is_over() && entry.second->is_new();
+    if (is_new) entry.second->turn_away(effects);
+    return is_new;
+  });
+  for (const auto& [run_id, job] : jobs_) job->on_host_agent_ended(now, effects);
+}
+
+// A newcomer has come too early: the job of this name has ended, and who took part in it has not
+// gone yet; or we go ourselves.
+bool Coordinator::is_for_later(const Membership* job, SessionId session,
+                               const control::Register& message) const {
+  const control::Hello& hello = *sessions_.at(session).hello;
+  const Incarnation node = hello.node.incarnation;
+  const bool is_own = !options_.own_job.empty() && hello.run_id == options_.own_job;
+  if (job == nullptr) return is_leaving_ || (is_own && options_.embedded != node);
+  if (job->nodes().contains(node) || job->has_led(message.epoch)) return false;
+  return job->is_over() ? is_leaving_ : job->is_decided();
+}
+
+Membership* Coordinator::job_for(const std::string& run_id, const control::Register& message,
+                                 SessionId session, Effects& effects) {
+  if (const std::string only = only_job(); !only.empty() && only != run_id) {
+    refuse(session, "the coordinator here leads the job '" + only + "' and no other", effects);
+    return nullptr;
+  }
+  auto it = jobs_.find(run_id);
+  if (is_for_later(it == jobs_.end() ? nullptr : it->second.get(), session, message)) {
+    effects.emplace_back(Close{session, false});
+    return nullptr;
+  }
+  if (it != jobs_.end()) {
+    // Who took part in a job that has ended is told how; others begin anew.
+    const bool goes_on =
+        options_.mandate && !it->second->is_decided() && !it->second->is_departing();
+    if (!it->second->is_over() || goes_on || it->second->has_led(message.epoch)) {
+      return it->second.get();
+    }
+    jobs_.erase(it);
+  }
+  forget_long_ended();
+  const control::Terms& terms = message.terms;
+  for (const auto& [other_id, other] : jobs_) {
+    if (other->is_over()) continue;
+    if (!terms.is_store_on_main_port || !other->terms().is_store_on_main_port) continue;
+    refuse(session,
+           "the job '" + other_id + "' already serves its workers' store at this port; give job '" +
+               run_id + "' a --master-port of its own",
+           effects);
+    return nullptr;
+  }
+  const bool is_heir = !options_.heir_of.empty() && jobs_begun_ == 0;  // a later one begins anew
+  std::optional<Mandate> mandate = mandate_for(message);
+  MembershipOptions options{run_id,
+                            options_.host,
+                            Epoch(options_.epoch.value + jobs_begun_++),
+                            options_.embedded,
+                            options_.say_waiting,
+                            options_.make_secret,
+                            options_.epoch,
+                            is_heir,
+                            std::move(mandate),
+                            options_.needs_proof};
+  auto made = std::make_unique<Membership>(std::move(options), terms, effects);
+  return jobs_.emplace(run_id, std::move(made)).first->second.get();
+}
+
+void Coordinator::on_closed(Instant now, SessionId id, Membership::Ending how, Effects& effects) {
+  auto it = sessions_.find(id);
+  if (it == sessions_.end()) return;
+  Session session = std::move(it->second);
+  sessions_.erase(it);
+  std::erase_if(elsewhere_, [&](const auto& entry) { return entry.second.told_by == id; });
+  if (!session.is_registered) return;
+  auto job = jobs_.find(session.hello->run_id);
+  if (job == jobs_.end()) return;
+  job->second->on_closed(now, id, how, effects);
+  forget_if_over(session.hello->run_id, effects);
+}
+
+void Coordinator::on_store_port(Instant now, const std::string& run_id, int64_t port,
+                                Effects& effects) {
+  auto it = jobs_.find(run_id);
+  if (it != jobs_.end()) it->second->on_store_port(now, port, effects);
+}
+
+void Coordinator::forget_if_over(const std::string& run_id, Effects& effects) {
+  auto it = jobs_.find(run_id);
+  if (it == jobs_.end() || !it->second->is_over()) return;
+  // By a mandate it goes on with whoever comes next, as it would under another coordinator (R18).
+  const bool is_at_an_end = it->second->is_decided() || it->second->is_departing();
+  if (options_.mandate && !is_at_an_end) return;
+  // Who was cut off hears how it ended.
+  if (!is_at_an_end) jobs_.erase(it);
+  effects.push_back(DropStores{run_id});
+}
+
+void Coordinator::forget_long_ended() {
+  auto is_over = [](const auto& entry) { return entry.second->is_over(); };
+  auto is_older = [&](const auto& a, const auto& b) {
+    return is_over(a) && (!is_over(b) || a.second->epoch() < b.second->epoch());
+  };
+  if (std::count_if(jobs_.begin(), jobs_.end(), is_over) < limits::kEndedJobs) return;
+  jobs_.erase(std::min_element(jobs_.begin(), jobs_.end(), is_older));
+}
+
+control::Answer Coordinator::on_order(Instant now, const std::string& run_id,
+                                      const control::Order& order, const std::string& by,
+                                      Effects& effects) {
+  std::vector<std::string> names;
+  Membership* only = nullptr;
+  for (const auto& [name, job] : jobs_) {
+    if (job->is_over() || (!run_id.empty() && name != run_id)) continue;
+    names.push_back(name);
+    only = job.get();
+  }
+  if (names.size() > 1) {
+    return {order.id, false, "several jobs are here; name one: " + text::join(names, ", ")};
+  }
+  if (only == nullptr) {
+    return {order.id, false, run_id.empty() ? "no job is here" : "no job '" + run_id + "' is here"};
+  }
+  control::Answer answer = only->on_order(now, order, by, effects);
+  forget_if_over(names.front(), effects);
+  return answer;
+}
+
+void Coordinator::on_time(Instant now, Effects& effects) {
+  std::vector<std::string> touched;
+  for (auto& [run_id, job] : jobs_) {
+    if (job->is_over() || job->next_deadline() > now) continue;
+    job->on_time(now, effects);
+    touched.push_back(run_id);
+  }
+  for (const std::string& run_id : touched) forget_if_over(run_id, effects);
+}
+
+Instant Coordinator::next_deadline() const {
+  Instant next = Instant::never();
+  for (const auto& [run_id, job] : jobs_) {
+    if (!job->is_over()) next = std::min(next, job->next_deadline());
+  }
+  return next;
+}
+
+void Coordinator::watch(Duration lasts, Effects& effects) const {
+  for (const auto& [run_id, job] : jobs_) {
+    for (const auto& [incarnation, node] : job->nodes()) {
+      if (!node.is_connected() || !node.facts.tells_progress) continue;
+      effects.push_back(Send{*node.session, control::Watch{lasts}});
+    }
+  }
+}
+
+void Coordinator::tail(const RankOfJob& wanted, Duration lasts, Effects& effects) const {
+  const auto job = jobs_.find(wanted.run_id);
+  if (job == jobs_.end()) return;
+  const std::optional<RankPlace> place = place_of(*job->second, wanted.rank);
+  if (!place || !place->node->is_connected() || !place->node->facts.tells_lines) return;
+  effects.push_back(Send{*place->node->session, control::Tail{place->local_rank, lasts}});
+}
+
+}  // namespace cpprun

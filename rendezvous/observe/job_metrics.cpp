@@ -1,0 +1,173 @@
+#include "rendezvous/observe/job_metrics.hpp"
+
+#include <functional>
+#include <iterator>
+#include <map>
+#include <string_view>
+
+#include "rendezvous/observe/prometheus.hpp"
+#include "rendezvous/observe/status.hpp"
+#include "rendezvous/protocol/control/control.hpp"
+
+namespace cpprun {
+namespace {
+
+using control::StopCause;
+using Phase = Membership::Phase;
+
+constexpr const char* kNodeStates[] = {"idle", "starting", "running", "stopped",
+                                       "done", "draining", "silent",  "dead"};
+
+// Writes families, asking each job for its series.
+class JobPage {
+ public:
+  JobPage(const Coordinator& coordinator, const Chronicle& chronicle)
+      : coordinator_(coordinator), chronicle_(chronicle) {}
+
+  void state();
+  void restarts();
+  void history();
+  void recoveries();
+  std::string take() { return text_.take(); }
+
+ private:
+  void each(const std::function<void(std::string_view, const Membership&)>& write) {
+    for (const auto& [run_id, job] : coordinator_.jobs()) write(run_id, *job);
+  }
+  void each_story(const std::function<void(std::string_view, const JobStory&)>& write) {
+    for (const auto& [run_id, job] : coordinator_.jobs()) {
+      if (const JobStory* story = chronicle_.of(run_id)) write(run_id, *story);
+    }
+  }
+  // One number of each job.
+  void gauge(const char* name, const char* help,
+             const std::function<int64_t(const Membership&)>& value) {
+    text_.family(name, "gauge", help);
+    each([&](std::string_view id, const Membership& job) {
+      text_.series({{"run_id", id}}, value(job));
+    });
+  }
+  void nodes();
+
+  const Coordinator& coordinator_;
+  const Chronicle& chronicle_;
+  prometheus::Text text_;
+};
+
+void JobPage::state() {
+  text_.family("cpprun_job_phase", "gauge",
+               "1 for the phase that the job is in, 0 for the others.");
+  each([&](std::string_view id, const Membership& job) {
+    for (int i = 0; i <= static_cast<int>(Phase::Ended); ++i) {
+      const auto phase = static_cast<Phase>(i);
+      text_.series({{"run_id", id}, {"phase", name_of(phase)}}, job.phase() == phase);
+    }
+  });
+  text_.family("cpprun_job_outcome", "gauge",
+               "1 for the outcome of a job that is decided; a job that is not has no series.");
+  each([&](std::string_view id, const Membership& job) {
+    const char* outcome = outcome_of(job);
+    if (outcome != nullptr) text_.series({{"run_id", id}, {"outcome", outcome}}, 1);
+  });
+  gauge("cpprun_job_round", "Number of the newest round.",
+        [](const Membership& job) { return job.round().value; });
+  nodes();
+  gauge("cpprun_job_world_size", "Workers of the newest round.",
+        [](const Membership& job) { return job.world_size(); });
+  text_.family("cpprun_job_snapshot_step", "gauge",
+               "Optimizer steps in the newest complete snapshot; no series while there is none.");
+  each([&](std::string_view id, const Membership& job) {
+    if (auto newest = job.newest_snapshot()) text_.series({{"run_id", id}}, newest->step);
+  });
+}
+
+void JobPage::nodes() {
+  text_.family("cpprun_job_nodes", "gauge", "Nodes that the coordinator knows, by state.");
+  each([&](std::string_view id, const Membership& job) {
+    std::map<std::string_view, int64_t> counts;
+    for (const auto& [incarnation, node] : job.nodes()) ++counts[name_of(node)];
+    for (const char* state : kNodeStates) {
+      text_.series({{"run_id", id}, {"state", state}}, counts[state]);
+    }
+  });
+  gauge("cpprun_job_nodes_min", "Nodes without which no round begins (--nnodes MIN).",
+        [](const Membership& job) { return job.terms().min_nodes; });
+  gauge("cpprun_job_nodes_max", "Nodes that a round has at most (--nnodes MAX).",
+        [](const Membership& job) { return job.terms().max_nodes; });
+}
+
+void JobPage::restarts() {
+  const auto both = [this](const std::function<int64_t(const Budget&)>& value) {
+    each([&](std::string_view id, const Membership& job) {
+      text_.series({{"run_id", id}, {"after", "failure"}}, value(job.budget()));
+      text_.series({{"run_id", id}, {"after", "hang"}}, value(job.hang_budget()));
+    });
+  };
+  text_.family("cpprun_job_restarts_total", "counter",
+               "Restarts charged to the budget of --max-restarts, after failures and after hangs.");
+  both([](const Budget& budget) { return budget.used(); });
+  text_.family("cpprun_job_restarts_left", "gauge", "Restarts that the job may still use.");
+  both([](const Budget& budget) { return budget.max() - budget.used(); });
+  text_.family("cpprun_job_operator_restarts_total", "counter",
+               "Restarts that operators asked for; they cost nothing of the budget.");
+  each([&](std::string_view id, const Membership& job) {
+    text_.series({{"run_id", id}}, job.operator_restarts());
+  });
+}
+
+void JobPage::history() {
+  text_.family("cpprun_job_rounds_total", "counter",
+               "Rounds that this coordinator has formed or taken over.");
+  each_story([&](std::string_view id, const JobStory& story) {
+    text_.series({{"run_id", id}}, story.rounds_formed());
+  });
+  text_.family("cpprun_job_stops_total", "counter", "Rounds that were stopped, by cause.");
+  each_story([&](std::string_view id, const JobStory& story) {
+    for (int i = 0; i <= static_cast<int>(StopCause::Snapshot); ++i) {
+      const auto cause = static_cast<StopCause>(i);
+      auto it = story.stops().find(cause);
+      text_.series({{"run_id", id}, {"cause", control::name_of(cause)}},
+                   it == story.stops().end() ? 0 : it->second);
+    }
+  });
+  text_.family("cpprun_job_failures_total", "counter",
+               "Rounds that ended by a failure or a lost node, by the class of what came first.");
+  each_story([&](std::string_view id, const JobStory& story) {
+    for (int i = 0; i <= static_cast<int>(FailureClass::Hang); ++i) {
+      const auto kind = static_cast<FailureClass>(i);
+      auto it = story.failures().find(kind);
+      text_.series({{"run_id", id}, {"class", name_of(kind)}},
+                   it == story.failures().end() ? 0 : it->second);
+    }
+  });
+}
+
+void JobPage::recoveries() {
+  text_.family("cpprun_job_recovery_seconds", "histogram",
+               "From the stop of a round until all workers of a later one run.");
+  each_story([&](std::string_view id, const JobStory& story) {
+    const Recoveries& all = story.recoveries();
+    int64_t so_far = 0;
+    for (size_t i = 0; i < all.counts.size(); ++i) {
+      so_far += all.counts[i];
+      const bool is_last = i == Recoveries::kBounds.size();
+      const std::string bound = is_last ? "+Inf" : prometheus::number(Recoveries::kBounds[i]);
+      text_.part("_bucket", {{"run_id", id}, {"le", bound}}, static_cast<double>(so_far));
+    }
+    text_.part("_sum", {{"run_id", id}}, all.sum_s);
+    text_.part("_count", {{"run_id", id}}, static_cast<double>(all.count()));
+  });
+}
+
+}  // namespace
+
+std::string job_metrics(const Coordinator& coordinator, const Chronicle& chronicle) {
+  JobPage page(coordinator, chronicle);
+  page.state();
+  page.restarts();
+  page.history();
+  page.recoveries();
+  return page.take();
+}
+
+}  // namespace cpprun

@@ -1,0 +1,31 @@
+// The coordinator's state as JSON: what /status serves. Field names are an interface
+// (docs/protocol.md, "HTTP").
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "rendezvous/coordinator/coordinator.hpp"
+
+namespace cpprun {
+
+// What only a server that stands by itself tells.
+struct ServerFacts {
+  size_t connections = 0;
+  size_t keys = 0;   // of its store
+  size_t waits = 0;  // clients that wait there for keys
+};
+
+std::string status_json(const Coordinator& coordinator,
+                        const std::optional<ServerFacts>& server = std::nullopt);
+
+// "success", "stopped" (on request, resumable), "failure"; null while it is not decided.
+const char* outcome_of(const Membership& job);
+
+// "recovering", "gathering", "running", "stopping", "deciding", "ended".
+const char* name_of(Membership::Phase phase);
+// "idle", "starting", "running", "stopped", "done"; or "dead", "silent", "draining".
+const char* name_of(const Node& node);
+
+}  // namespace cpprun

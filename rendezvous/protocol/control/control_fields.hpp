@@ -1,0 +1,392 @@
+// The fields of each control message, named once for both directions of the codec.
+//
+// fields(visit, message) calls visit("name", member) for each; name_of(message) is its name on the
+// wire.
+#pragma once
+
+#include "rendezvous/protocol/admin/order_fields.hpp"
+#include "rendezvous/protocol/control/control.hpp"
+#include "rendezvous/protocol/control/election_values.hpp"
+
+namespace cpprun::control {
+
+template <class V>
+void fields(V&& v, NodeId& m) {
+  v("name", m.name);
+  v("incarnation", m.incarnation);
+}
+template <class V>
+void fields(V&& v, Hello& m) {
+  v("protocol", m.protocol);
+  v("version", m.version);
+  v("run_id", m.run_id);
+  v("node", m.node);
+  v("connection", m.connection);
+  v("token", m.token);
+}
+template <class V>
+void fields(V&& v, Terms& m) {
+  v("min_nodes", m.min_nodes);
+  v("max_nodes", m.max_nodes);
+  v("max_restarts", m.max_restarts);
+  v("has_fixed_ranks", m.has_fixed_ranks);
+  v("is_agent_store", m.is_agent_store);
+  v("is_store_on_main_port", m.is_store_on_main_port);
+  v("master_addr", m.master_addr);
+  v("master_port", m.master_port);
+  v("last_call_ns", m.last_call);
+  v("scale_up_interval_ns", m.scale_up_interval);
+  v("heartbeat_ns", m.heartbeat);
+  v("lease_ns", m.lease);
+  v("startup_failures", m.startup_failures);
+}
+template <class V>
+void fields(V&& v, SnapshotName& m) {
+  v("step", m.step);
+  v("id", m.id);
+}
+template <class V>
+void fields(V&& v, Peer& m) {
+  v("address", m.address);
+  v("port", m.port);
+}
+template <class V>
+void fields(V&& v, Heir& m) {
+  v("node", m.node);
+  v("address", m.address);
+  v("port", m.port);
+}
+template <class V>
+void fields(V&& v, Resume& m) {
+  v("snapshot", m.snapshot);
+  v("source_address", m.source_address);
+  v("source_port", m.source_port);
+}
+template <class V>
+void fields(V&& v, World& m) {
+  v("epoch", m.epoch);
+  v("round", m.round);
+  v("group_rank", m.group_rank);
+  v("group_size", m.group_size);
+  v("base_rank", m.base_rank);
+  v("world_size", m.world_size);
+  v("base_role_rank", m.base_role_rank);
+  v("role_world_size", m.role_world_size);
+  v("master_addr", m.master_addr);
+  v("master_port", m.master_port);
+  v("store_port", m.store_port);
+  v("is_agent_store", m.is_agent_store);
+  v("restart_count", m.restart_count);
+  v("hang_restarts", m.hang_restarts);
+  v("operator_restarts", m.operator_restarts);
+  v("wanted_nodes", m.wanted_nodes);
+  v("max_restarts", m.max_restarts);
+  v("resume", m.resume);
+  v("snapshot_secret", m.snapshot_secret);
+  v("copies_of", m.copies_of);
+  v("copies_at", m.copies_at);
+  v("host_rank", m.host_rank);
+  v("is_moved", m.is_moved);
+  v("needs_proof", m.needs_proof);
+  v("heir", m.heir);
+}
+template <class V>
+void fields(V&& v, Decided& m) {
+  v("is_success", m.is_success);
+  v("verdict", m.verdict);
+  v("is_resumable", m.is_resumable);
+  v("culprit", m.culprit);
+  v("world_size", m.world_size);
+  v("same_start_ups", m.same_start_ups);
+}
+template <class V>
+void fields(V&& v, Register& m) {
+  v("terms", m.terms);
+  v("addresses", m.addresses);
+  v("local_addr", m.local_addr);
+  v("nproc", m.nproc);
+  v("role", m.role);
+  v("node_rank", m.node_rank);
+  v("reserved_port", m.reserved_port);
+  v("standing", m.standing);
+  v("round", m.round);
+  v("epoch", m.epoch);
+  v("is_draining", m.is_draining);
+  v("has_snapshot_dir", m.has_snapshot_dir);
+  v("snapshots", m.snapshots);
+  v("snapshot_port", m.snapshot_port);
+  v("keeps_copies", m.keeps_copies);
+  v("strikes", m.strikes);
+  v("clock_id", m.clock_id);
+  v("control_port", m.control_port);
+  v("world", m.world);
+  v("has_evidence", m.has_evidence);
+  v("has_grant", m.has_grant);
+  v("charged", m.charged);
+  v("decided", m.decided);
+  v("tells_progress", m.tells_progress);
+  v("tells_lines", m.tells_lines);
+  v("has_default_run_id", m.has_default_run_id);
+  v("pid", m.pid);
+}
+template <class V>
+void fields(V&& v, Ping& m) {
+  v("seq", m.seq);
+}
+template <class V>
+void fields(V&& v, Started& m) {
+  v("round", m.round);
+}
+template <class V>
+void fields(V&& v, ErrorReport& m) {
+  v("path", m.path);
+  v("message", m.message);
+  v("traceback", m.traceback);
+  v("stamp_us", m.stamp);
+  v("file_time_us", m.file_time);
+  v("is_readable", m.is_readable);
+  v("is_consequence", m.is_consequence);
+}
+template <class V>
+void fields(V&& v, WorkerEnd& m) {
+  v("local_rank", m.local_rank);
+  v("rank", m.rank);
+  v("pid", m.pid);
+  v("exit_code", m.exit_code);
+  v("has_core", m.has_core);
+  v("is_oom_kill", m.is_oom_kill);
+  v("is_stopped_by_us", m.is_stopped_by_us);
+  v("hang", m.hang);
+  v("started_at_ns", m.started_at);
+  v("ended_at_ns", m.ended_at);
+  v("ended_at_wall_us", m.ended_at_wall);
+  v("error", m.error);
+  v("last_lines", m.last_lines);
+}
+template <class V>
+void fields(V&& v, Culprit& m) {
+  v("node", m.node);
+  v("end", m.end);
+  v("why", m.why);
+}
+template <class V>
+void fields(V&& v, Failed& m) {
+  v("round", m.round);
+  v("end", m.end);
+  v("is_fatal", m.is_fatal);
+  v("why", m.why);
+  v("damaged_snapshot", m.damaged_snapshot);
+  v("sent_at_ns", m.sent_at);
+}
+template <class V>
+void fields(V&& v, Done& m) {
+  v("round", m.round);
+}
+template <class V>
+void fields(V&& v, Stopped& m) {
+  v("round", m.round);
+  v("reserved_port", m.reserved_port);
+  v("snapshots", m.snapshots);
+  v("has_saved", m.has_saved);
+  v("failure", m.failure);
+}
+template <class V>
+void fields(V&& v, Leave& m) {
+  v("why", m.why);
+  v("has_saved", m.has_saved);
+  v("is_unusable", m.is_unusable);
+}
+template <class V>
+void fields(V&& v, Draining& m) {
+  v("round", m.round);
+}
+template <class V>
+void fields(V&& v, Snapshots& m) {
+  v("snapshots", m.snapshots);
+  v("unusable", m.unusable);
+}
+template <class V>
+void fields(V&& v, Strike& m) {
+  v("fault", m.fault);
+  v("times", m.times);
+  v("where", m.where);
+  v("step", m.step);
+  v("training_epoch", m.training_epoch);
+}
+template <class V>
+void fields(V&& v, Ack& m) {
+  v("is_success", m.is_success);
+}
+template <class V>
+void fields(V&& v, Welcome& m) {
+  v("epoch", m.epoch);
+  v("coordinator", m.coordinator);
+  v("version", m.version);
+  v("heartbeat_ns", m.heartbeat);
+  v("lease_ns", m.lease);
+  v("is_heir", m.is_heir);
+}
+template <class V>
+void fields(V&& v, Occupant& m) {
+  v("host", m.host);
+  v("pid", m.pid);
+}
+template <class V>
+void fields(V&& v, Refused& m) {
+  v("why", m.why);
+  v("occupant", m.occupant);
+}
+template <class V>
+void fields(V&& v, Wait& m) {
+  v("why", m.why);
+  v("is_spare", m.is_spare);
+  v("is_reminder", m.is_reminder);
+  v("heir", m.heir);
+}
+template <class V>
+void fields(V&& v, Pong& m) {
+  v("seq", m.seq);
+  v("grant_ns", m.grant);
+}
+template <class V>
+void fields(V&& v, Stop& m) {
+  v("round", m.round);
+  v("cause", m.cause);
+  v("why", m.why);
+  v("charged", m.charged);
+}
+template <class V>
+void fields(V&&, Bye&) {}
+template <class V>
+void fields(V&& v, Struck& m) {
+  v("fault", m.fault);
+  v("count", m.count);
+  v("is_given", m.is_given);
+  v("is_answer", m.is_answer);
+  v("where", m.where);
+  v("step", m.step);
+  v("training_epoch", m.training_epoch);
+}
+
+template <class V>
+void fields(V&& v, Acting& m) {
+  v("epoch", m.epoch);
+  v("address", m.address);
+  v("port", m.port);
+}
+template <class V>
+void fields(V&& v, Moved& m) {
+  v("epoch", m.epoch);
+  v("address", m.address);
+  v("port", m.port);
+}
+template <class V>
+void fields(V&& v, Leader& m) {
+  v("node", m.node);
+  v("address", m.address);
+  v("port", m.port);
+}
+template <class V>
+void fields(V&& v, JobFacts& m) {
+  v("epoch", m.epoch);
+  v("round", m.round);
+  v("group_size", m.group_size);
+  v("host_rank", m.host_rank);
+  v("restart_count", m.restart_count);
+  v("hang_restarts", m.hang_restarts);
+  v("operator_restarts", m.operator_restarts);
+  v("wanted_nodes", m.wanted_nodes);
+  v("resume", m.resume);
+  v("is_resume_fetched", m.is_resume_fetched);
+  v("decided", m.decided);
+}
+
+// Greatest number that stands for a value of the enum.
+inline int64_t last_value(Standing) {
+  return static_cast<int64_t>(Standing::Done);
+}
+inline int64_t last_value(StopCause) {
+  return static_cast<int64_t>(StopCause::Snapshot);
+}
+inline int64_t last_value(Charge) {
+  return static_cast<int64_t>(Charge::Hang);
+}
+
+inline const char* name_of(const Hello&) {
+  return "hello";
+}
+inline const char* name_of(const Register&) {
+  return "register";
+}
+inline const char* name_of(const Ping&) {
+  return "ping";
+}
+inline const char* name_of(const Started&) {
+  return "started";
+}
+inline const char* name_of(const Failed&) {
+  return "failed";
+}
+inline const char* name_of(const Done&) {
+  return "done";
+}
+inline const char* name_of(const Stopped&) {
+  return "stopped";
+}
+inline const char* name_of(const Leave&) {
+  return "leave";
+}
+inline const char* name_of(const Ack&) {
+  return "ack";
+}
+inline const char* name_of(const Draining&) {
+  return "draining";
+}
+inline const char* name_of(const Snapshots&) {
+  return "snapshots";
+}
+inline const char* name_of(const Strike&) {
+  return "strike";
+}
+inline const char* name_of(const Struck&) {
+  return "struck";
+}
+inline const char* name_of(const Welcome&) {
+  return "welcome";
+}
+inline const char* name_of(const Refused&) {
+  return "refused";
+}
+inline const char* name_of(const Wait&) {
+  return "wait";
+}
+inline const char* name_of(const World&) {
+  return "world";
+}
+inline const char* name_of(const Pong&) {
+  return "pong";
+}
+inline const char* name_of(const Stop&) {
+  return "stop";
+}
+inline const char* name_of(const Decided&) {
+  return "decided";
+}
+inline const char* name_of(const Bye&) {
+  return "bye";
+}
+
+inline const char* name_of(const Acting&) {
+  return "acting";
+}
+inline const char* name_of(const Moved&) {
+  return "moved";
+}
+inline const char* name_of(const Leader&) {
+  return "leader";
+}
+inline const char* name_of(const JobFacts&) {
+  return "facts";
+}
+
+}  // namespace cpprun::control

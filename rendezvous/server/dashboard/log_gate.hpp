@@ -1,0 +1,46 @@
+// LogGate: who may read workers' log lines over HTTP. A page asks for a nonce, and shows by its
+// proof that who sits before it knows the job's operator token.
+// Without a token nobody may: what programs print may be as secret as what they read.
+//
+// No I/O and no clock: Onlookers calls it. A nonce is for one proof and grows old.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/result.hpp"
+#include "common/time.hpp"
+#include "rendezvous/coordinator/coordinator.hpp"
+#include "rendezvous/server/token_guard.hpp"
+
+namespace cpprun {
+
+class LogGate {
+ public:
+  // As TokenGuard::open().
+  void open(std::string token, TokenGuard::MakeNonce make_nonce) {
+    guard_.open(std::move(token), std::move(make_nonce));
+  }
+
+  // A nonce for `peer`; or why it gets none.
+  Result<std::string> on_nonce(Instant now, const std::string& peer);
+  // Whose lines may be read, of the query `job=RUN_ID&rank=N&nonce=…&proof=…`. The nonce is used
+  // up. Error: Refused if the proof is wrong, BadValue if there is none to look at.
+  Result<RankOfJob> on_query(Instant now, const std::string& peer, std::string_view query);
+
+ private:
+  void forget_old(Instant now);
+
+  TokenGuard guard_;
+  std::map<std::string, Instant> nonces_;  // that wait for their proof, and since when
+};
+
+// What a proof is of (HMAC-SHA256 with the token).
+std::string log_words(const std::string& nonce, const RankOfJob& wanted);
+
+// "a=b&c=%20d" by name; what is no such thing is left out.
+std::map<std::string, std::string> query_words(std::string_view query);
+
+}  // namespace cpprun

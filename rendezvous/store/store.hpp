@@ -1,0 +1,109 @@
+// The key-value store behind torch's TCPStore protocol: keys, waits, queues, barriers.
+//
+// A container, not an actor: apply() carries out one command and answers through a ReplySink, at
+// once or, for a wait, when a later command of another session ends it. No I/O, clock, or threads;
+// whoever owns it calls it from one thread. Rules of each command: docs/protocol.md. Promises:
+//   1. A command that has a reply gets exactly one, except a wait that ends by CANCEL_WAIT, by a
+//   newer wait of the same
+//      session or by the session's end: those get none.
+//   2. Waits are answered in the order in which they came.
+//   3. session_closed() costs what the session itself waits for, whatever the others do.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "rendezvous/protocol/tcpstore/tcpstore.hpp"
+#include "rendezvous/store/value.hpp"
+#include "rendezvous/store/waits.hpp"
+
+namespace cpprun {
+
+// Where replies go. The shell encodes them (tcpstore_encode.hpp) into the connection's output. Must
+// not call back into the store.
+class ReplySink {
+ public:
+  virtual ~ReplySink() = default;
+  virtual void reply_byte(SessionId to, uint8_t value) = 0;
+  virtual void reply_number(SessionId to, int64_t value) = 0;
+  virtual void reply_nonce(SessionId to, uint32_t value) = 0;
+  // Bytes with their length in front.
+  virtual void reply_bytes(SessionId to, std::string_view value) = 0;
+  // The same; a large value may be kept by reference.
+  virtual void reply_value(SessionId to, const Value& value) = 0;
+  // The command cannot be carried out and has no way to say so: the session must end.
+  virtual void refuse(SessionId to, std::string_view why) = 0;
+};
+
+class Store {
+ public:
+  Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  // `owner`, if given, owns the memory that the command's views point into, and nobody will write
+  // there while others hold it; a value that fills at least half of `owned_bytes` is then kept in
+  // place.
+  void apply(SessionId session, const tcpstore::Command& command, ReplySink& sink,
+             const std::shared_ptr<const void>& owner = nullptr, size_t owned_bytes = 0);
+  // Forgets its waits; nothing is answered to it any more. May wake somebody else (a queue's item
+  // was meant for it).
+  void session_closed(SessionId session, ReplySink& sink);
+
+  size_t keys() const { return values_.size(); }
+  size_t waits() const { return waits_.size(); }
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  template <class T>
+  using Map = std::unordered_map<std::string, T, Hash, std::equal_to<>>;
+  struct Call;  // one apply(): command, session and sink together
+
+  void settle_promise(Call& call);
+  void write(Call& call);
+  void append(Call& call);
+  void multi_set(Call& call);
+  void compare_set(Call& call);
+  void get(Call& call, std::string_view key);
+  void add(Call& call);
+  void check(Call& call);
+  void wait(Call& call);
+  void barrier(Call& call);
+  void remove(Call& call);
+  void list_keys(Call& call);
+  void queue_push(Call& call);
+  void queue_pop(Call& call);
+  void watch(Call& call);
+
+  bool is_present(std::string_view key) const;
+  size_t queue_length(std::string_view key) const;
+  const Value& put(Call& call, std::string_view key, std::string_view bytes);
+  void keep(const Call& call, Value& value, std::string_view bytes);
+  std::optional<int64_t> count_up(Call& call, std::string_view key, int64_t delta);
+  void wake(ReplySink& sink, std::string_view key);
+  void wake_for_queue(ReplySink& sink, std::string_view key);
+  void tell_watchers(ReplySink& sink, std::string_view key, uint8_t change, std::string_view before,
+                     std::string_view after);
+
+  Map<Value> values_;
+  Map<std::deque<Value>> queues_;  // none of them is empty
+  Waits waits_;
+  // Sessions woken for a queue's item that have not asked for it yet; if they never do, the next
+  // waiter is woken.
+  std::unordered_map<uint64_t, std::string> promised_;
+  Map<std::vector<SessionId>> watchers_;                            // torch 2.0 only
+  std::unordered_map<uint64_t, std::vector<std::string>> watched_;  // the same by session
+};
+
+}  // namespace cpprun

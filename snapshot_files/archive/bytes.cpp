@@ -1,0 +1,15 @@
+#include "snapshot_files/archive/bytes.hpp"
+
+#include <cstring>
+
+namespace cpprun::archive {
+
+Status MemorySource::read_at(uint64_t offset, Bytes into) const {
+  if (offset > bytes_.size() || into.size() > bytes_.size() - offset) {
+    return Error{ErrorKind::Protocol, name_ + " ends before what is wanted of it"};
+  }
+  if (!into.empty()) std::memcpy(into.data(), bytes_.data() + offset, into.size());
+  return {};
+}
+
+}  // namespace cpprun::archive

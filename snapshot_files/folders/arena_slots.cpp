@@ -1,0 +1,206 @@
+#include "snapshot_files/folders/arena_slots.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <limits>
+#include <string>
+
+#include "common/check.hpp"
+
+namespace cpprun::snapshot_files {
+namespace {
+
+constexpr uint64_t kMagic = 0x31544f4c53525043;  // "CPRSLOT1"
+constexpr size_t kAlignment = 64;
+constexpr int64_t kMany = std::numeric_limits<int>::max();
+
+enum State : uint64_t { Empty = 0, Writing = 1, Staged = 2, Complete = 3 };
+
+// As it lies in memory. Single fields are loaded and stored whole; `state` guards the others.
+struct Record {
+  std::atomic<uint64_t> state, number, offset, bytes, crc32;
+  std::atomic<int64_t> step, round, rank, world_size;
+};
+struct Head {
+  std::atomic<uint64_t> magic;
+  alignas(64) std::array<Record, 2> records;
+};
+constexpr size_t kHeadBytes = 4096;
+static_assert(sizeof(Head) <= kHeadBytes && std::atomic<uint64_t>::is_always_lock_free);
+
+size_t rounded(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+template <class T>
+T now(const std::atomic<T>& field) {
+  return field.load(std::memory_order_relaxed);
+}
+template <class T, class V>
+void set(std::atomic<T>& field, V value) {
+  field.store(static_cast<T>(value), std::memory_order_relaxed);
+}
+
+const Head* head_of(std::span<const std::byte> arena) {
+  if (arena.size() < kHeadBytes) return nullptr;
+  CPPRUN_CHECK(reinterpret_cast<uintptr_t>(arena.data()) % kAlignment == 0);
+  return reinterpret_cast<const Head*>(arena.data());
+}
+
+constexpr uint64_t kNumberMax = uint64_t{1} << 62;  // more begins than anybody lives to see
+
+bool is_sensible(const SlotLabel& label, int64_t rank, int64_t world_size) {
+  return label.step >= 0 && world_size >= 1 && world_size <= kMany && rank >= 0 &&
+         rank < world_size;
+}
+
+// Every field is read once; after the judgement it is the copy that counts.
+std::optional<Slot> read_slot(std::span<const std::byte> arena, const Record& record) {
+  const uint64_t state = record.state.load(std::memory_order_acquire);
+  if (state != Staged && state != Complete) return std::nullopt;
+  const uint64_t offset = now(record.offset), bytes = now(record.bytes);
+  const uint64_t crc32 = now(record.crc32);
+  const int64_t rank = now(record.rank), world_size = now(record.world_size);
+  Slot slot;
+  slot.label.step = now(record.step);
+  slot.label.round = now(record.round);
+  slot.number = now(record.number);
+  slot.is_complete = state == Complete;
+  const bool is_inside =
+      offset >= kHeadBytes && offset <= arena.size() && bytes <= arena.size() - offset;
+  const bool is_good = is_inside && is_sensible(slot.label, rank, world_size) &&
+                       crc32 <= std::numeric_limits<uint32_t>::max() && slot.number < kNumberMax;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (!is_good || now(record.state) != state) return std::nullopt;
+  slot.label.rank = static_cast<int>(rank);
+  slot.label.world_size = static_cast<int>(world_size);
+  slot.crc32 = static_cast<uint32_t>(crc32);
+  slot.content = arena.subspan(offset, bytes);
+  return slot;
+}
+
+struct Found {
+  size_t which;
+  Slot slot;
+};
+
+// The last begun first.
+std::vector<Found> found_in(std::span<const std::byte> arena) {
+  std::vector<Found> found;
+  const Head* head = head_of(arena);
+  if (head == nullptr || head->magic.load(std::memory_order_acquire) != kMagic) return found;
+  for (size_t which = 0; which < 2; ++which) {
+    const std::optional<Slot> slot = read_slot(arena, head->records[which]);
+    if (slot) found.push_back({which, *slot});
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Found& a, const Found& b) { return a.slot.number > b.slot.number; });
+  return found;
+}
+
+// The complete slot that was begun last: it is kept while the other one is written.
+std::optional<Found> newest_in(std::span<const std::byte> arena) {
+  for (const Found& found : found_in(arena)) {
+    if (found.slot.is_complete) return found;
+  }
+  return std::nullopt;
+}
+
+// Where a slot of `bytes` goes beside `kept`: at the front, or flush with the end, so that what is
+// left stays in one piece.
+std::optional<size_t> place_beside(const Slot& kept, std::span<const std::byte> arena,
+                                   size_t bytes) {
+  const auto from = static_cast<size_t>(kept.content.data() - arena.data());
+  const size_t to = rounded(from + kept.content.size());
+  if (from >= kHeadBytes + bytes) return kHeadBytes;
+  const size_t end = arena.size() / kAlignment * kAlignment;
+  if (end >= to && end - to >= bytes) return end - bytes;
+  return std::nullopt;
+}
+
+Head& formatted(std::span<std::byte> arena) {
+  auto* head = reinterpret_cast<Head*>(arena.data());
+  if (head->magic.load(std::memory_order_acquire) != kMagic) {
+    for (Record& record : head->records) set(record.state, Empty);
+    head->magic.store(kMagic, std::memory_order_release);
+  }
+  return *head;
+}
+
+void write(Record& record, const SlotLabel& label, uint64_t number, size_t offset, size_t bytes) {
+  set(record.number, number);
+  set(record.offset, offset);
+  set(record.bytes, bytes);
+  set(record.step, label.step);
+  set(record.round, label.round);
+  set(record.rank, label.rank);
+  set(record.world_size, label.world_size);
+  record.state.store(Writing, std::memory_order_release);
+}
+
+}  // namespace
+
+std::vector<Slot> slots_of(std::span<const std::byte> arena) {
+  std::vector<Slot> slots;
+  for (const Found& found : found_in(arena)) slots.push_back(found.slot);
+  return slots;
+}
+
+size_t ArenaSlots::arena_bytes(size_t bytes) {
+  return kHeadBytes + 2 * rounded(bytes);
+}
+
+Result<std::span<std::byte>> ArenaSlots::begin(const SlotLabel& label, size_t bytes) {
+  CPPRUN_CHECK(is_sensible(label, label.rank, label.world_size));
+  const size_t whole = arena_.size() / kAlignment * kAlignment;
+  if (whole < kHeadBytes || bytes > whole - kHeadBytes) {
+    return Error{ErrorKind::BadValue, "an arena of " + std::to_string(arena_.size()) +
+                                          " bytes has no room for " + std::to_string(bytes)};
+  }
+  Head& head = formatted(arena_);
+  const std::vector<Found> found = found_in(arena_);
+  const std::optional<Found> kept = newest_in(arena_);
+  std::optional<size_t> offset;
+  if (kept) offset = place_beside(kept->slot, arena_, rounded(bytes));
+  const uint64_t number = found.empty() ? 1 : found.front().slot.number + 1;
+  begun_ = kept && offset ? 1 - kept->which : 0;
+  // Before any field or content changes: what is written over must not look whole meanwhile.
+  head.records[*begun_].state.exchange(Empty, std::memory_order_acq_rel);
+  if (!offset) head.records[1].state.exchange(Empty, std::memory_order_acq_rel);
+  write(head.records[*begun_], label, number, offset.value_or(kHeadBytes), bytes);
+  return arena_.subspan(offset.value_or(kHeadBytes), bytes);
+}
+
+void ArenaSlots::staged(uint32_t crc32) {
+  CPPRUN_CHECK(begun_.has_value());
+  Record& record = formatted(arena_).records[*begun_];
+  set(record.crc32, crc32);
+  record.state.store(Staged, std::memory_order_release);
+  begun_.reset();
+}
+
+bool ArenaSlots::complete(int64_t step) {
+  for (const Found& found : found_in(arena_)) {
+    if (found.slot.label.step != step) continue;
+    formatted(arena_).records[found.which].state.store(Complete, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+void ArenaSlots::clear() {
+  begun_.reset();
+  if (head_of(arena_) == nullptr) return;
+  for (Record& record : formatted(arena_).records) {
+    record.state.exchange(Empty, std::memory_order_acq_rel);
+  }
+}
+
+std::optional<Slot> ArenaSlots::newest() const {
+  const std::optional<Found> found = newest_in(arena_);
+  if (!found) return std::nullopt;
+  return found->slot;
+}
+
+}  // namespace cpprun::snapshot_files

@@ -1,0 +1,142 @@
+#include "snapshot_files/folders/prune.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/limits/snapshots.hpp"
+#include "snapshot_files/folders/catalog.hpp"
+#include "snapshot_files/folders/commit.hpp"
+#include "snapshot_files/folders/nonce.hpp"
+
+namespace cpprun::snapshot_files {
+namespace {
+
+int64_t seconds(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+}
+int64_t seconds_since_1970() {
+  return seconds(std::chrono::system_clock::now().time_since_epoch());
+}
+
+// When anything in a draft was changed last.
+int64_t changed_at(FileLayer& files, const std::string& path) {
+  Result<Info> info = files.info(path);
+  if (!info) return seconds_since_1970();  // gone already, or out of reach: not ours to remove
+  int64_t newest = info->changed_at;
+  if (info->kind != EntryKind::Folder) return newest;
+  Result<std::vector<Entry>> entries = files.list(path);
+  for (const Entry& entry : entries ? *entries : std::vector<Entry>()) {
+    Result<Info> inner = files.info(path + "/" + entry.name);
+    if (inner) newest = std::max(newest, inner->changed_at);
+  }
+  return newest;
+}
+
+bool is_abandoned(FileLayer& files, const std::string& path, const std::string& nonce) {
+  const LockState state = files.lock_state(path);
+  if (state == LockState::Held) return false;
+  const int64_t quiet = seconds_since_1970() - changed_at(files, path);
+  const bool lock_tells = state == LockState::Free && is_of_this_boot(nonce);
+  return quiet >= seconds(lock_tells ? limits::kDraftYoung : limits::kDraftAbandoned);
+}
+
+// Out of sight first, so that no half of a snapshot is ever seen.
+Status remove_snapshot(FileLayer& files, const std::string& dir, const std::string& name) {
+  const std::string gone = dir + "/" + draft_name(name, make_nonce());
+  Status renamed = files.rename(dir + "/" + name, gone);
+  return renamed.ok() ? remove_tree(files, gone) : renamed;
+}
+
+void note(Pruned& pruned, const std::string& path, Status removed) {
+  if (removed.ok()) pruned.removed.push_back(path);
+  if (!removed.ok() && pruned.status.ok()) pruned.status = std::move(removed);
+}
+
+// They are kept, since nobody has looked into them, but under names that nobody chooses.
+void set_aside(FileLayer& files, const std::string& dir, const std::vector<int64_t>& steps,
+               Pruned& pruned) {
+  for (const int64_t step : steps) {
+    const std::string name = snapshot_name(step);
+    const std::string left = dir + "/" + left_name(name, make_nonce());
+    Status renamed = files.rename(dir + "/" + name, left);
+    if (renamed.ok()) pruned.set_aside.push_back(left);
+    if (!renamed.ok() && pruned.status.ok()) pruned.status = std::move(renamed);
+  }
+}
+
+// A disk that lies again and again must not fill up with what was set aside.
+void limit_left(FileLayer& files, const std::string& dir, size_t most, Pruned& pruned) {
+  Result<std::vector<Entry>> entries = files.list(dir);
+  if (!entries) return;
+  std::vector<std::pair<int64_t, std::string>> left;
+  for (const Entry& entry : *entries) {
+    if (!is_left_name(entry.name)) continue;
+    left.emplace_back(changed_at(files, dir + "/" + entry.name), entry.name);
+  }
+  std::ranges::sort(left);
+  left.resize(left.size() - std::min(std::max<size_t>(most, 1), left.size()));
+  for (const auto& [saved_at, name] : left) {
+    note(pruned, dir + "/" + name, remove_snapshot(files, dir, name));
+  }
+}
+
+}  // namespace
+
+Status remove_tree(FileLayer& files, const std::string& path) {
+  Result<Info> info = files.info(path);
+  if (!info) return files.exists(path) ? info.error() : Status();
+  if (info->kind != EntryKind::Folder) return files.remove_file(path);
+  Result<std::vector<Entry>> entries = files.list(path);
+  if (!entries) return entries.error();
+  for (const Entry& entry : *entries) {
+    if (entry.kind == EntryKind::Folder) continue;
+    if (Status removed = files.remove_file(path + "/" + entry.name); !removed.ok()) return removed;
+  }
+  return files.remove_folder(path);
+}
+
+Pruned sweep_drafts(FileLayer& files, const std::string& given) {
+  Pruned pruned;
+  const std::string dir = without_slash(given);
+  if (!files.exists(dir)) return pruned;
+  Result<std::vector<Entry>> entries = files.list(dir);
+  if (!entries) return {{}, {}, entries.error()};
+  for (const Entry& entry : *entries) {
+    const std::optional<std::string> nonce = nonce_of_draft(entry.name);
+    const std::string path = dir + "/" + entry.name;
+    if (!nonce || entry.kind == EntryKind::Other || !is_abandoned(files, path, *nonce)) continue;
+    note(pruned, path, remove_tree(files, path));
+  }
+  return pruned;
+}
+
+Pruned prune(FileLayer& files, const std::string& given, const KeepRule& rule,
+             std::optional<int64_t> written) {
+  const std::string dir = without_slash(given);
+  Pruned pruned = sweep_drafts(files, dir);
+  Result<Catalog> catalog = scan(files, dir, limits::kSnapshotFolderEntries);
+  if (!catalog) {
+    if (pruned.status.ok()) pruned.status = catalog.error();
+    return pruned;
+  }
+  std::vector<int64_t> complete, later;
+  for (const FoundSnapshot& found : catalog->complete) complete.push_back(found.step);
+  // A folder that does not show yet what was published (NFS) is no ground for removing anything.
+  if (complete.empty() || (written && std::ranges::count(complete, *written) == 0)) return pruned;
+  const int64_t newest = written.value_or(complete.front());
+  std::vector<int64_t> going = steps_to_remove(complete, rule, newest);
+  for (const Incomplete& found : catalog->incomplete) {
+    if (found.step < newest) going.push_back(found.step);
+    if (written && found.step > newest) later.push_back(found.step);
+  }
+  std::ranges::copy_if(complete, std::back_inserter(later), [&](int64_t s) { return s > newest; });
+  set_aside(files, dir, later, pruned);
+  for (const int64_t step : going) {
+    const std::string name = snapshot_name(step);
+    note(pruned, dir + "/" + name, remove_snapshot(files, dir, name));
+  }
+  limit_left(files, dir, rule.last, pruned);
+  return pruned;
+}
+
+}  // namespace cpprun::snapshot_files

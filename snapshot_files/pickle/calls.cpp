@@ -1,0 +1,280 @@
+// The fixed list of globals, and what calling them makes.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "snapshot_files/pickle/nodes.hpp"
+
+namespace cpprun::pickle {
+namespace {
+
+struct StorageType {
+  std::string_view storage;
+  std::string_view dtype;
+};
+constexpr std::array<StorageType, 15> kStorages{{
+    {"torch.DoubleStorage", "float64"},
+    {"torch.FloatStorage", "float32"},
+    {"torch.HalfStorage", "float16"},
+    {"torch.BFloat16Storage", "bfloat16"},
+    {"torch.LongStorage", "int64"},
+    {"torch.IntStorage", "int32"},
+    {"torch.ShortStorage", "int16"},
+    {"torch.CharStorage", "int8"},
+    {"torch.ByteStorage", "uint8"},
+    {"torch.BoolStorage", "bool"},
+    {"torch.ComplexDoubleStorage", "complex128"},
+    {"torch.ComplexFloatStorage", "complex64"},
+    {"torch.storage.UntypedStorage", ""},
+    {"torch.UntypedStorage", ""},
+    {"torch.storage._UntypedStorage", ""},
+}};
+struct DtypeSize {
+  std::string_view name;
+  int64_t bytes;
+};
+constexpr std::array<DtypeSize, 21> kDtypes{{
+    {"float64", 8},         {"float32", 4},
+    {"float16", 2},         {"bfloat16", 2},
+    {"int64", 8},           {"int32", 4},
+    {"int16", 2},           {"int8", 1},
+    {"uint8", 1},           {"bool", 1},
+    {"complex128", 16},     {"complex64", 8},
+    {"uint16", 2},          {"uint32", 4},
+    {"uint64", 8},          {"float8_e4m3fn", 1},
+    {"float8_e5m2", 1},     {"float8_e4m3fnuz", 1},
+    {"float8_e5m2fnuz", 1}, {"float8_e8m0fnu", 1},
+    {"complex32", 4},
+}};
+
+Error bad_arguments(const std::string& global) {
+  return Error{ErrorKind::Protocol, global + " is called with arguments that it does not have"};
+}
+
+std::optional<std::vector<int64_t>> numbers(Nodes& nodes, NodeId id) {
+  const auto* tuple = nodes.get_if<TupleNode>(id);
+  if (tuple == nullptr) return std::nullopt;
+  std::vector<int64_t> all;
+  for (const NodeId item : tuple->items) {
+    const auto* number = nodes.simple<int64_t>(item);
+    if (number == nullptr) return std::nullopt;
+    all.push_back(*number);
+  }
+  return all;
+}
+
+// The last element that sizes and strides reach lies within the storage.
+bool is_within(const TensorRef& tensor) {
+  const auto is_negative = [](int64_t number) { return number < 0; };
+  if (tensor.offset < 0 || std::ranges::any_of(tensor.sizes, is_negative) ||
+      std::ranges::any_of(tensor.strides, is_negative)) {
+    return false;
+  }
+  if (std::ranges::find(tensor.sizes, 0) != tensor.sizes.end()) return true;
+  int64_t last = tensor.offset;
+  for (size_t i = 0; i < tensor.sizes.size(); ++i) {
+    int64_t reach = 0;
+    if (__builtin_mul_overflow(tensor.sizes[i] - 1, tensor.strides[i], &reach) ||
+        __builtin_add_overflow(last, reach, &last)) {
+      return false;
+    }
+  }
+  return last < tensor.storage_numel;
+}
+
+// {"conj": True, "neg": True}, each where it applies. False: it is no such thing.
+bool read_metadata(Nodes& nodes, NodeId id, TensorRef& tensor) {
+  if (nodes.simple<None>(id) != nullptr) return true;
+  const auto* dict = nodes.get_if<DictNode>(id);
+  if (dict == nullptr) return false;
+  for (size_t i = 0; i + 1 < dict->keys_and_values.size(); i += 2) {
+    const auto* key = nodes.simple<std::string>(dict->keys_and_values[i]);
+    const auto* is_set = nodes.simple<bool>(dict->keys_and_values[i + 1]);
+    if (key == nullptr || is_set == nullptr) return false;
+    if (*key == "conj")
+      tensor.is_conjugate = *is_set;
+    else if (*key == "neg")
+      tensor.is_negative = *is_set;
+    else
+      return false;
+  }
+  return true;
+}
+
+// (storage, offset, sizes, strides, requires_grad, hooks[, metadata]); v3 has the dtype before the
+// metadata.
+Result<NodeId> rebuild_tensor(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
+  const bool has_dtype = global.ends_with("_v3");
+  if (arguments.size() < (has_dtype ? 7U : 6U)) return bad_arguments(global);
+  const auto* storage = nodes.get_if<StorageNode>(arguments[0]);
+  const auto* offset = nodes.simple<int64_t>(arguments[1]);
+  const auto* grad = nodes.simple<bool>(arguments[4]);
+  auto sizes = numbers(nodes, arguments[2]);
+  auto strides = numbers(nodes, arguments[3]);
+  if (storage == nullptr || offset == nullptr || grad == nullptr || !sizes || !strides ||
+      sizes->size() != strides->size()) {
+    return bad_arguments(global);
+  }
+  TensorRef made{storage->key,      storage->dtype,      storage->numel, *offset,
+                 std::move(*sizes), std::move(*strides), *grad};
+  if (has_dtype) {
+    const auto* dtype = nodes.get_if<GlobalNode>(arguments[6]);
+    if (dtype == nullptr || !dtype->name.starts_with("torch.")) return bad_arguments(global);
+    made.dtype = dtype->name.substr(6);
+  }
+  const size_t metadata = has_dtype ? 7 : 6;
+  if (arguments.size() > metadata && !read_metadata(nodes, arguments[metadata], made)) {
+    return bad_arguments(global);
+  }
+  const std::optional<int64_t> size = size_of_dtype(made.dtype);
+  if (!size) return bad_arguments(global);
+  if (storage->dtype.empty()) made.storage_numel /= *size;
+  if (!is_within(made)) {
+    return Error{ErrorKind::Protocol, "a tensor reaches beyond storage '" + made.storage + "'"};
+  }
+  return nodes.add(Value(std::move(made)));
+}
+
+// (tensor, requires_grad, hooks)
+Result<NodeId> rebuild_parameter(Nodes& nodes, const std::string& global,
+                                 const NodeIds& arguments) {
+  if (arguments.size() != 3) return bad_arguments(global);
+  const auto* tensor = nodes.simple<TensorRef>(arguments[0]);
+  const auto* grad = nodes.simple<bool>(arguments[1]);
+  if (tensor == nullptr || grad == nullptr) return bad_arguments(global);
+  TensorRef made = *tensor;
+  made.requires_grad = *grad;
+  return nodes.add(Value(std::move(made)));
+}
+
+// () or ([(key, value), ...],)
+Result<NodeId> ordered_dict(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
+  DictNode made;
+  const auto* list = arguments.empty() ? nullptr : nodes.get_if<ListNode>(arguments[0]);
+  if (arguments.size() > 1 || (arguments.size() == 1 && list == nullptr)) {
+    return bad_arguments(global);
+  }
+  for (const NodeId item : list == nullptr ? NodeIds{} : list->items) {
+    const auto* as_tuple = nodes.get_if<TupleNode>(item);
+    const auto* as_list = nodes.get_if<ListNode>(item);
+    const NodeIds* pair = as_tuple != nullptr  ? &as_tuple->items
+                          : as_list != nullptr ? &as_list->items
+                                               : nullptr;
+    if (pair == nullptr || pair->size() != 2) return bad_arguments(global);
+    made.keys_and_values.insert(made.keys_and_values.end(), pair->begin(), pair->end());
+  }
+  return nodes.add(std::move(made));
+}
+
+// () or (dict,): how often each thing was counted.
+Result<NodeId> counter(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
+  if (arguments.empty()) return nodes.add(DictNode{});
+  if (arguments.size() > 1 || nodes.get_if<DictNode>(arguments[0]) == nullptr) {
+    return bad_arguments(global);
+  }
+  return arguments[0];
+}
+
+// Protocol 2 has no bytes: they come as latin-1 text.
+Result<NodeId> encode(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
+  const auto* text = arguments.empty() ? nullptr : nodes.simple<std::string>(arguments[0]);
+  if (text == nullptr || arguments.size() != 2) return bad_arguments(global);
+  Bytes made;
+  for (size_t i = 0; i < text->size(); ++i) {
+    const auto byte = static_cast<unsigned char>((*text)[i]);
+    if (byte < 0x80) {
+      made.bytes += static_cast<char>(byte);
+      continue;
+    }
+    const bool is_latin1 = (byte == 0xC2 || byte == 0xC3) && i + 1 < text->size();
+    if (!is_latin1) return bad_arguments(global);
+    made.bytes += static_cast<char>((byte & 3) << 6 | ((*text)[++i] & 0x3F));
+  }
+  return nodes.add(Value(std::move(made)));
+}
+
+Result<NodeId> complex(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
+  const bool has_two = arguments.size() == 2;
+  const auto* real = has_two ? nodes.simple<double>(arguments[0]) : nullptr;
+  const auto* imaginary = has_two ? nodes.simple<double>(arguments[1]) : nullptr;
+  if (real == nullptr || imaginary == nullptr) return bad_arguments(global);
+  return nodes.add(Value(Complex{*real, *imaginary}));
+}
+
+// torch.Size(tuple), set(list), torch.device(text): what they are given.
+Result<NodeId> itself(Nodes&, const std::string& global, const NodeIds& arguments) {
+  if (arguments.empty()) return bad_arguments(global);
+  return arguments[0];
+}
+
+// What a call with this argument may copy.
+size_t size_of(Nodes& nodes, NodeId id) {
+  if (const auto* text = nodes.simple<std::string>(id)) return text->size();
+  if (const auto* list = nodes.get_if<ListNode>(id)) return list->items.size();
+  if (const auto* tuple = nodes.get_if<TupleNode>(id)) return tuple->items.size();
+  if (const auto* dict = nodes.get_if<DictNode>(id)) return dict->keys_and_values.size();
+  if (const auto* tensor = nodes.simple<TensorRef>(id)) return tensor->sizes.size();
+  return 0;
+}
+
+using Call = Result<NodeId> (*)(Nodes&, const std::string&, const NodeIds&);
+
+const std::map<std::string_view, Call>& callables() {
+  static const std::map<std::string_view, Call> all{
+      {"torch._utils._rebuild_tensor_v2", rebuild_tensor},
+      {"torch._utils._rebuild_tensor_v3", rebuild_tensor},
+      {"torch._utils._rebuild_parameter", rebuild_parameter},
+      {"collections.OrderedDict", ordered_dict},
+      {"collections.Counter", counter},
+      {"_codecs.encode", encode},
+      {"builtins.complex", complex},
+      {"__builtin__.complex", complex},
+      {"builtins.set", itself},
+      {"__builtin__.set", itself},
+      {"torch.Size", itself},
+      {"torch.device", itself},
+  };
+  return all;
+}
+
+}  // namespace
+
+std::optional<std::string> dtype_of_storage(std::string_view name) {
+  const auto found = std::find_if(kStorages.begin(), kStorages.end(),
+                                  [name](const StorageType& t) { return t.storage == name; });
+  if (found == kStorages.end()) return std::nullopt;
+  return std::string(found->dtype);
+}
+
+std::optional<std::string> storage_of_dtype(std::string_view dtype) {
+  const auto found = std::find_if(kStorages.begin(), kStorages.end(),
+                                  [dtype](const StorageType& t) { return t.dtype == dtype; });
+  if (found == kStorages.end() || dtype.empty()) return std::nullopt;
+  return std::string(found->storage.substr(std::string_view("torch.").size()));
+}
+
+std::optional<int64_t> size_of_dtype(std::string_view dtype) {
+  const auto found = std::find_if(kDtypes.begin(), kDtypes.end(),
+                                  [dtype](const DtypeSize& d) { return d.name == dtype; });
+  if (found == kDtypes.end()) return std::nullopt;
+  return found->bytes;
+}
+
+bool is_known_global(std::string_view name) {
+  if (callables().contains(name) || dtype_of_storage(name)) return true;
+  constexpr std::string_view kTorch = "torch.";
+  return name.starts_with(kTorch) && size_of_dtype(name.substr(kTorch.size()));
+}
+
+Result<NodeId> call(Nodes& nodes, const std::string& global, const NodeIds& arguments) {
+  const auto found = callables().find(global);
+  if (found == callables().end()) {
+    return Error{ErrorKind::Protocol, global + " cannot be called"};
+  }
+  size_t copies = arguments.size();
+  for (const NodeId id : arguments) copies += size_of(nodes, id);
+  if (!nodes.may_copy(copies)) return Error{ErrorKind::Protocol, "calls copy too much"};
+  return found->second(nodes, global, arguments);
+}
+
+}  // namespace cpprun::pickle

@@ -1,0 +1,143 @@
+#include "snapshot_files/pickle/writer.hpp"
+
+#include <bit>
+#include <cstring>
+#include <map>
+
+#include "common/check.hpp"
+#include "snapshot_files/pickle/nodes.hpp"
+
+namespace cpprun::pickle {
+namespace {
+
+class Writer {
+ public:
+  std::string finish(const Value& value) {
+    put(value);
+    out_ += '.';
+    return std::move(out_);
+  }
+  Writer() { out_ = "\x80\x02"; }
+
+ private:
+  void put(const Value& value) {
+    std::visit([this](const auto& held) { put_held(held); }, value.held());
+  }
+
+  void put_held(const None&) { out_ += 'N'; }
+  void put_held(bool value) { out_ += value ? '\x88' : '\x89'; }
+  void put_held(int64_t value) {
+    if (value >= 0 && value < 256) {
+      out_ += 'K';
+      raw(static_cast<uint8_t>(value));
+    } else if (value >= INT32_MIN && value <= INT32_MAX) {
+      out_ += 'J';
+      raw(static_cast<int32_t>(value));
+    } else {
+      out_ += "\x8a\x08";
+      raw(value);
+    }
+  }
+  void put_held(double value) {
+    out_ += 'G';
+    raw(__builtin_bswap64(std::bit_cast<uint64_t>(value)));
+  }
+  void put_held(const std::string& text) {
+    CPPRUN_CHECK(text.size() <= UINT32_MAX);
+    out_ += 'X';
+    raw(static_cast<uint32_t>(text.size()));
+    out_ += text;
+  }
+  void put_held(const Bytes& value) {
+    std::string latin1;
+    for (const char c : value.bytes) {
+      const auto byte = static_cast<uint8_t>(c);
+      if (byte >= 0x80) latin1 += static_cast<char>(0xC0 | byte >> 6);
+      latin1 += static_cast<char>(byte < 0x80 ? byte : 0x80 | (byte & 0x3F));
+    }
+    global("_codecs", "encode");
+    out_ += '(';
+    put_held(latin1);
+    put_held(std::string("latin1"));
+    out_ += "tR";
+  }
+  void put_held(const List& list) {
+    out_ += "](";
+    for (const Value& item : list.items) put(item);
+    out_ += 'e';
+  }
+  void put_held(const Tuple& tuple) {
+    out_ += '(';
+    for (const Value& item : tuple.items) put(item);
+    out_ += 't';
+  }
+  void put_held(const Dict& dict) {
+    out_ += "}(";
+    for (const auto& [key, value] : dict.pairs) {
+      put(key);
+      put(value);
+    }
+    out_ += 'u';
+  }
+  void put_held(const Dtype& dtype) { global("torch", dtype.name); }
+  void put_held(const Complex& value) {
+    global("__builtin__", "complex");
+    out_ += '(';
+    put_held(value.real);
+    put_held(value.imaginary);
+    out_ += "tR";
+  }
+  void put_held(const TensorRef& tensor) {
+    const auto storage = storage_of_dtype(tensor.dtype);
+    const auto size = size_of_dtype(tensor.dtype);
+    CPPRUN_CHECK(size.has_value());
+    global("torch._utils", storage ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
+    out_ += "((";
+    put_held(std::string("storage"));
+    storage ? global("torch", *storage) : global("torch.storage", "UntypedStorage");
+    put_held(tensor.storage);
+    put_held(std::string("cpu"));
+    put_held(storage ? tensor.storage_numel : tensor.storage_numel * *size);
+    out_ += "tQ";
+    put_held(tensor.offset);
+    numbers(tensor.sizes);
+    numbers(tensor.strides);
+    put_held(tensor.requires_grad);
+    global("collections", "OrderedDict");
+    out_ += ")R";
+    if (!storage) global("torch", tensor.dtype);
+    if (tensor.is_conjugate || tensor.is_negative) metadata(tensor);
+    out_ += "tR";
+  }
+
+  void metadata(const TensorRef& tensor) {
+    Dict dict;
+    if (tensor.is_conjugate) dict.pairs.emplace_back("conj", true);
+    if (tensor.is_negative) dict.pairs.emplace_back("neg", true);
+    put_held(dict);
+  }
+  void numbers(const std::vector<int64_t>& values) {
+    out_ += '(';
+    for (const int64_t value : values) put_held(value);
+    out_ += 't';
+  }
+  void global(std::string_view module, std::string_view name) {
+    out_.append("c").append(module).append("\n").append(name).append("\n");
+  }
+  template <class T>
+  void raw(T value) {
+    char bytes[sizeof value];
+    std::memcpy(bytes, &value, sizeof value);
+    out_.append(bytes, sizeof value);
+  }
+
+  std::string out_;
+};
+
+}  // namespace
+
+std::string write(const Value& value) {
+  return Writer().finish(value);
+}
+
+}  // namespace cpprun::pickle

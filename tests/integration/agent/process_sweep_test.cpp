@@ -1,0 +1,177 @@
+// What workers leave behind is ended; what a living worker has detached is left alone.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "agent/process/cleanup/cgroup.hpp"
+#include "agent/process/proc_files.hpp"
+#include "tests/support/process_fixture.hpp"
+
+namespace cpprun::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+class ProcessSweep : public ProcessTest, public ::testing::WithParamInterface<bool> {
+ protected:
+  ProcessSweep() { use_cgroup(GetParam()); }
+  bool has_children() { return !own_children().empty(); }
+};
+INSTANTIATE_TEST_SUITE_P(Both, ProcessSweep, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "cgroup" : "plain"; });
+
+TEST_P(ProcessSweep, ChildrenOfAWellEndedWorkerGetTerm) {
+  start({worker(0, {"fork 2; await 1; exit 0", "report kid; pause"})});
+  run_until_quiet(3);
+  EXPECT_FALSE(is_alive(wait_reported("kid")));
+}
+
+TEST_P(ProcessSweep, DetachedGrandchildrenGoToo) {
+  start({worker(0, {"orphan 2; await 1; exit 0", "report kid; pause"})});
+  run_until_quiet(3);
+  EXPECT_FALSE(is_alive(wait_reported("kid")));
+}
+
+TEST_P(ProcessSweep, WhoIgnoresTermIsKilledAfterTheSweepsGrace) {
+  start({worker(0, {"orphan 2; await 1; exit 0", "ignore 15; report kid; pause"})});
+  const int kid = wait_reported("kid");
+  const auto before = Clock::now();
+  run_until([&] { return ends_.size() == 1; });
+  run_until_quiet();
+  EXPECT_GE(Clock::now() - before, 4s);
+  EXPECT_FALSE(is_alive(kid));
+}
+
+TEST_P(ProcessSweep, AfterAFailureLeftoversAreKilledAtOnce) {
+  start({worker(0, {"orphan 2; fork 3; await 2; exit 1", "ignore 15; report kid; pause",
+                    "ignore 15; report other; pause"})});
+  const int kid = wait_reported("kid"), other = wait_reported("other");
+  run_until_quiet(2);
+  EXPECT_FALSE(is_alive(kid));
+  EXPECT_FALSE(is_alive(other));
+}
+
+TEST_P(ProcessSweep, TreesOfDetachedProcessesGoWhole) {
+  start({worker(0, {"orphan 2; report a; pause", "ignore 15; fork 3; orphan 3; report kid; pause",
+                    "ignore 15; setsid; fork 4; report deep; pause",
+                    "ignore 15; setsid; report deeper; pause"})});
+  wait_reported("a");
+  wait_reported("kid");
+  run_until([&] {
+    return std::count_if(messages_.begin(), messages_.end(),
+                         [](const std::string& m) { return m.starts_with("deeper"); }) == 2;
+  });
+  host().stop(SIGTERM, 10s);
+  run_until_quiet(3);
+  for (const std::string& message : messages_) {
+    EXPECT_FALSE(is_alive(atoi(message.substr(message.find(' ')).c_str()))) << message;
+  }
+  EXPECT_FALSE(has_children());
+}
+
+TEST_P(ProcessSweep, AnEmptyEnvironmentDoesNotHide) {
+  start({worker(0, {"orphan 2; sleep_ms 100; exit 1", "bare 3", "ignore 15; report kid; pause"})});
+  run_until_quiet(3);
+  EXPECT_FALSE(has_children());
+}
+
+TEST_P(ProcessSweep, DaemonOfALivingWorkerIsLeftAlone) {
+  start({worker(0, {"orphan 2; report a; pause", "report daemon; pause"}),
+         worker(1, {"sleep_ms 50; exit 0"})});
+  wait_reported("a");
+  const int daemon = wait_reported("daemon");
+  run_until([&] { return ends_.size() == 1; });
+  // Its sibling's leftovers have been looked for by the time that a second child has come and gone.
+  const int probe = ::fork();
+  if (probe == 0) ::_exit(0);
+  run_until([&] { return ::kill(probe, 0) < 0; });
+  EXPECT_TRUE(is_alive(daemon));
+  host().stop(SIGTERM, 10s);
+  run_until_quiet(3);
+  EXPECT_FALSE(is_alive(daemon));
+}
+
+TEST_P(ProcessSweep, LeftoversGoWithTheirWorkerWhileOthersLive) {
+  start({worker(0, {"orphan 2; await 1; exit 0", "report kid; pause"}),
+         worker(1, {"report b; pause"})});
+  const int kid = wait_reported("kid");
+  wait_reported("b");
+  run_until([&] { return !is_alive(kid); }, 3);
+  EXPECT_EQ(host().pids().size(), 1U);
+  host().stop(SIGTERM, 10s);
+  run_until_quiet(3);
+}
+
+TEST_P(ProcessSweep, AdoptedZombiesAreReaped) {
+  start({worker(0, {"orphan 2; orphan 2; orphan 2; report a; pause", "exit 0"})});
+  wait_reported("a");
+  run_until([&] { return own_children().size() == 1; });
+  host().stop(SIGTERM, 10s);
+  run_until_quiet(3);
+}
+
+TEST_P(ProcessSweep, ChildrenThatWereThereBeforeAreNotTouched) {
+  const int stranger = ::fork();
+  if (stranger == 0) {
+    for (;;) ::pause();
+  }
+  start({worker(0, {"exit 1"})});
+  run_until_quiet(3);
+  EXPECT_TRUE(is_alive(stranger));
+  ::kill(stranger, SIGKILL);
+  ::waitpid(stranger, nullptr, 0);
+}
+
+TEST_P(ProcessSweep, CgroupIsRemovedAtTheEnd) {
+  const std::string folder = cgroup_folder(options_.token);
+  if (folder.empty()) GTEST_SKIP() << "no cgroup v2 folder can be made here";
+  start({worker(0, {"exit 0"})});
+  EXPECT_EQ(::access(folder.c_str(), F_OK) == 0, GetParam());
+  run_until_quiet(3);
+  drop_host();
+  EXPECT_NE(::access(folder.c_str(), F_OK), 0);
+}
+
+TEST(CgroupFolder, IsFoundInWhatProcSays) {
+  const char* mounts =
+      "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n"
+      "34 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+      "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:4 - cgroup2 cgroup2 rw\n";
+  EXPECT_EQ(own_cgroup_folder("", "4:memory:/a\n0::/b/c\n", mounts), "/sys/fs/cgroup/unified/b/c");
+  EXPECT_EQ(own_cgroup_folder("memory", "4:memory:/a\n0::/b/c\n", mounts),
+            "/sys/fs/cgroup/memory/a");
+  EXPECT_EQ(own_cgroup_folder("", "0::/\n", mounts), "/sys/fs/cgroup/unified");
+  EXPECT_EQ(own_cgroup_folder("", "4:memory:/a\n", mounts), "");
+  EXPECT_EQ(own_cgroup_folder("", "0::/../x\n", mounts), "");
+  const char* part = "41 31 0:38 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+  EXPECT_EQ(own_cgroup_folder("", "0::/docker/1/sub\n", part), "/sys/fs/cgroup/sub");
+  EXPECT_EQ(own_cgroup_folder("", "0::/elsewhere\n", part), "");
+}
+
+TEST(ProcFiles, OriginIsReadFromTheEnvironment) {
+  const std::string_view plain("A=1\0CPPRUN_TOKEN=outer.mine\0LOCAL_RANK=3\0", 40);
+  EXPECT_TRUE(parse_origin(plain, "mine").is_ours);
+  EXPECT_FALSE(parse_origin(plain, "mine").is_nested);
+  EXPECT_EQ(parse_origin(plain, "mine").local_rank, 3);
+  EXPECT_TRUE(parse_origin(plain, "outer").is_nested);
+  EXPECT_FALSE(parse_origin(plain, "min").is_ours);
+  EXPECT_FALSE(parse_origin("", "mine").is_ours);
+  EXPECT_FALSE(parse_origin(std::string_view("XCPPRUN_TOKEN=mine\0", 19), "mine").is_ours);
+}
+
+TEST(ProcFiles, StatIsReadBehindAnyName) {
+  const auto stat = parse_stat("12 (a) b) c) S 3 4 5 0 -1");
+  ASSERT_TRUE(stat.has_value());
+  EXPECT_EQ(stat->state, 'S');
+  EXPECT_EQ(stat->parent, 3);
+  EXPECT_EQ(stat->group, 4);
+  EXPECT_EQ(stat->session, 5);
+  EXPECT_FALSE(parse_stat("").has_value());
+}
+
+}  // namespace
+}  // namespace cpprun::testing

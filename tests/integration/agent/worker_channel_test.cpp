@@ -1,0 +1,400 @@
+// The worker channel, both ends in one process: the agent's on a loop of its own thread, the
+// worker's as the SDK has it. Real workers are in tests/integration/test_worker_channel.py.
+#include "agent/process/channel/worker_channel.hpp"
+#include "common/limits/channel.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <cstddef>
+#include <cstring>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "cpprun/worker/internal/agent_socket.hpp"
+#include "tests/support/server_fixture.hpp"
+
+namespace cpprun {
+namespace {
+
+using worker::AgentSocket;
+using worker::Descriptor;
+
+constexpr int kRank = 3;
+const auto arena_memory = [] { return uint64_t{64} << 20; };
+
+class WorkerChannelTest : public testing::Test {
+ protected:
+  WorkerChannelTest() {
+    // In a process namespace whose first process is not its session's, that session has no name.
+    if (::getsid(0) <= 0) ::setsid();
+    WorkerChannel::Events events;
+    events.worker_of = [this](int session) -> std::optional<int> {
+      if (is_strange_ || session != ::getsid(0)) return std::nullopt;
+      return rank_;
+    };
+    events.on_ready = [this](int rank) { ready_ += rank == kRank ? 1 : 100; };
+    events.why_not_commit = [this] {
+      ++asked_;
+      return is_stopping_ ? "it is being stopped" : "";
+    };
+    events.on_snapshot = [this](int rank, int64_t step, const std::string& path) {
+      const std::lock_guard lock(told_mutex_);
+      told_.push_back(std::to_string(rank) + " " + std::to_string(step) + " " + path);
+    };
+    channel_.emplace(loop_, name_, std::move(events), std::make_shared<Arenas>(arena_memory));
+    thread_ = std::thread([this] { loop_.run(); });
+  }
+  ~WorkerChannelTest() override {
+    loop_.stop();
+    thread_.join();
+  }
+
+  // Runs `f(WorkerChannel&)` on the loop's thread and gives its result.
+  template <class F>
+  auto call(F f) {
+    std::promise<decltype(f(*channel_))> result;
+    boost::asio::post(loop_, [&] { result.set_value(f(*channel_)); });
+    return result.get_future().get();
+  }
+  WorkerChannel::LastWords end_worker() {
+    return call([](WorkerChannel& c) { return c.worker_ended(kRank); });
+  }
+  bool is_alive() { return AgentSocket::connect(name_).page() != nullptr; }
+
+  static bool asks_for_leave(const AgentSocket& agent) {
+    const auto question = [](uint32_t number) { return channel::MayCommit{number, 7}; };
+    const auto answer = agent.ask(question, std::chrono::seconds(10));
+    return answer && std::get<channel::Leave>(answer->message).is_given;
+  }
+  std::vector<std::string> told() {
+    const std::lock_guard lock(told_mutex_);
+    return told_;
+  }
+
+  // A socket that says what it likes.
+  Descriptor raw() const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path + 1, name_.data(), name_.size());
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name_.size());
+    Descriptor fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const timeval limit{10, 0};
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    const auto* whole = reinterpret_cast<const sockaddr*>(&address);
+    EXPECT_EQ(::connect(fd.get(), whole, size), 0);
+    return fd;
+  }
+  static bool say(const Descriptor& fd, const std::string& bytes) {
+    return ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0;
+  }
+  // The agent hangs up; what it says before is thrown away.
+  static bool is_hung_up_on(const Descriptor& fd) {
+    char bytes[64];
+    ssize_t size = 0;
+    while ((size = ::recv(fd.get(), bytes, sizeof bytes, 0)) > 0) continue;
+    return size == 0 || errno == ECONNRESET;
+  }
+
+  const std::string name_ = "cpprun/test/" + std::to_string(::getpid());
+  std::atomic<bool> is_strange_{false}, is_stopping_{false};
+  std::atomic<int> asked_{0}, rank_{kRank};
+  std::mutex told_mutex_;
+  std::vector<std::string> told_;
+  std::atomic<int> ready_{0};
+  boost::asio::io_context loop_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_{
+      loop_.get_executor()};
+  std::optional<WorkerChannel> channel_;
+  std::thread thread_;
+};
+
+TEST_F(WorkerChannelTest, BothSidesSeeOnePage) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  ASSERT_NE(agent.page(), nullptr);
+  EXPECT_EQ(agent.page()->bytes, sizeof(WorkerPage));
+  EXPECT_EQ(agent.page()->wants_stop, 0u);
+  call([](WorkerChannel& c) { return c.ask_to_stop(), 0; });
+  EXPECT_EQ(agent.page()->wants_stop, 1u);
+  agent.page()->step = 12;
+  agent.page()->collectives = 7;
+  agent.page()->heartbeat_ns = 1;
+  WorkerChannel::LastWords words = end_worker();
+  ASSERT_TRUE(words.heartbeat.has_value());
+  EXPECT_EQ(words.heartbeat->step, 12);
+  EXPECT_EQ(words.heartbeat->collectives, 7);
+  EXPECT_EQ(words.report, "");
+}
+
+TEST_F(WorkerChannelTest, WhoConnectsAfterTheStopSeesIt) {
+  call([](WorkerChannel& c) { return c.ask_to_stop(), 0; });
+  EXPECT_EQ(AgentSocket::connect(name_).page()->wants_stop, 1u);
+}
+
+TEST_F(WorkerChannelTest, ANewRoundHasNewPages) {
+  AgentSocket old = AgentSocket::connect(name_);
+  old.page()->step = 5;
+  call([](WorkerChannel& c) { return c.ask_to_stop(), c.worker_ended(kRank), 0; });
+  call([](WorkerChannel& c) { return c.begin_round(1), 0; });
+  AgentSocket fresh = AgentSocket::connect(name_);
+  EXPECT_EQ(fresh.page()->step, 0);
+  EXPECT_EQ(fresh.page()->wants_stop, 0u);
+  EXPECT_FALSE(end_worker().heartbeat.has_value());
+}
+
+TEST_F(WorkerChannelTest, ThePageCanNotBeMadeShorter) {
+  Descriptor fd = raw();
+  ASSERT_TRUE(say(fd, channel::encode(channel::Hello{})));
+  char bytes[64];
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  iovec body{bytes, sizeof bytes};
+  msghdr message{};
+  message.msg_iov = &body;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ASSERT_GT(::recvmsg(fd.get(), &message, MSG_CMSG_CLOEXEC), 0);
+  cmsghdr* head = CMSG_FIRSTHDR(&message);
+  ASSERT_NE(head, nullptr);
+  int memory = -1;
+  std::memcpy(&memory, CMSG_DATA(head), sizeof memory);
+  Descriptor page(memory);
+  EXPECT_LT(::ftruncate(memory, 100), 0);
+  EXPECT_LT(::ftruncate(memory, 1 << 20), 0);
+}
+
+TEST_F(WorkerChannelTest, AStrangerIsHungUpOn) {
+  is_strange_ = true;
+  Descriptor fd = raw();
+  say(fd, channel::encode(channel::Hello{}));
+  EXPECT_TRUE(is_hung_up_on(fd));
+  EXPECT_FALSE(is_alive());
+  is_strange_ = false;
+  EXPECT_TRUE(is_alive());
+}
+
+TEST_F(WorkerChannelTest, StrangersAreTurnedAwayABurstAtATime) {
+  is_strange_ = true;
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Descriptor> knocking;
+  for (int i = 0; i < 3 * limits::kChannelBurst + 1; ++i) knocking.push_back(raw());
+  for (const Descriptor& fd : knocking) EXPECT_TRUE(is_hung_up_on(fd));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 3 * limits::kChannelPause);
+}
+
+TEST_F(WorkerChannelTest, ReadinessCountsOncePerWorker) {
+  AgentSocket one = AgentSocket::connect(name_);
+  AgentSocket other = AgentSocket::connect(name_);
+  for (int i = 0; i < 3; ++i) {
+    one.send(channel::Ready{});
+    other.send(channel::Ready{});
+  }
+  EXPECT_TRUE(eventually([&] { return ready_ == 1; }));
+  end_worker();
+  EXPECT_EQ(ready_, 1);
+}
+
+TEST_F(WorkerChannelTest, LeaveIsAskedForAnew) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  EXPECT_TRUE(asks_for_leave(agent));
+  call([](WorkerChannel& c) { return c.ask_to_stop(), 0; });
+  EXPECT_TRUE(asks_for_leave(agent));  // who is asked to save may commit
+  is_stopping_ = true;
+  EXPECT_FALSE(asks_for_leave(agent));
+  is_stopping_ = false;
+  EXPECT_TRUE(asks_for_leave(agent));
+}
+
+TEST_F(WorkerChannelTest, ManyThreadsAskAndEachGetsItsOwnAnswer) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 10; ++n) right += asks_for_leave(agent) ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 40);
+}
+
+TEST_F(WorkerChannelTest, AnAnswerThatComesTooLateIsNotTakenForTheNext) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  std::promise<void> may_go;
+  boost::asio::post(loop_, [&] { may_go.get_future().wait(); });
+  const auto question = [](uint32_t number) { return channel::MayCommit{number, 7}; };
+  EXPECT_FALSE(agent.ask(question, std::chrono::milliseconds(1)).has_value());
+  may_go.set_value();
+  ASSERT_TRUE(eventually([&] { return asked_ == 1; }));  // a late yes
+  is_stopping_ = true;
+  EXPECT_FALSE(asks_for_leave(agent));
+}
+
+TEST_F(WorkerChannelTest, SnapshotsAreToldToAll) {
+  AgentSocket one = AgentSocket::connect(name_);
+  one.send(channel::Snapshot{20, "/snapshots/step-20"});
+  one.send(channel::Snapshot{10, "/snapshots/step-10"});
+  EXPECT_TRUE(eventually([&] { return told().size() == 2; }));
+  EXPECT_EQ(told()[0], "3 20 /snapshots/step-20");
+  EXPECT_EQ(one.page()->snapshot_newest, 20);
+  rank_ = kRank + 1;  // one that comes later
+  EXPECT_EQ(AgentSocket::connect(name_).page()->snapshot_newest, 20);
+  rank_ = kRank;
+  end_worker();
+  call([](WorkerChannel& c) { return c.begin_round(1), 0; });
+  EXPECT_EQ(AgentSocket::connect(name_).page()->snapshot_newest, 0);
+}
+
+TEST_F(WorkerChannelTest, WhoCanSaveIsKnown) {
+  const auto can_save = [&] { return call([](WorkerChannel& c) { return c.can_save(kRank); }); };
+  EXPECT_FALSE(can_save());
+  AgentSocket agent = AgentSocket::connect(name_);
+  EXPECT_FALSE(can_save());
+  agent.page()->can_save = 1;
+  EXPECT_TRUE(can_save());
+  end_worker();
+  call([](WorkerChannel& c) { return c.begin_round(1), 0; });
+  EXPECT_FALSE(can_save());
+}
+
+// Version 1 has a page, readiness and reports.
+TEST_F(WorkerChannelTest, AnOlderWorkerIsServedAsItKnowsIt) {
+  Descriptor fd = raw();
+  ASSERT_TRUE(say(fd, channel::encode(channel::Hello{1})));
+  char bytes[64];
+  ASSERT_GT(::recv(fd.get(), bytes, sizeof bytes, 0), 0);
+  say(fd, channel::encode(channel::Report{"old"}));
+  EXPECT_EQ(end_worker().report, "old");
+  Descriptor other = raw();
+  say(other, channel::encode(channel::Hello{1}));
+  say(other, channel::encode(channel::MayCommit{1, 1}));
+  EXPECT_TRUE(is_hung_up_on(other));
+}
+
+TEST_F(WorkerChannelTest, LastWordsAreReadHoweverLateTheyCame) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  std::promise<void> may_go;
+  boost::asio::post(loop_, [&] { may_go.get_future().wait(); });  // the agent is busy meanwhile
+  agent.send(channel::Report{"first"});
+  agent.send(channel::Report{"boom"});
+  may_go.set_value();
+  EXPECT_EQ(end_worker().report, "boom");
+  EXPECT_EQ(end_worker().report, "");
+}
+
+TEST_F(WorkerChannelTest, WhatIsNoMessageEndsTheConnection) {
+  using channel::encode;
+  const std::string hello = encode(channel::Hello{});
+  const std::string report = encode(channel::Report{std::string(4096, 'x')});
+  for (const std::string& bytes :
+       {std::string("x"), std::string(60'000, '\0'), report + "x", encode(channel::Ready{}), report,
+        encode(channel::Hello{99}), encode(channel::Hello{0}), encode(channel::Page{4096}),
+        encode(channel::MayCommit{1, 1}), encode(channel::ArenaWanted{1, 1})}) {
+    Descriptor fd = raw();
+    say(fd, bytes);
+    EXPECT_TRUE(is_hung_up_on(fd)) << bytes.substr(0, 12);
+  }
+  for (const std::string& bytes :
+       {encode(channel::Page{4096}), encode(channel::Arena{1, 0, {}}),
+        encode(channel::Leave{1, true, {}}), encode(channel::Snapshot{-1, "/x"}),
+        encode(channel::Snapshot{1, "x"}), encode(channel::Snapshot{1, std::string("/x\0y", 4)})}) {
+    Descriptor fd = raw();
+    say(fd, hello);
+    say(fd, bytes);
+    EXPECT_TRUE(is_hung_up_on(fd)) << bytes.substr(0, 12);
+  }
+  EXPECT_TRUE(told().empty());
+  Descriptor twice = raw();
+  say(twice, hello);
+  say(twice, hello);
+  EXPECT_TRUE(is_hung_up_on(twice));
+  EXPECT_TRUE(is_alive());
+}
+
+TEST_F(WorkerChannelTest, WhoSaysTooMuchIsHeardSlowly) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3 * limits::kWorkerMessages; ++i) ASSERT_TRUE(asks_for_leave(agent));
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 2 * limits::kChannelPause);
+  EXPECT_TRUE(is_alive());
+}
+
+TEST_F(WorkerChannelTest, WhoReadsNoAnswersIsHungUpOn) {
+  Descriptor fd = raw();
+  say(fd, channel::encode(channel::Hello{}));
+  const std::string question = channel::encode(channel::ArenaWanted{1, 1});
+  while (say(fd, question)) continue;
+  EXPECT_TRUE(is_alive());
+}
+
+TEST_F(WorkerChannelTest, AWorkerHasAFewConnections) {
+  std::vector<Descriptor> open;
+  for (size_t i = 0; i < limits::kWorkerConnections; ++i) {
+    open.push_back(raw());
+    ASSERT_TRUE(say(open.back(), channel::encode(channel::Hello{})));
+    char byte = 0;
+    ASSERT_EQ(::recv(open.back().get(), &byte, 1, 0), 1);
+  }
+  Descriptor more = raw();
+  EXPECT_TRUE(is_hung_up_on(more));
+  open.pop_back();
+  EXPECT_TRUE(eventually([&] { return is_alive(); }));
+}
+
+TEST_F(WorkerChannelTest, DescriptorsThatAWorkerSendsAreNotKept) {
+  Descriptor fd = raw();
+  say(fd, channel::encode(channel::Hello{}));
+  const std::string ready = channel::encode(channel::Ready{});
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  Descriptor read_end(ends[0]);
+  iovec body{const_cast<char*>(ready.data()), ready.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &body;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* head = CMSG_FIRSTHDR(&message);
+  head->cmsg_level = SOL_SOCKET;
+  head->cmsg_type = SCM_RIGHTS;
+  head->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(head), &ends[1], sizeof(int));
+  ASSERT_GT(::sendmsg(fd.get(), &message, 0), 0);
+  ::close(ends[1]);
+  char byte = 0;
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // nobody holds the other end any more
+}
+
+TEST_F(WorkerChannelTest, HeartbeatsOfManyThreads) {
+  AgentSocket agent = AgentSocket::connect(name_);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 1000; ++n) agent.page()->collectives.fetch_add(1);
+      agent.send(channel::Report{"thread"});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(agent.page()->collectives, 4000);
+  EXPECT_EQ(end_worker().report, "thread");
+}
+
+TEST(WorkerChannel, ANameThatIsTakenLeavesItClosed) {
+  boost::asio::io_context loop;
+  const std::string name = "cpprun/test/taken/" + std::to_string(::getpid());
+  WorkerChannel first(loop, name, {}, {});
+  WorkerChannel second(loop, name, {}, {});
+  EXPECT_TRUE(first.is_open());
+  EXPECT_FALSE(second.is_open());
+}
+
+}  // namespace
+}  // namespace cpprun

@@ -1,0 +1,370 @@
+// The rendezvous server on real sockets. The server runs on a thread of its own; tests are blocking
+// clients with deadlines on every read.
+#include "rendezvous/server/server.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <random>
+
+#include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
+#include "tests/support/server_fixture.hpp"
+
+namespace cpprun {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace std::string_view_literals;
+using tcpstore::Op;
+
+constexpr std::string_view kHello = "\x00\xCE\xF7\x85\x3C"sv;
+
+std::string ping(uint32_t nonce) {
+  std::string out;
+  tcpstore::put_ping(out, nonce);
+  return out;
+}
+
+std::string get(std::string_view key) {
+  std::string out;
+  tcpstore::put_key(out, Op::Get, key);
+  return out;
+}
+
+std::string set(std::string_view key, std::string_view value) {
+  std::string out;
+  tcpstore::put_write(out, Op::Set, key, value);
+  return out;
+}
+
+std::string bytes_reply(std::string_view value) {
+  std::string out;
+  tcpstore::reply_bytes(out, value);
+  return out;
+}
+
+// The server still answers a well-behaved client.
+void expect_alive(const RunningServer& server) {
+  Client client(server.port());
+  client.send(std::string(kHello) + ping(4711));
+  EXPECT_EQ(client.read(4), ping(4711).substr(1));
+}
+
+class ServerTest : public testing::Test {
+ protected:
+  ServerTest() : server_(small_limits()) {}
+
+  static ServerOptions small_limits() {
+    ServerOptions options;
+    options.silent_peer = 300ms;
+    options.outbox_bytes = 1 << 20;
+    return options;
+  }
+
+  RunningServer server_;
+};
+
+TEST_F(ServerTest, HelloInSingleBytes) {
+  Client client(server_.port());
+  for (char byte : std::string(kHello) + ping(1)) client.send({&byte, 1});
+  EXPECT_EQ(client.read(4), "\x01\0\0\0"sv);
+}
+
+TEST_F(ServerTest, ManyCommandsInOneSegmentAreAnsweredInOrder) {
+  Client client(server_.port());
+  std::string out(kHello);
+  std::string want;
+  for (uint32_t i = 0; i < 5000; ++i) {
+    out += set("/k", std::to_string(i)) + get("/k") + ping(i);
+    want += bytes_reply(std::to_string(i)) + ping(i).substr(1);
+  }
+  client.send(out);
+  EXPECT_EQ(client.read(want.size()), want);
+}
+
+TEST_F(ServerTest, AWrongMagicIsClosed) {
+  Client client(server_.port());
+  client.send("\x00\xCE\xF7\x85\x3D"sv);
+  EXPECT_TRUE(client.is_ended());
+  expect_alive(server_);
+}
+
+TEST_F(ServerTest, RandomBytesEndTheirOwnConnectionOnly) {
+  std::mt19937 random(11);
+  for (int i = 0; i < 200; ++i) {
+    Client client(server_.port());
+    std::string junk(random() % 300 + 1, '\0');
+    for (char& c : junk) c = static_cast<char>(random());
+    if (i % 2) junk = std::string(kHello) + junk;
+    client.send(junk);
+  }
+  expect_alive(server_);
+}
+
+TEST_F(ServerTest, ATruncatedCommandIsNotCarriedOut) {
+  std::string whole = std::string(kHello) + set("/cut", "value");
+  for (size_t cut : {6u, 12u, 20u}) {
+    Client client(server_.port());
+    client.send(std::string_view(whole).substr(0, cut));
+    client.finish();
+    EXPECT_TRUE(client.is_ended());
+  }
+  Client client(server_.port());
+  client.send(std::string(kHello) + get("/cut"));
+  EXPECT_EQ(client.read(8), bytes_reply(""));
+}
+
+TEST_F(ServerTest, OversizedLengthsAreClosedAtOnce) {
+  Client client(server_.port());
+  client.send(std::string(kHello) + "\x03\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F");
+  EXPECT_TRUE(client.is_ended());
+}
+
+TEST_F(ServerTest, AnAnnouncedGigabyteCostsNothingUntilItComes) {
+  long before = resident_kib();
+  std::vector<Client> clients;
+  std::string announced = std::string(kHello) + "\x01" + bytes_reply("/k");
+  announced += "\0\0\0\x40\0\0\0\0"sv;
+  for (int i = 0; i < 20; ++i) {
+    clients.emplace_back(server_.port());
+    clients.back().send(announced);
+  }
+  expect_alive(server_);
+  EXPECT_LT(resident_kib() - before, 16 * 1024);
+}
+
+TEST_F(ServerTest, LargeValuesGoBothWays) {
+  std::string value(40 << 20, 'v');
+  value.back() = 'e';
+  const std::string request = std::string(kHello) + set("/big", value) + get("/big");
+  Client client(server_.port());  // says its first word in time only if that is ready
+  client.send(request);
+  EXPECT_TRUE(client.read(8 + value.size()) == bytes_reply(value));
+}
+
+TEST_F(ServerTest, AWaiterIsWokenByAnotherConnection) {
+  Client waiter(server_.port());
+  std::string wait;
+  std::string_view key = "/key";
+  tcpstore::put_keys(wait, Op::Wait, {&key, 1});
+  waiter.send(std::string(kHello) + wait + ping(1));
+  EXPECT_EQ(waiter.read(4), ping(1).substr(1));  // so the wait is registered
+  Client setter(server_.port());
+  setter.send(std::string(kHello) + set(key, "x"));
+  EXPECT_EQ(waiter.read(1), "\0"sv);
+}
+
+TEST_F(ServerTest, AddToTextClosesTheConnectionAndKeepsTheValue) {
+  Client client(server_.port());
+  std::string add;
+  tcpstore::put_number(add, Op::Add, "/t", 1);
+  client.send(std::string(kHello) + set("/t", "text") + get("/t") + add);
+  EXPECT_EQ(client.read(12), bytes_reply("text"));
+  EXPECT_TRUE(client.is_ended());
+}
+
+TEST_F(ServerTest, ASlowLorisIsDropped) {
+  for (std::string_view start : {"\x00"sv, "GET / HT"sv, "CP"sv, "\x05"sv}) {
+    Client client(server_.port());
+    client.send(start);
+    EXPECT_TRUE(client.is_ended()) << start;
+  }
+  expect_alive(server_);
+}
+
+TEST_F(ServerTest, AThousandSilentConnectionsDisturbNobodyAndGo) {
+  std::vector<Client> silent;
+  for (int i = 0; i < 1000; ++i) silent.emplace_back(server_.port());
+  expect_alive(server_);
+  for (Client& client : silent) EXPECT_TRUE(client.is_ended());
+}
+
+TEST_F(ServerTest, AnIdleClientThatHasSpokenStays) {
+  Client client(server_.port());
+  client.send(kHello);
+  Client silent(server_.port());
+  EXPECT_TRUE(silent.is_ended());  // the time of the silent is over, so it was for this one
+  client.send(ping(5));
+  EXPECT_EQ(client.read(4), ping(5).substr(1));
+}
+
+TEST_F(ServerTest, The20ClientsSecondConnectionMayStaySilent) {
+  Client first(server_.port());
+  std::string add;
+  tcpstore::put_number(add, Op::Add, "init/", 1, tcpstore::Dialect::Legacy20);
+  first.send(add);
+  EXPECT_EQ(first.read(8), "\x01\0\0\0\0\0\0\0"sv);
+  Client second(server_.port());
+  Client stranger(server_.port());
+  EXPECT_TRUE(stranger.is_ended());
+  EXPECT_FALSE(second.has_ended_by_now());
+}
+
+TEST_F(ServerTest, APeerThatDoesNotReadIsDropped) {
+  Client deaf(server_.port());
+  deaf.send(std::string(kHello) + set("/k", std::string(60'000, 'x')));
+  std::string gets;
+  for (int i = 0; i < 100; ++i) gets += get("/k");
+  EXPECT_TRUE(deaf.send_until_refused(gets, 400));
+  expect_alive(server_);
+}
+
+TEST_F(ServerTest, APeerThatAsksForMuchAndReadsGetsAll) {
+  Client client(server_.port());
+  std::string value(300'000, 'x');
+  std::string out = std::string(kHello) + set("/k", value);
+  for (int i = 0; i < 6; ++i) out += get("/k");
+  client.send(out);
+  std::string got = client.read(6 * (8 + value.size()));
+  EXPECT_EQ(got.size(), 6 * (8 + value.size()));
+}
+
+TEST_F(ServerTest, AResetPeerDoesNoHarm) {
+  Client client(server_.port());
+  client.send(std::string(kHello) + get("/k"));
+  client.reset();
+  expect_alive(server_);
+}
+
+TEST_F(ServerTest, HttpPages) {
+  EXPECT_EQ(http(server_.port(), "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").substr(0, 15),
+            "HTTP/1.1 200 OK");
+  EXPECT_NE(http(server_.port(), "GET /status?x HTTP/1.0\r\n\r\n").find("{\"a\": 1}"),
+            std::string::npos);
+  EXPECT_NE(http(server_.port(), "GET /metrics HTTP/1.1\r\n\r\n").find("cpprun_connections"),
+            std::string::npos);
+  EXPECT_EQ(http(server_.port(), "GET /no HTTP/1.1\r\n\r\n").substr(9, 3), "404");
+  EXPECT_EQ(
+      http(server_.port(), "POST /healthz HTTP/1.1\r\nContent-Length: 2\r\n\r\nxx").substr(9, 3),
+      "405");
+  EXPECT_EQ(http(server_.port(), "GET nonsense\r\n\r\n").substr(9, 3), "400");
+  std::string endless = "GET / HTTP/1.1\r\nA: ";
+  endless.append(20'000, 'a');
+  EXPECT_EQ(http(server_.port(), endless).substr(9, 3), "431");
+}
+
+TEST_F(ServerTest, ControlWithoutAHookIsClosed) {
+  Client client(server_.port());
+  client.send("CPRN\0\0\0\0"sv);
+  EXPECT_TRUE(client.is_ended());
+}
+
+TEST_F(ServerTest, ATakenPortIsNamedAsTorchNamesIt) {
+  RunningServer other;
+  Result<uint16_t> second = other.call([&](Server& server) {
+    return server.listen({"127.0.0.1", server_.port()});
+  });
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().text.find(
+                "The server socket has failed to listen on any local network address"),
+            0u);
+  EXPECT_NE(second.error().text.find(std::to_string(server_.port())), std::string::npos);
+}
+
+TEST_F(ServerTest, AllInterfacesAndLocalhostCanBeListenedAt) {
+  for (const char* host : {"", "::", "0.0.0.0", "localhost"}) {
+    Result<uint16_t> port = server_.call([&](Server& s) { return s.listen({host, 0}); });
+    ASSERT_TRUE(port.ok()) << host << port.error().text;
+    Client client(*port);
+    client.send(std::string(kHello) + ping(1));
+    EXPECT_EQ(client.read(4), ping(1).substr(1)) << host;
+  }
+}
+
+TEST_F(ServerTest, ARoundsStoreIsItsOwnAndGoesWithItsPort) {
+  auto store = std::make_shared<Store>();
+  Result<uint16_t> port =
+      server_.call([&](Server& s) { return s.open_store_listener("127.0.0.1", 0, store); });
+  ASSERT_TRUE(port.ok());
+  Client main(server_.port());
+  main.send(std::string(kHello) + set("/k", "main"));
+  Client round(*port);
+  round.send(std::string(kHello) + get("/k"));
+  EXPECT_EQ(round.read(8), bytes_reply(""));
+  EXPECT_EQ(http(*port, "GET /healthz HTTP/1.1\r\n\r\n"), "") << "stores only";
+  server_.call([&](Server& s) {
+    s.close_store_listener(*port);
+    return 0;
+  });
+  EXPECT_TRUE(round.is_ended());
+  EXPECT_TRUE(Client(*port, Client::MayFail{}).is_ended());
+  main.send(ping(3));
+  EXPECT_EQ(main.read(4), ping(3).substr(1));
+}
+
+TEST_F(ServerTest, EndsAreToldApart) {
+  struct Probe : Session {
+    explicit Probe(std::vector<CloseKind>& kinds) : ends(kinds) {}
+    size_t on_bytes(std::span<const uint8_t> bytes) override { return bytes.size(); }
+    void on_closed(CloseKind kind) override { ends.push_back(kind); }
+    std::vector<CloseKind>& ends;
+  };
+  std::vector<CloseKind> ends;
+  ServerHooks hooks;
+  std::vector<Connection*> open;
+  hooks.make_control_session = [&](Connection& connection) {
+    connection.send("welcome");
+    open.push_back(&connection);
+    return std::make_unique<Probe>(ends);
+  };
+  RunningServer server(small_limits(), std::move(hooks));
+  auto count = [&] { return server.call([&](Server&) { return ends.size(); }); };
+  Client polite(server.port());
+  polite.send("CPRN");
+  EXPECT_EQ(polite.read(7), "welcome");
+  polite.finish();
+  EXPECT_TRUE(polite.is_ended());
+  EXPECT_TRUE(eventually([&] { return count() == 1; }));
+  Client rude(server.port());
+  rude.send("CPRN");
+  EXPECT_EQ(rude.read(7), "welcome");
+  rude.reset();
+  EXPECT_TRUE(eventually([&] { return count() == 2; }));
+  Client ours(server.port());
+  ours.send("CPRN");
+  EXPECT_EQ(ours.read(7), "welcome");
+  server.call([&](Server&) {
+    open.back()->send("bye");
+    open.back()->close();
+    return 0;
+  });
+  EXPECT_EQ(ours.read(3), "bye");
+  EXPECT_TRUE(ours.is_ended());
+  EXPECT_TRUE(eventually([&] { return count() == 3; }));
+  std::vector<CloseKind> want = {CloseKind::Fin, CloseKind::Reset, CloseKind::ByUs};
+  EXPECT_EQ(server.call([&](Server&) { return ends; }), want);
+}
+
+TEST_F(ServerTest, DescriptorsAreCloseOnExecAndWithoutDelay) {
+  Client client(server_.port());
+  client.send(std::string(kHello) + ping(1));
+  client.read(4);
+  for (const SocketFacts& facts : sockets_of_port(server_.port())) {
+    EXPECT_TRUE(facts.is_close_on_exec);
+    EXPECT_TRUE(facts.is_no_delay);
+  }
+  EXPECT_EQ(sockets_of_port(server_.port()).size(), 2u) << "the listener and one connection";
+}
+
+TEST_F(ServerTest, WhenDescriptorsRunOutOthersAreServedOn) {
+  Client old(server_.port());
+  old.send(kHello);
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  std::vector<Client> queued(3);
+  for (Client& client : queued) client.prepare();
+  rlimit tight = before;
+  tight.rlim_cur = static_cast<rlim_t>(highest_descriptor()) + 1;
+  setrlimit(RLIMIT_NOFILE, &tight);
+  std::vector<int> filler = fill_descriptors();
+  for (Client& client : queued) client.connect(server_.port());
+  for (Client& client : queued) EXPECT_TRUE(client.is_ended());
+  old.send(ping(9));
+  EXPECT_EQ(old.read(4), ping(9).substr(1));
+  for (int fd : filler) close(fd);
+  setrlimit(RLIMIT_NOFILE, &before);
+  expect_alive(server_);
+}
+
+}  // namespace
+}  // namespace cpprun

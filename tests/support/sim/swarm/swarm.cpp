@@ -1,0 +1,407 @@
+#include "tests/support/sim/swarm/swarm.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "common/limits/rendezvous.hpp"
+#include "tests/support/sim/swarm/swarm_impostors.hpp"
+
+namespace cpprun::sim {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kSigTerm = 15;
+constexpr Duration kSignalAgain = std::chrono::milliseconds(15);
+constexpr Duration kFindingTakes = 3s;    // until everybody knows who leads the job
+constexpr size_t kUnreadMax = 64 * 1024;  // of one connection; a lost node is not written to
+
+class Life {
+ public:
+  explicit Life(const SwarmPlan& plan)
+      : plan_(plan), cluster_(plan.cluster), dice_(plan.cluster.seed ^ 0xFA17) {
+    cluster_.set_plan(
+        [this](const Node& node, const control::World& world) { return workers_of(node, world); });
+    cluster_.set_fetch_plan([this] { return a_fetch(); });
+  }
+
+  SwarmResult run(const std::function<void(const std::string&)>& sink) {
+    if (sink) cluster_.trace().listen(Trace::Detail::All, sink);
+    if (!plan_.cluster.has_etcd) cluster_.start_coordinator();
+    for (int64_t i = 0; i < plan_.nodes; ++i) arrive_in(dice_.up_to(2s));
+    faults_end_ = cluster_.now() + plan_.safety_phase;
+    plan_faults();
+    ElectedFaults elected(cluster_, plan_.elected, dice_.child(6), faults_end_);
+    if (plan_.cluster.has_etcd) elected.plan();
+    HeirFaults heirs(cluster_, plan_.heirs, dice_.child(7), faults_end_, nodes_max());
+    heirs.plan();
+    ImpostorFaults impostors(cluster_, plan_.impostors, dice_.child(8), faults_end_);
+    impostors.plan();
+    cluster_.run_until(faults_end_);
+    heal();
+    judge_liveness();
+    const bool keeps_limits = cluster_.network().most_waiting_bytes() <= kUnreadMax;
+    cluster_.checks().require(keeps_limits, "limits: a connection holds too many unread bytes");
+    return result();
+  }
+
+ private:
+  size_t nodes_max() const { return static_cast<size_t>(plan_.nodes) + 12; }
+  bool are_faults_on() const { return cluster_.now() < faults_end_; }
+  void later(std::function<void()> what) {
+    cluster_.in(dice_.up_to(plan_.fault_lasts_max), std::move(what));
+  }
+  void arrive_in(Duration delay) {
+    cluster_.in(delay, [this] {
+      if (cluster_.nodes().size() < nodes_max()) cluster_.add_node();
+    });
+  }
+
+  // ---------------------------------------------------------------- workers
+
+  SpawnPlan workers_of(const Node& node, const control::World&) {
+    const FaultRates& faults = plan_.faults;
+    SpawnPlan made;
+    made.fails = are_faults_on() && dice_.chance(faults.spawn_fails);
+    for (int64_t i = 0; i < node.spec().agent.facts.nproc; ++i) made.lives.push_back(a_worker());
+    const bool may_be_unusable = are_faults_on() && faults.resume_is_unusable > 0;
+    made.is_resume_unusable = may_be_unusable && extra_dice_.chance(faults.resume_is_unusable);
+    return made;
+  }
+
+  FetchPlan a_fetch() {
+    FetchPlan made;
+    made.takes = snapshot_dice_.up_to(are_faults_on() ? Duration(4s) : Duration(200ms));
+    if (!are_faults_on()) return made;
+    made.fails = snapshot_dice_.chance(plan_.faults.fetch_fails);
+    made.is_damaged = snapshot_dice_.chance(0.5);
+    return made;
+  }
+
+  WorkerLife a_worker() {
+    const FaultRates& faults = plan_.faults;
+    WorkerLife life;
+    life.runs = 10ms + dice_.up_to(are_faults_on() ? plan_.worker_runs_max : Duration(1s));
+    life.stops_in = dice_.up_to(300ms);
+    life.can_save = snapshot_dice_.chance(plan_.faults.worker_saves);
+    life.saves_each = plan_.saves_each;
+    const bool is_late = faults.worker_is_late > 0 && extra_dice_.chance(faults.worker_is_late);
+    if (is_late) life.ready_in = extra_dice_.up_to(plan_.worker_ready_max);
+    const double unkillable = faults.worker_outlives_kill;
+    const bool is_unkillable = are_faults_on() && unkillable > 0 && stuck_dice_.chance(unkillable);
+    if (is_unkillable) life.outlives_kill = 1ms + stuck_dice_.up_to(2 * limits::kKillPatience);
+    if (is_unkillable && stuck_dice_.chance(0.5)) life.outlives_kill = 1h;
+    if (!are_faults_on()) return life;
+    life.exit_code = dice_.chance(faults.worker_fails) ? 1 : 0;
+    life.is_deaf = dice_.chance(faults.worker_is_deaf) || is_unkillable;
+    // Who hangs, hangs until the faults are over.
+    Duration rest = faults_end_ - cluster_.now();
+    if (dice_.chance(faults.worker_hangs)) life.runs = rest + dice_.up_to(1s);
+    life.runs = std::min(life.runs, rest + Duration(1s));
+    return life;
+  }
+
+  // ---------------------------------------------------------------- faults
+
+  void plan_faults() {
+    const FaultRates& f = plan_.faults;
+    on_node(f.break_connection, [this](Node& n) {
+      if (!n.spec().is_own) with_connection(n, &Network::break_connection);
+    });
+    on_node(f.black_hole, [this](Node& n) {
+      if (n.spec().host != 0) with_connection(n, &Network::black_hole);
+    });
+    on_node(f.clog, [this](Node& n) { clog(n); });
+    on_node(f.cut_off, [this](Node& n) { cut_off(n); });
+    on_node(f.one_way_cut, [this](Node& n) { cut_one_way(n); });
+    on_node(f.kill, [this](Node& n) { kill(n); });
+    on_node(f.power, [this](Node& n) { cut_power(n); });
+    on_node(f.freeze, [this](Node& n) {
+      now_or_after_its_message(n, [this, &n] {
+        if (!are_faults_on()) return;
+        cluster_.freeze(n);
+        later([this, &n] { cluster_.thaw(n); });
+      });
+    });
+    on_node(f.pause, [this](Node& n) { pause(n); });
+    on_node(f.signal, [this](Node& n) {  // twice, as Slurm does
+      n.signal(kSigTerm);
+      cluster_.in(kSignalAgain, [&n] { n.signal(kSigTerm); });
+    });
+    on_node(f.arrive, [this](Node&) { arrive_in({}); });
+    on_node(f.fail_worker, [](Node& n) { n.fail_worker(0, 1); });
+    on_node(f.slow_reader, [this](Node& n) {
+      n.stop_reading();
+      later([&n] { n.read_again(); });
+    });
+    on_node(f.disk_full, [this](Node& n) {
+      n.fill_disk(cluster_.now() + extra_dice_.up_to(plan_.fault_lasts_max));
+    });
+    on_node(f.strike,
+            [this](Node& n) { n.strike(extra_dice_.below(3), extra_dice_.between(1, 4)); });
+    plan_orders(f.order);
+    again(f.kill_coordinator, [this] { kill_coordinator(); });
+    again(f.freeze_coordinator, [this] {
+      cluster_.freeze_coordinator();
+      later([this] { cluster_.thaw_coordinator(); });
+    });
+    again(f.slow_coordinator, [this] {
+      CoordinatorProcess* slow = main_coordinator();
+      if (slow == nullptr) return;
+      slow->stop_reading();
+      later([slow] { slow->read_again(); });
+    });
+    again(f.cut_coordinator, [this] {
+      cluster_.network().cut_off(0);
+      later([this] { cluster_.network().mend_host(0); });
+    });
+  }
+
+  // By dice of their own, so that lives without orders are what they were.
+  void plan_orders(Duration mean) {
+    if (mean == Duration{}) return;
+    cluster_.in(order_dice_.until_event(mean), [this, mean] {
+      auto& nodes = cluster_.nodes();
+      if (!are_faults_on() || nodes.empty()) return;
+      const auto count = static_cast<int64_t>(nodes.size());
+      Node& node = *nodes[static_cast<size_t>(order_dice_.below(count))];
+      if (node.is_running()) node.order(an_order());
+      plan_orders(mean);
+    });
+  }
+  control::Order an_order() {
+    control::Order order;
+    const int64_t max = plan_.cluster.terms.max_nodes;
+    order.is_resumable = order_dice_.chance(0.5);
+    order.nodes = order_dice_.between(1, max);
+    order.node = std::to_string(order_dice_.below(max));
+    const double draw = order_dice_.share();
+    if (draw > 0.4) order.kind = control::OrderKind::Scale;
+    if (draw > 0.7) order.kind = control::OrderKind::Drain;
+    if (draw > 0.92) order.kind = control::OrderKind::Stop;
+    return order;
+  }
+
+  void again(Duration mean, std::function<void()> fault) {
+    if (mean == Duration{}) return;
+    cluster_.in(dice_.until_event(mean), [this, mean, fault] {
+      if (!are_faults_on()) return;
+      fault();
+      again(mean, fault);
+    });
+  }
+  void on_node(Duration mean, std::function<void(Node&)> fault) {
+    again(mean, [this, fault] {
+      auto& nodes = cluster_.nodes();
+      if (nodes.empty()) return;
+      Node& node = *nodes[static_cast<size_t>(dice_.below(static_cast<int64_t>(nodes.size())))];
+      if (node.is_running()) {
+        fault(node);
+      } else if (dice_.chance(0.5)) {
+        restart(node);
+      }
+    });
+  }
+
+  // The moments between a question and its answer are the ones that matter.
+  void now_or_after_its_message(Node& node, std::function<void()> fault) {
+    if (dice_.chance(0.5)) return fault();
+    node.after_next_message(std::move(fault));
+  }
+
+  void restart(const Node& gone) {
+    auto is_there = [&](const auto& n) {
+      return n->is_running() && n->spec().host == gone.spec().host;
+    };
+    const auto& nodes = cluster_.nodes();
+    if (std::any_of(nodes.begin(), nodes.end(), is_there)) return;
+    if (nodes.size() < nodes_max()) cluster_.restart(gone);
+  }
+  void with_connection(const Node& node, void (Network::*fault)(ConnectionId)) {
+    if (node.connection()) (cluster_.network().*fault)(*node.connection());
+  }
+  void clog(const Node& node) {
+    Instant until = cluster_.now() + dice_.up_to(plan_.fault_lasts_max / 2);
+    HostId host = node.spec().host;
+    if (dice_.chance(0.7)) cluster_.network().clog(host, hub(), until);
+    if (dice_.chance(0.7)) cluster_.network().clog(hub(), host, until);
+  }
+  // Where the coordinator is.
+  HostId hub() {
+    const Node* leader = plan_.cluster.has_etcd ? cluster_.elected() : nullptr;
+    return leader == nullptr ? 0 : leader->spec().host;
+  }
+  // At the endpoint, or whoever leads by an election.
+  CoordinatorProcess* main_coordinator() {
+    if (!plan_.cluster.has_etcd) return cluster_.coordinator();
+    Node* leader = cluster_.elected();
+    return leader == nullptr ? nullptr : leader->coordinator();
+  }
+  void cut_off(const Node& node) {
+    HostId host = node.spec().host;
+    if (host == 0) return;
+    cluster_.network().cut_off(host);
+    later([this, host] { cluster_.network().mend_host(host); });
+  }
+  void cut_one_way(const Node& node) {
+    HostId from = node.spec().host;
+    HostId to = hub();
+    if (from == to) return;
+    if (dice_.chance(0.5)) std::swap(from, to);
+    cluster_.network().cut(from, to);
+    later([this, from, to] { cluster_.network().mend(from, to); });
+  }
+  void kill(Node& node) {
+    if (node.spec().is_own) return;  // that is the coordinator's end
+    now_or_after_its_message(node, [this, &node] {
+      if (!are_faults_on()) return;
+      cluster_.kill(node, dice_.chance(0.2));
+      if (dice_.chance(0.7)) later([this, &node] { restart(node); });
+    });
+  }
+  void cut_power(Node& node) {
+    if (node.spec().host == 0) return;  // the coordinator's
+    HostId host = node.spec().host;
+    cluster_.cut_power(node);
+    later([this, host, &node] {
+      cluster_.network().set_power(host, true);
+      restart(node);
+    });
+  }
+  void pause(Node& node) {
+    HostId host = node.spec().host;
+    if (host == 0 || cluster_.network().is_cut_off(host)) return;
+    node.pause();
+    later([this, &node] { cluster_.thaw(node); });
+  }
+  void kill_coordinator() {
+    if (!cluster_.coordinator()->is_alive()) return;
+    cluster_.kill_coordinator(dice_.chance(0.2));
+    if (!plan_.faults.does_coordinator_return) return;
+    const Duration most = plan_.faults.coordinator_is_away_max;
+    cluster_.in(dice_.up_to(most > Duration{} ? most : plan_.fault_lasts_max),
+                [this] { bring_coordinator_back(); });
+  }
+  void bring_coordinator_back() {
+    if (!cluster_.coordinator()->is_alive()) cluster_.start_coordinator();
+  }
+
+  // ---------------------------------------------------------------- liveness
+
+  void heal() {
+    cluster_.end_all_faults();
+    if (plan_.faults.does_coordinator_return) bring_coordinator_back();
+  }
+
+  // All that the job needs is there, and nobody has been told an outcome.
+  bool must_go_on(std::map<Incarnation, Epoch>& here) const {
+    Cluster& cluster = const_cast<Cluster&>(cluster_);
+    const Membership* job = cluster.job();
+    // Nobody may lead a job whose heir is gone (R13), except who led it before. By an election
+    // anybody may.
+    const bool has_etcd = plan_.cluster.has_etcd;
+    const bool is_led =
+        has_etcd || (job == nullptr ? cluster.coordinator()->is_alive()
+                                    : cluster.leader()->is_alive() && !is_orphan(*job));
+    bool is_undecided = job == nullptr || (!job->is_decided() && !job->is_departing());
+    for (const auto& node : cluster.nodes()) {
+      using How = agent::Finish::How;
+      const agent::Finish* end = node->finish() ? &*node->finish() : nullptr;
+      // Who was stopped on request itself knows nothing of the job; else the text says who was.
+      bool is_told = end != nullptr && (end->how == How::Success || end->how == How::Failure ||
+                                        (end->how == How::Stopped && !end->text.empty()));
+      is_undecided = is_undecided && !is_told && !node->knows_outcome();
+      bool is_known = has_etcd || job == nullptr || node->epoch() == job->epoch();
+      using State = agent::Agent::State;
+      bool is_leaving = node->state() == State::Leaving || node->state() == State::Draining ||
+                        node->state() == State::Saved;
+      if (node->is_running() && is_known && !is_leaving) {
+        here[node->id().incarnation] = node->epoch();
+      }
+    }
+    // Whoever knows of a later epoch waits for one that is later still.
+    const bool is_heeded = !plan_.cluster.clock_goes_back;
+    return is_led && is_undecided && is_heeded &&
+           static_cast<int64_t>(here.size()) >= plan_.cluster.terms.min_nodes;
+  }
+
+  static bool is_orphan(const Membership& job) {
+    return job.phase() == Membership::Phase::Recovering;
+  }
+
+  // Reconnecting, the lease of who is gone, last call, and workers that are stopped first.
+  Duration bound() const {
+    const ClusterOptions& o = plan_.cluster;
+    Duration reconnect = 7s + o.network.retransmit_max + o.network.delay_max;
+    Duration one_round = o.stop_grace + limits::kKillTakes + limits::kDeathGrace;
+    if (plan_.faults.worker_outlives_kill > 0) one_round += limits::kKillPatience;
+    if (o.has_etcd) one_round += o.terms.lease + 4s;  // who led last, and who would have next
+    return reconnect + 2 * (o.terms.lease + one_round) + o.terms.scale_up_interval + 4s;
+  }
+
+  void judge_liveness() {
+    std::map<Incarnation, Epoch> here;
+    cluster_.run_until(cluster_.now() + kFindingTakes + 2 * plan_.cluster.terms.lease);
+    const bool must = must_go_on(here);
+    if (must) {
+      const int64_t before = cluster_.checks().rounds_formed();
+      bool has_gone_on = cluster_.run_until([&] { return is_going_on(before); }, bound());
+      cluster_.checks().require(has_gone_on, "L1: no round runs, and nothing is decided, within " +
+                                                 std::to_string(to_seconds(bound())) + " s");
+    }
+    cluster_.run_until(faults_end_ + plan_.cluster.join_timeout * 2 + bound() * 2);
+    for (const auto& node : cluster_.nodes()) {
+      cluster_.checks().require(!node->is_running(), "L2: " + node->label() + " waits for ever");
+      auto was = here.find(node->id().incarnation);
+      // Who knocks after the end begins another job, and may wait for it.
+      const bool is_asked = cluster_.job() != nullptr && cluster_.job()->is_departing();
+      bool is_of_it =
+          !is_asked && was != here.end() && was->second > Epoch() && was->second == node->epoch();
+      if (!must || !node->finish() || !is_of_it) continue;
+      bool is_good = node->finish()->how != agent::Finish::How::Error;
+      cluster_.checks().require(is_good,
+                                "L1: " + node->label() + " gave up: " + node->finish()->text);
+    }
+  }
+
+  bool is_going_on(int64_t rounds_before) {
+    const Membership* job = cluster_.job();
+    if (job == nullptr) return cluster_.checks().rounds_formed() > rounds_before;
+    if (job->is_decided() || job->is_departing()) return true;  // the order was on its way
+    if (job->phase() != Membership::Phase::Running) return false;
+    for (const auto& [incarnation, node] : job->nodes()) {
+      if (node.work == cpprun::Node::Work::Running || node.work == cpprun::Node::Work::Done) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  SwarmResult result() {
+    SwarmResult made{cluster_.checks().broken(), cluster_.hash(), cluster_.checks().rounds_formed(),
+                     cluster_.agenda().steps(), 0};
+    for (const auto& node : cluster_.nodes()) {
+      bool is_success = node->finish() && node->finish()->how == agent::Finish::How::Success;
+      made.successes += is_success ? 1 : 0;
+    }
+    return made;
+  }
+
+  const SwarmPlan plan_;
+  Cluster cluster_;
+  Dice dice_;
+  Dice snapshot_dice_ = dice_.child(3);
+  Dice order_dice_ = dice_.child(4);
+  Dice extra_dice_ = dice_.child(5);
+  Dice stuck_dice_ = dice_.child(8);
+  Instant faults_end_;
+};
+
+}  // namespace
+
+SwarmResult run_swarm(const SwarmPlan& plan, const std::function<void(const std::string&)>& sink) {
+  return Life(plan).run(sink);
+}
+
+}  // namespace cpprun::sim

@@ -1,0 +1,68 @@
+// Swarm: one random life of a job. A seed draws the job's terms, which kinds of faults there are
+// and how often; then comes a phase in which they happen, and only safety is asked for; then all is
+// healed, and the job must go on, or end, in bounded time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/support/sim/cluster.hpp"
+#include "tests/support/sim/swarm/swarm_elected.hpp"
+#include "tests/support/sim/swarm/swarm_heirs.hpp"
+
+namespace cpprun::sim {
+
+// Mean time between faults of each kind over the whole cluster; zero: there are none.
+struct FaultRates {
+  Duration break_connection{}, black_hole{}, clog{}, cut_off{}, one_way_cut{};
+  Duration kill{}, power{}, freeze{}, pause{}, signal{}, arrive{}, fail_worker{};
+  Duration kill_coordinator{}, freeze_coordinator{}, cut_coordinator{};
+  Duration order{};   // of an operator, at some node
+  Duration strike{};  // of a fault of the job's plan, at some node
+  Duration slow_reader{}, slow_coordinator{}, disk_full{};
+  bool does_coordinator_return = true;
+  Duration coordinator_is_away_max{};  // zero: as long as any fault
+  double worker_fails = 0;             // chance of each worker in each round
+  double worker_is_deaf = 0;
+  double worker_hangs = 0;
+  double worker_outlives_kill = 0;
+  double spawn_fails = 0;  // chance of each node in each round
+  double worker_saves = 0;
+  double fetch_fails = 0;
+  double worker_is_late = 0;      // chance of each worker in each round
+  double resume_is_unusable = 0;  // chance of each node in each round
+};
+
+struct SwarmPlan {
+  ClusterOptions cluster;
+  int64_t nodes = 1;  // at first
+  FaultRates faults;
+  ElectedRates elected;  // where etcd is the arbiter
+  HeirRates heirs;       // in lives that are about them
+  Duration impostors{};  // mean time between them; zero: there are none
+  Duration safety_phase{};
+  Duration worker_runs_max = std::chrono::seconds(4);
+  Duration fault_lasts_max = std::chrono::seconds(8);
+  Duration worker_ready_max = std::chrono::seconds(3);  // of those that are late
+  Duration saves_each{};                                // workers, as they go; zero: they do not
+
+  std::string text() const;  // all that was drawn, on a few lines
+};
+
+enum class Size { Small, Large, Elected };  // at most 8 nodes, 10,000, or 8 with etcd
+SwarmPlan draw_plan(uint64_t seed, Size size);
+
+struct SwarmResult {
+  std::vector<std::string> broken;  // properties that did not hold
+  uint64_t hash = 0;
+  int64_t rounds = 0;
+  uint64_t events = 0;
+  int64_t successes = 0;  // nodes that ended so
+};
+
+// Runs one life; tells its story to `sink` if there is one.
+SwarmResult run_swarm(const SwarmPlan& plan,
+                      const std::function<void(const std::string&)>& sink = nullptr);
+
+}  // namespace cpprun::sim

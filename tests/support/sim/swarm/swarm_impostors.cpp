@@ -1,0 +1,15 @@
+#include "tests/support/sim/swarm/swarm_impostors.hpp"
+
+namespace cpprun::sim {
+
+void ImpostorFaults::plan() {
+  if (mean_ == Duration{}) return;
+  cluster_.in(dice_.until_event(mean_), [this] {
+    if (cluster_.now() >= end_) return;
+    const auto count = static_cast<int64_t>(cluster_.nodes().size());
+    if (count > 0) cluster_.impersonate(*cluster_.nodes()[static_cast<size_t>(dice_.below(count))]);
+    plan();
+  });
+}
+
+}  // namespace cpprun::sim

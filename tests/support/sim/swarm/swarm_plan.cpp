@@ -1,0 +1,218 @@
+// Swarm: what a seed draws.
+#include <array>
+
+#include "tests/support/sim/swarm/fault_kinds.hpp"
+#include "tests/support/sim/swarm/swarm.hpp"
+
+namespace cpprun::sim {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+using Kind = FaultKind<FaultRates>;
+constexpr std::array<Kind, 15> kKinds{{
+    {"break", &FaultRates::break_connection, 0.6},
+    {"black-hole", &FaultRates::black_hole, 0.25},
+    {"clog", &FaultRates::clog, 0.3},
+    {"cut-off", &FaultRates::cut_off, 0.4},
+    {"one-way-cut", &FaultRates::one_way_cut, 0.3},
+    {"kill", &FaultRates::kill, 0.5},
+    {"power", &FaultRates::power, 0.2},
+    {"freeze", &FaultRates::freeze, 0.5},
+    {"pause", &FaultRates::pause, 0.3},
+    {"signal", &FaultRates::signal, 0.15},
+    {"arrive", &FaultRates::arrive, 0.5},
+    {"fail-worker", &FaultRates::fail_worker, 0.4},
+    {"kill-coordinator", &FaultRates::kill_coordinator, 0.12},
+    {"freeze-coordinator", &FaultRates::freeze_coordinator, 0.2},
+    {"cut-coordinator", &FaultRates::cut_coordinator, 0.15},
+}};
+
+// Drawn apart.
+constexpr std::array<Kind, 5> kMoreKinds{{
+    {"order", &FaultRates::order, 0},
+    {"strike", &FaultRates::strike, 0},
+    {"slow-reader", &FaultRates::slow_reader, 0},
+    {"slow-coordinator", &FaultRates::slow_coordinator, 0},
+    {"disk-full", &FaultRates::disk_full, 0},
+}};
+
+void draw_faults(Dice& dice, Size size, FaultRates& faults) {
+  for (const Kind& kind : kKinds) {
+    if (!dice.chance(kind.is_on)) continue;
+    faults.*kind.mean = size == Size::Small ? dice.between(Duration(300ms), Duration(8s))
+                                            : dice.between(Duration(3s), Duration(12s));
+  }
+  faults.does_coordinator_return = dice.chance(0.85);
+  if (size == Size::Large) return;
+  faults.worker_fails = dice.chance(0.4) ? 0.02 + 0.15 * dice.share() : 0;
+  faults.worker_is_deaf = dice.chance(0.4) ? 0.3 * dice.share() : 0;
+  faults.worker_hangs = dice.chance(0.3) ? 0.5 * dice.share() : 0;
+  faults.spawn_fails = dice.chance(0.1) ? 0.05 * dice.share() : 0;
+}
+
+// From dice of its own: what was drawn before there were snapshots stays.
+void draw_snapshots(Dice dice, Size size, SwarmPlan& plan) {
+  if (size == Size::Large || dice.chance(0.4)) return;
+  plan.cluster.has_snapshots = dice.chance(0.8);
+  plan.faults.worker_saves = dice.chance(0.8) ? 0.5 + 0.5 * dice.share() : 0;
+  plan.faults.fetch_fails = dice.chance(0.5) ? 0.3 * dice.share() : 0;
+  if (dice.chance(0.4)) plan.faults.signal = dice.between(Duration(300ms), Duration(8s));
+}
+
+// From dice of its own, as above: coordinators that die again and again, and come back.
+void draw_coordinators(Dice dice, Size size, SwarmPlan& plan) {
+  if (size == Size::Small && dice.chance(0.4)) {
+    plan.faults.kill_coordinator = dice.between(Duration(500ms), Duration(8s));
+  }
+  if (dice.chance(0.5)) plan.faults.coordinator_is_away_max = Duration(600ms);
+  plan.cluster.has_control_ports = dice.chance(0.7);
+}
+
+// From dice of its own, as snapshots.
+void draw_orders(Dice dice, Size size, SwarmPlan& plan) {
+  if (size == Size::Large || dice.chance(0.7)) return;
+  plan.faults.order = dice.between(Duration(500ms), Duration(8s));
+}
+
+// From dice of their own, whose numbers are such that the lives of seeds.txt stay what they were.
+constexpr uint64_t kExtras = 5287;
+constexpr uint64_t kHeirs = 846;
+constexpr uint64_t kElectedExtras = 248;
+constexpr uint64_t kImpostors = 45;
+
+Duration draw_impostors(Dice dice, Size size) {
+  if (size == Size::Large || !dice.chance(0.1)) return {};
+  return dice.between(Duration(200ms), Duration(4s));
+}
+
+void draw_extras(Dice dice, Size size, SwarmPlan& plan) {
+  if (size == Size::Large || dice.chance(0.6)) return;
+  const auto mean = [&] { return dice.between(Duration(300ms), Duration(8s)); };
+  FaultRates& faults = plan.faults;
+  if (dice.chance(0.4)) faults.slow_reader = mean();
+  if (dice.chance(0.3)) faults.slow_coordinator = mean();
+  if (dice.chance(0.5)) faults.strike = mean();
+  if (dice.chance(0.4)) faults.worker_is_late = dice.share();
+  plan.worker_ready_max = dice.between(Duration(100ms), Duration(4s));
+  if (!plan.cluster.has_snapshots) return;
+  if (dice.chance(0.4)) faults.disk_full = mean();
+  if (dice.chance(0.6)) plan.saves_each = Duration(1ms) * dice.between(20, 1000);
+  if (dice.chance(0.3)) faults.resume_is_unusable = 0.5 * dice.share();
+}
+
+// Likewise.
+constexpr uint64_t kStuck = 27066;
+constexpr uint64_t kElectedStuck = 62;
+
+void draw_stuck(Dice dice, Size size, FaultRates& faults) {
+  if (size == Size::Large || dice.chance(0.7)) return;
+  faults.worker_outlives_kill = 0.05 + 0.45 * dice.share();
+}
+
+void draw_terms(Dice& dice, control::Terms& terms) {
+  terms.max_nodes = dice.between(1, 5);
+  terms.min_nodes = dice.chance(0.3) ? terms.max_nodes : dice.between(1, terms.max_nodes);
+  terms.max_restarts = dice.below(7);
+  terms.lease = dice.chance(0.5) ? Duration(1s) : dice.between(Duration(1s), Duration(6s));
+  terms.heartbeat = terms.lease / dice.between(3, 8);
+  terms.scale_up_interval = dice.up_to(4s);
+  if (dice.chance(0.3)) terms.last_call = dice.up_to(2s);
+  terms.is_agent_store = dice.chance(0.2);
+}
+
+}  // namespace
+
+SwarmPlan draw_plan(uint64_t seed, Size size) {
+  const bool is_elected = size == Size::Elected;
+  if (is_elected) size = Size::Small;  // in everything else
+  const Duration impostors = draw_impostors(Dice(seed).child(kImpostors), size);
+  Dice dice(seed * 2 + (size == Size::Large ? 1 : 0));
+  if (is_elected) dice = dice.child(18);
+  SwarmPlan plan;
+  plan.impostors = impostors;
+  ClusterOptions& cluster = plan.cluster;
+  cluster.seed = dice.next();
+  if (size == Size::Small) {
+    draw_terms(dice, cluster.terms);
+    plan.nodes = std::min<int64_t>(8, cluster.terms.max_nodes + dice.below(3));
+    cluster.nproc = dice.between(1, 3);
+    plan.safety_phase = dice.between(Duration(2s), Duration(16s));
+    cluster.stop_grace = dice.between(Duration(200ms), Duration(5s));
+  } else {
+    plan.nodes = cluster.terms.max_nodes = 10'000;
+    cluster.terms.min_nodes = 9'000;
+    cluster.terms.max_restarts = 100;
+    plan.safety_phase = 12s;
+    plan.worker_runs_max = 60s;
+    cluster.stop_grace = 2s;
+  }
+  cluster.join_timeout = 120s;
+  cluster.is_first_own = dice.chance(0.4);
+  cluster.network.latency_max = dice.between(Duration(100us), Duration(20ms));
+  if (dice.chance(0.5)) cluster.network.delay_mean = dice.between(Duration(100us), Duration(30ms));
+  cluster.network.split = dice.chance(0.5) ? 0.2 * dice.share() : 0;
+  cluster.drift_ppm_max = dice.chance(0.7) ? 20'000 : 100;
+  plan.fault_lasts_max = dice.between(Duration(500ms), Duration(10s));
+  draw_faults(dice, size, plan.faults);
+  draw_snapshots(dice.child(3), size, plan);
+  draw_coordinators(dice.child(4), size, plan);
+  draw_orders(dice.child(5), size, plan);
+  if (!is_elected) {
+    draw_extras(Dice(seed).child(kExtras), size, plan);
+    draw_stuck(Dice(seed).child(kStuck), size, plan.faults);
+    if (size == Size::Small) draw_heirs(Dice(seed).child(kHeirs), plan);
+    return plan;
+  }
+  plan.elected = draw_elected(dice.child(6), cluster);
+  FaultRates& faults = plan.faults;
+  faults.kill_coordinator = faults.freeze_coordinator = faults.cut_coordinator = Duration{};
+  faults.does_coordinator_return = false;
+  draw_extras(Dice(seed).child(kElectedExtras), size, plan);
+  draw_stuck(Dice(seed).child(kElectedStuck), size, faults);
+  return plan;
+}
+
+std::string SwarmPlan::text() const {
+  const control::Terms& terms = cluster.terms;
+  std::string text = "nnodes=" + std::to_string(terms.min_nodes) + ":" +
+                     std::to_string(terms.max_nodes) + " nodes=" + std::to_string(nodes) +
+                     " nproc=" + std::to_string(cluster.nproc) +
+                     " max-restarts=" + std::to_string(terms.max_restarts) +
+                     (cluster.is_first_own ? " first-node-is-host" : "") +
+                     (cluster.has_control_ports ? " heirs" : "") +
+                     (cluster.clock_goes_back ? " clock-goes-back" : "");
+  append(text, " %s=%.2fs", "lease", to_seconds(terms.lease));
+  append(text, " %s=%.2fs", "heartbeat", to_seconds(terms.heartbeat));
+  append(text, " %s=%.2fs", "grace", to_seconds(cluster.stop_grace));
+  append(text, "\n%s=%.2fms", "latency", to_seconds(cluster.network.latency_max) * 1e3);
+  append(text, " %s=%.2fms", "delay", to_seconds(cluster.network.delay_mean) * 1e3);
+  append(text, " %s=%.0fppm", "drift", static_cast<double>(cluster.drift_ppm_max));
+  append(text, " %s=%.2fs", "safety-phase", to_seconds(safety_phase));
+  text += "\nmean time between faults:";
+  append_means(text, kKinds, faults);
+  append_means(text, kMoreKinds, faults);
+  text += "\nworkers:";
+  append(text, " %s=%.3f", "fail", faults.worker_fails);
+  append(text, " %s=%.3f", "deaf", faults.worker_is_deaf);
+  append(text, " %s=%.3f", "hang", faults.worker_hangs);
+  append(text, " %s=%.3f", "spawn-fails", faults.spawn_fails);
+  append(text, " %s=%.3f", "outlive-kill", faults.worker_outlives_kill);
+  append(text, " %s=%.3f", "save", faults.worker_saves);
+  if (faults.worker_is_late > 0) {
+    append(text, " %s=%.3f", "late", faults.worker_is_late);
+    append(text, " %s=%.2fs", "ready-within", to_seconds(worker_ready_max));
+  }
+  if (cluster.has_snapshots) {
+    append(text, "\nsnapshots: %s=%.3f", "fetch-fails", faults.fetch_fails);
+    append(text, " %s=%.3f", "unusable", faults.resume_is_unusable);
+    append(text, " %s=%.2fs", "saved-each", to_seconds(saves_each));
+  }
+  if (cluster.has_etcd) text += elected.text();
+  if (heirs.are_on()) text += heirs.text();
+  if (impostors > Duration{}) append(text, "\n%s=%.2fs", "impostors", to_seconds(impostors));
+  return text;
+}
+
+}  // namespace cpprun::sim

@@ -1,0 +1,348 @@
+// The agent's core when the line breaks: what it says again, its grant (R6).
+#include "tests/unit/agent/core/support_agent.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using Agent = AgentTest;
+
+// ---------------------------------------------------------------- connecting again
+
+TEST_F(Agent, R4_EachConnectionHasAGreaterNumber) {
+  connects();
+  disconnects();
+  connects();
+  EXPECT_EQ(said<control::Hello>()->connection, 2);
+}
+
+TEST_F(Agent, SaysWhereItStandsInEveryState) {
+  runs(3);
+  disconnects();
+  connects();
+  EXPECT_EQ(said<control::Register>()->standing, Standing::Running);
+  EXPECT_EQ(said<control::Register>()->round, RoundNumber(3));
+  is_stopped(3);
+  disconnects();
+  connects();
+  EXPECT_EQ(said<control::Register>()->standing, Standing::Running) << "still stopping";
+  all_quiet();
+  disconnects();
+  connects();
+  EXPECT_EQ(said<control::Register>()->standing, Standing::Stopped);
+  is_granted(4s);
+  gets_world(4);
+  all_quiet();
+  disconnects();
+  connects();
+  EXPECT_EQ(said<control::Register>()->standing, Standing::Done);
+  EXPECT_EQ(said<control::Register>()->epoch, Epoch(1));
+}
+
+TEST_F(Agent, R13_BringsTheRoundThatItKnows) {
+  connects();
+  EXPECT_FALSE(said<control::Register>()->world);
+  disconnects();
+  runs(3);
+  is_stopped(3);
+  disconnects();
+  connects();
+  ASSERT_TRUE(said<control::Register>()->world);
+  EXPECT_EQ(said<control::Register>()->world->round, RoundNumber(3));
+  EXPECT_EQ(said<control::Register>()->charged, control::Charge::Failure);
+  all_quiet();
+  gets_world(4);
+  disconnects();
+  connects();
+  EXPECT_EQ(said<control::Register>()->charged, control::Charge::None);
+}
+
+TEST_F(Agent, R13_IsDeafToACoordinatorOfAnOlderEpoch) {
+  runs(3);
+  disconnects();
+  connects();
+  epoch = 0;
+  forget();
+  is_welcomed();
+  EXPECT_EQ(reconnects, 1);
+  is_stopped(3);
+  EXPECT_EQ(core.state(), State::Running);
+  disconnects();
+  connects();
+  is_welcomed();
+  EXPECT_EQ(reconnects, 2);
+  EXPECT_EQ(warnings, 1) << "it is told once, however often it is met";
+  epoch = 2;
+  disconnects();
+  connects();
+  is_welcomed();
+  is_stopped(3);
+  EXPECT_EQ(core.state(), State::Stopping);
+}
+
+// It is the heir of a round that runs.
+class AgentHeir : public AgentTest {
+ public:
+  AgentHeir() {
+    connects();
+    welcome(true);
+    control::World world = world_of(1);
+    world.heir = control::Heir{options().hello.node.incarnation, "10.0.0.2", 4711};
+    is_granted(4s);
+    hears(world);
+    disconnects();
+  }
+  void welcome(bool is_heir) {
+    control::Welcome welcome;
+    welcome.epoch = Epoch(epoch);
+    welcome.heartbeat = 1s;
+    welcome.lease = 5s;
+    welcome.is_heir = is_heir;
+    hears(welcome);
+  }
+  void is_refused(const Endpoint& place) {
+    call([&](agent::Effects& e) { core.on_refused(now, {place}, e); });
+  }
+};
+
+TEST_F(AgentHeir, R16_LeadsWhenNobodyListensWhereItWasWelcomed) {
+  is_refused(Endpoint{"10.0.0.9", 29500});
+  EXPECT_FALSE(taken_over) << "another place";
+  is_refused(kHead);
+  ASSERT_TRUE(taken_over);
+  EXPECT_EQ(taken_over->epoch, Epoch(epoch + 1));
+  EXPECT_EQ(taken_over->place.port, 4711);
+}
+
+TEST_F(AgentHeir, R16_NotWithoutAGrant) {
+  passes(4s);
+  is_refused(kHead);
+  EXPECT_FALSE(taken_over);
+  connects();
+  EXPECT_TRUE(said<control::Register>()->has_evidence);
+}
+
+TEST_F(AgentHeir, R14_NotWhenItWasToldThatItIsNone) {
+  connects();
+  welcome(false);
+  is_granted(4s);
+  disconnects();
+  is_refused(kHead);
+  EXPECT_FALSE(taken_over);
+}
+
+TEST_F(Agent, R17_LooksElsewhereWhenNobodyWelcomesIt) {
+  connects();
+  waits(false);
+  passes(10s - 1ms);
+  EXPECT_EQ(reconnects, 0);
+  passes(1ms);
+  EXPECT_EQ(reconnects, 1);
+}
+
+TEST_F(AgentHeir, R17_GoesWhereTheJobIsLedFrom) {
+  connects();
+  hears(control::Moved{Epoch(epoch + 1), "10.0.0.3", 4712});
+  ASSERT_TRUE(routes);
+  EXPECT_TRUE(routes->is_sure);
+  EXPECT_EQ(routes->places.front(), (Endpoint{"10.0.0.3", 4712}));
+  EXPECT_EQ(reconnects, 1);
+}
+
+TEST_F(Agent, AFailureWhileCutOffIsReportedAfterwards) {
+  runs();
+  disconnects();
+  worker_ends(0, 5);
+  all_quiet();
+  forget();
+  connects();
+  EXPECT_EQ(said<control::Register>()->standing, Standing::Running)
+      << "or its failure would be free";
+  EXPECT_EQ(said<control::Failed>()->end.exit_code, 5);
+  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+}
+
+TEST_F(Agent, AFailureThatMayBeLostWithTheConnectionIsReportedAgain) {
+  runs();
+  worker_ends(0, 5);
+  disconnects();  // with the report on its way
+  forget();
+  connects();
+  EXPECT_EQ(times<control::Failed>(), 1);
+  disconnects();
+  connects();
+  EXPECT_EQ(times<control::Failed>(), 2) << "until somebody shows that it is known";
+  is_stopped(1, StopCause::Failure);
+  disconnects();
+  connects();
+  EXPECT_EQ(times<control::Failed>(), 2);
+}
+
+TEST_F(Agent, ANewWorldShowsThatTheFailureIsKnown) {
+  runs();
+  worker_ends(0, 5);
+  all_quiet();
+  gets_world(2);
+  disconnects();
+  forget();
+  connects();
+  EXPECT_EQ(said<control::Failed>(), nullptr);
+}
+
+// ---------------------------------------------------------------- the grant
+
+TEST_F(Agent, R6_NoWorkersBeforeTheFirstPong) {
+  connects();
+  is_welcomed();
+  gets_world(1);
+  expect_state(State::Starting);
+  EXPECT_TRUE(started.empty());
+  is_granted(4s);
+  expect_state(State::Running);
+  EXPECT_EQ(fences.back(), now + 4s);
+}
+
+TEST_F(Agent, R6_PingsEveryHeartbeat) {
+  is_in_touch();
+  passes_answered(10s);
+  EXPECT_EQ(times<control::Ping>(), 11);
+}
+
+TEST_F(Agent, R6_TermASecondBeforeTheDeadlineKillAtIt) {
+  runs();
+  Instant granted = now;
+  passes(2999ms);
+  EXPECT_TRUE(stops.empty());
+  passes(1ms);
+  ASSERT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].signal, 15);
+  EXPECT_EQ(stops[0].grace, 1s);
+  passes(1s);
+  ASSERT_EQ(stops.size(), 2U);
+  EXPECT_EQ(stops[1].signal, 9);
+  EXPECT_EQ(now, granted + 4s);
+  EXPECT_EQ(fences.back(), granted + 4s);
+  passes(10s);
+  EXPECT_EQ(stops.size(), 2U);
+}
+
+TEST_F(Agent, R6_AShortGrantGivesHalfOfItAsNotice) {
+  connects();
+  is_welcomed(100ms);
+  is_granted(1s);
+  gets_world(1);
+  passes(499ms);
+  EXPECT_TRUE(stops.empty());
+  passes(1ms);
+  EXPECT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].grace, 500ms);
+}
+
+TEST_F(Agent, R6_TheDeadlineCountsFromTheSendTimeOfThePing) {
+  connects();
+  is_welcomed();
+  Instant sent = now;
+  now = now + 700ms;
+  is_granted(4s);
+  gets_world(1);
+  EXPECT_EQ(fences.back(), sent + 4s);
+}
+
+TEST_F(Agent, R6_APongTwiceOrOfAnotherConnectionGrantsNothing) {
+  runs();
+  int64_t first = said<control::Ping>()->seq;
+  disconnects();
+  connects();
+  Instant before = fences.back();
+  hears(control::Pong{first, 100s});
+  hears(control::Pong{-1, 100s});
+  EXPECT_EQ(fences.back(), before);
+  is_granted(5s);
+  EXPECT_EQ(fences.back(), now + 5s);
+  is_granted(9s);
+  hears(control::Pong{first + 1000, 100s});
+  EXPECT_EQ(fences.back(), now + 5s) << "answered already, or never sent";
+}
+
+TEST_F(Agent, R6_ASmallerGrantDoesNotTakeBackAGreaterOne) {
+  runs();
+  Instant before = fences.back();
+  passes(1s);
+  is_granted(1s);
+  EXPECT_EQ(fences.back(), before);
+}
+
+TEST_F(Agent, R6_StoppingWorkersToGoAtTheDeadlineToo) {
+  runs();
+  disconnects();
+  worker_ends(0, 1);  // grace: 30 s
+  passes(4s);
+  EXPECT_EQ(stops.back().signal, 9);
+}
+
+TEST_F(Agent, R6_AGrantThatIsAlmostOverStartsNothing) {
+  is_in_touch();
+  disconnects();
+  passes(3s);
+  connects();
+  gets_world(1);
+  expect_state(State::Starting);
+  is_granted(4s);
+  expect_state(State::Running);
+}
+
+TEST_F(Agent, R6_InTheCoordinatorsOwnProcessThereIsNoFence) {
+  connects();
+  is_welcomed(0s);
+  gets_world(1);
+  expect_state(State::Running);
+  EXPECT_TRUE(fences.back().is_never());
+  EXPECT_TRUE(core.next_deadline().is_never());
+  EXPECT_EQ(said<control::Ping>(), nullptr);
+}
+
+TEST_F(Agent, R11_WhoWakesActsFirstOnItsDeadline) {
+  runs();
+  now = now + 60s;
+  forget();
+  call([&](agent::Effects& e) {
+    core.on_time(now, e);
+    ASSERT_GE(e.size(), 3U);
+    EXPECT_TRUE(std::holds_alternative<agent::StopWorkers>(e[1]));
+    EXPECT_TRUE(std::holds_alternative<agent::StopWorkers>(e[2]));
+    EXPECT_EQ(std::get<agent::StopWorkers>(e[2]).signal, 9);
+  });
+}
+
+TEST_F(Agent, R11_AnAnswerReadTooLateMakesItNoFailureEither) {
+  runs();
+  passes(1s);  // the second ping is sent; then the agent is frozen, and its answer lies unread
+  now = now + 3500ms;
+  is_granted(4s);
+  worker_ends(0, -9);
+  EXPECT_EQ(said<control::Failed>(), nullptr);
+  expect_state(State::Stopping);
+}
+TEST_F(Agent, R11_AWorkerThatTheGuardianKilledIsNoFailure) {
+  runs();
+  now = now + 60s;  // frozen: its end is seen before the timer
+  forget();
+  worker_ends(0, -9);
+  EXPECT_EQ(said<control::Failed>(), nullptr);
+  EXPECT_TRUE(failures.empty());
+  ASSERT_FALSE(stops.empty());
+  EXPECT_EQ(stops.back().grace, 0s);
+}
+
+TEST_F(Agent, ASilentCoordinatorIsConnectedToAgainAfterALease) {
+  is_in_touch();
+  waits(false);
+  passes(4s);
+  EXPECT_EQ(reconnects, 0);
+  passes(1s);
+  EXPECT_EQ(reconnects, 1);
+  passes(4s);
+  EXPECT_EQ(reconnects, 1);
+}
+
+}  // namespace
+}  // namespace cpprun::test

@@ -1,0 +1,331 @@
+// The agent's core: stopping on request, here and elsewhere.
+#include "common/exit_code.hpp"
+#include "common/limits/agent.hpp"
+#include "tests/unit/agent/core/support_agent.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using Agent = AgentTest;
+
+constexpr int kHup = 1;
+constexpr int kInt = 2;
+constexpr int kQuit = 3;
+constexpr int kTerm = 15;
+constexpr int kKill = 9;
+
+TEST_F(Agent, Drain_SigtermLetsTheWorkersSaveAndEndsResumable) {
+  runs();
+  signal(kTerm);
+  expect_state(State::Draining);
+  EXPECT_EQ(said<control::Draining>()->round, RoundNumber(1));
+  ASSERT_EQ(stops.size(), 1U);
+  EXPECT_TRUE(stops[0].lets_save);
+  EXPECT_EQ(stops[0].signal, kTerm);
+  EXPECT_EQ(stops[0].grace, 30s);
+  worker_ends(0, kStoppedResumable);
+  worker_ends(1, kStoppedResumable);
+  expect_no_finish();
+  all_quiet();
+  EXPECT_EQ(said<control::Failed>(), nullptr) << "no failure";
+  EXPECT_TRUE(said<control::Leave>()->has_saved);
+  EXPECT_FALSE(disconnect->is_reset) << "a farewell";
+  expect_finish(How::Stopped);
+  EXPECT_TRUE(finish->ends.empty()) << "not in the summary";
+  EXPECT_TRUE(failures.empty());
+}
+
+TEST_F(Agent, Drain_WhoDoesNotSaveEndsByTheSignal) {
+  runs();
+  signal(kTerm);
+  worker_ends(0, -kTerm);
+  worker_ends(1, kStoppedResumable);
+  all_quiet();
+  EXPECT_FALSE(said<control::Leave>()->has_saved);
+  expect_finish(How::Signal);
+  EXPECT_EQ(finish->signal, kTerm);
+}
+
+TEST_F(Agent, Drain_WorkersThatWereDoneNeedNotSave) {
+  runs();
+  signal(kTerm);
+  worker_ends(0, 0);
+  worker_ends(1, kStoppedResumable);
+  all_quiet();
+  expect_finish(How::Stopped);
+}
+
+TEST_F(Agent, Drain_AllDoneIsNotResumable) {
+  runs();
+  signal(kTerm);
+  worker_ends(0, 0);
+  worker_ends(1, 0);
+  all_quiet();
+  expect_finish(How::Signal);
+}
+
+TEST_F(Agent, Drain_AFailedSaveEndsTheOthersSaving) {
+  runs();
+  signal(kTerm);
+  worker_ends(0, kStoppedResumable);
+  EXPECT_TRUE(saves_ended.empty());
+  worker_ends(1, 1);
+  EXPECT_EQ(saves_ended, std::vector<int>{kTerm});
+  EXPECT_EQ(said<control::Failed>(), nullptr);
+}
+
+TEST_F(Agent, Drain_TheKeyboardKillsWhatSaves) {
+  for (int second : {kInt, kQuit}) {
+    has_folder();
+    sees({});
+    is_connected = false;
+    told.clear();
+    stops.clear();
+    finish.reset();
+    runs();
+    signal(kTerm);
+    signal(second);
+    ASSERT_EQ(stops.size(), 2U);
+    EXPECT_EQ(stops[1].signal, kKill);
+    worker_ends(0, -kKill);
+    all_quiet();
+    sees({});
+    expect_finish(How::Signal);
+    EXPECT_EQ(finish->signal, kTerm);
+  }
+}
+
+// Schedulers send SIGTERM twice within milliseconds.
+TEST_F(Agent, Drain_ToldAgainNothingChanges) {
+  runs();
+  signal(kTerm);
+  for (int again : {kTerm, kHup, kTerm}) signal(again);
+  EXPECT_EQ(stops.size(), 1U) << "the workers go on saving";
+  EXPECT_EQ(times<control::Draining>(), 1);
+  expect_state(State::Draining);
+  worker_ends(0, kStoppedResumable);
+  worker_ends(1, kStoppedResumable);
+  all_quiet();
+  expect_finish(How::Stopped);
+  EXPECT_TRUE(finish->has_saved);
+  EXPECT_EQ(finish->stays_until, now + 30s) << "its grace began with the first one";
+}
+
+TEST_F(Agent, Drain_OtherSignalsDoNotLetSave) {
+  runs();
+  signal(2);
+  expect_state(State::Leaving);
+  EXPECT_FALSE(stops[0].lets_save);
+  EXPECT_EQ(said<control::Draining>(), nullptr);
+  worker_ends(0, -2);
+  all_quiet();
+  expect_finish(How::Signal);
+}
+
+TEST_F(Agent, Drain_SaysWhichSnapshotHoldsTheWork) {
+  has_folder();
+  sees({snapshot(10)});
+  runs();
+  signal(kTerm);
+  worker_ends(0, kStoppedResumable);
+  all_quiet();
+  expect_state(State::Saved);
+  expect_no_finish();
+  sees({snapshot(12), snapshot(10)});
+  expect_finish(How::Stopped);
+  EXPECT_EQ(finish->snapshot->step, 12);
+}
+
+TEST_F(Agent, Drain_TheKeyboardEndsTheLastLook) {
+  has_folder();
+  sees({});
+  runs();
+  signal(kTerm);
+  worker_ends(0, kStoppedResumable);
+  all_quiet();
+  signal(kTerm);
+  expect_no_finish();
+  signal(kInt);
+  expect_finish(How::Stopped);
+}
+
+TEST_F(Agent, Drain_AFolderThatDoesNotAnswerIsNotWaitedFor) {
+  has_folder();
+  sees({snapshot(10)});
+  runs();
+  signal(kTerm);
+  worker_ends(0, kStoppedResumable);
+  all_quiet();
+  passes(limits::kLastLook - 1ms);
+  expect_no_finish();
+  passes(1ms);
+  expect_finish(How::Stopped);
+  EXPECT_EQ(finish->snapshot->step, 10);
+}
+
+// ---------------------------------------------------------------- nothing to save
+
+TEST_F(Agent, Drain_WorkersBeforeTheirFirstStepLoseNothing) {
+  runs();
+  signal(kTerm);
+  for (int64_t rank : {0, 1}) makes_no_step(rank), worker_ends(rank, -kTerm);
+  all_quiet();
+  EXPECT_TRUE(said<control::Leave>()->has_saved);
+  expect_finish(How::Stopped);
+  EXPECT_FALSE(finish->has_saved) << "nobody says that they have saved";
+}
+
+TEST_F(Agent, Drain_OneThatHasMadeAStepLosesIt) {
+  runs();
+  signal(kTerm);
+  makes_no_step(0);
+  worker_ends(0, -kTerm);
+  worker_ends(1, -kTerm);
+  all_quiet();
+  expect_finish(How::Signal);
+}
+
+TEST_F(Agent, Drain_WhatMadeNoStepIsOfItsRound) {
+  runs();
+  is_stopped(1, StopCause::Drain);
+  for (int64_t rank : {0, 1}) makes_no_step(rank), worker_ends(rank, -kTerm);
+  all_quiet();
+  EXPECT_TRUE(said<control::Stopped>()->has_saved);
+  gets_world(2);
+  signal(kTerm);
+  for (int64_t rank : {0, 1}) worker_ends(rank, -kTerm);
+  all_quiet();
+  expect_finish(How::Signal);
+}
+
+TEST_F(Agent, Drain_OtherSignalsAreTheExitCodeWhateverIsLost) {
+  runs();
+  signal(kInt);
+  for (int64_t rank : {0, 1}) makes_no_step(rank), worker_ends(rank, -kInt);
+  all_quiet();
+  expect_finish(How::Signal);
+}
+
+TEST_F(Agent, Drain_R6_TheGrantStillHolds) {
+  runs();
+  signal(kTerm);
+  passes(4s);
+  ASSERT_EQ(stops.size(), 2U);
+  EXPECT_EQ(stops[1].signal, kKill);
+}
+
+TEST_F(Agent, Drain_ItIsSaidAgainOverANewConnection) {
+  runs();
+  signal(kTerm);
+  disconnects();
+  connects();
+  EXPECT_TRUE(said<control::Register>()->is_draining);
+  EXPECT_EQ(said<control::Register>()->standing, Standing::Running);
+}
+
+// ---------------------------------------------------------------- at another node
+
+TEST_F(Agent, Drain_OfAnotherNodeLetsTheWorkersSave) {
+  runs();
+  is_stopped(1, StopCause::Drain);
+  expect_state(State::Stopping);
+  EXPECT_TRUE(stops[0].lets_save);
+  worker_ends(0, kStoppedResumable);
+  worker_ends(1, kStoppedResumable);
+  all_quiet();
+  EXPECT_TRUE(said<control::Stopped>()->has_saved);
+  EXPECT_EQ(said<control::Failed>(), nullptr);
+  gets_world(2);
+  expect_state(State::Running);
+}
+
+TEST_F(Agent, Drain_WhoDidNotSaveSaysSo) {
+  runs();
+  is_stopped(1, StopCause::Drain);
+  worker_ends(0, -kTerm);
+  all_quiet();
+  EXPECT_FALSE(said<control::Stopped>()->has_saved);
+  EXPECT_EQ(said<control::Failed>(), nullptr);
+}
+
+TEST_F(Agent, Drain_AnyOtherStopLetsNobodySave) {
+  runs();
+  is_stopped(1, StopCause::Growth);
+  EXPECT_FALSE(stops[0].lets_save);
+  worker_ends(0, kStoppedResumable);
+  all_quiet();
+  EXPECT_FALSE(said<control::Stopped>()->has_saved);
+}
+
+TEST_F(Agent, Drain_AWorkerThatWasQuickerThanTheCoordinatorIsNoFailure) {
+  runs();
+  worker_ends(0, kStoppedResumable);
+  EXPECT_TRUE(stops[0].lets_save) << "the others are saving too";
+  EXPECT_NE(said<control::Failed>(), nullptr);
+  EXPECT_TRUE(failures.empty()) << "perhaps somebody drains";
+  is_stopped(1, StopCause::Drain);
+  worker_ends(1, kStoppedResumable);
+  all_quiet();
+  EXPECT_TRUE(failures.empty());
+  EXPECT_TRUE(said<control::Stopped>()->has_saved);
+}
+
+TEST_F(Agent, Drain_ThatCodeWithoutARequestIsAFailure) {
+  runs();
+  worker_ends(0, kStoppedResumable);
+  is_stopped(1, StopCause::Failure);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures[0].end.exit_code, kStoppedResumable);
+  EXPECT_EQ(saves_ended, std::vector<int>{kTerm}) << "nobody saves any more";
+}
+
+TEST_F(Agent, Drain_TheJobEndsResumable) {
+  runs();
+  is_stopped(1, StopCause::Drain);
+  worker_ends(0, kStoppedResumable);
+  all_quiet();
+  control::Decided decided{false, "node7 was asked to stop"};
+  decided.is_resumable = true;
+  hears(decided);
+  bye();
+  expect_finish(How::Stopped);
+  EXPECT_EQ(finish->text, "node7 was asked to stop");
+}
+
+TEST_F(Agent, Drain_AllNodesAreAskedAtOnce) {
+  runs();
+  is_stopped(1, StopCause::Drain);  // another node was quicker
+  signal(kTerm);
+  expect_state(State::Draining);
+  EXPECT_EQ(stops.size(), 1U) << "its workers go on saving";
+  EXPECT_NE(said<control::Draining>(), nullptr);
+  worker_ends(0, kStoppedResumable);
+  all_quiet();
+  expect_finish(How::Stopped);
+}
+
+TEST_F(Agent, Drain_AskedWhenAllIsSaved) {
+  runs();
+  is_stopped(1, StopCause::Drain);
+  worker_ends(0, kStoppedResumable);
+  all_quiet();
+  expect_state(State::Stopped);
+  signal(kTerm);
+  expect_finish(How::Stopped);
+  EXPECT_NE(said<control::Leave>(), nullptr);
+}
+
+TEST_F(Agent, Drain_TheNextRoundBeginsAnew) {
+  runs();
+  is_stopped(1, StopCause::Drain);
+  worker_ends(0, kStoppedResumable);
+  all_quiet();
+  gets_world(2);
+  forget();
+  worker_ends(0, 1);
+  EXPECT_NE(said<control::Failed>(), nullptr);
+  EXPECT_FALSE(stops[0].lets_save);
+}
+
+}  // namespace
+}  // namespace cpprun::test

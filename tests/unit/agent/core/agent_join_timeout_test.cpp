@@ -1,0 +1,144 @@
+// The agent's core: how long it waits for a round, or for a coordinator.
+#include "tests/unit/agent/core/support_agent.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using Agent = AgentTest;
+
+TEST_F(Agent, JoinTimeout_WithoutAConnection) {
+  passes(599s);
+  expect_no_finish();
+  passes(1s);
+  expect_finish(How::Error);
+  EXPECT_NE(finish->text.find("no connection"), std::string::npos) << finish->text;
+}
+
+TEST_F(Agent, JoinTimeout_WhileWaitingSaysWhyAndLeaves) {
+  is_in_touch();
+  waits(false);
+  passes_answered(600s);
+  expect_finish(How::Error);
+  EXPECT_NE(finish->text.find("a reason"), std::string::npos) << finish->text;
+  EXPECT_NE(said<control::Leave>(), nullptr);
+}
+
+TEST_F(Agent, JoinTimeout_IsNotBegunAnewByEveryBrokenConnection) {
+  for (int i = 0; i < 299; ++i) {  // something accepts and hangs up
+    connects();
+    passes(2s);
+    disconnects();
+  }
+  expect_no_finish();
+  passes(2s);
+  expect_finish(How::Error);
+}
+
+TEST_F(Agent, JoinTimeout_InStarting) {
+  connects();
+  is_welcomed();
+  gets_world(1);
+  passes(600s);
+  expect_finish(How::Error);
+}
+
+TEST_F(Agent, JoinTimeout_DoesNotHitARoundThatStartedLate) {
+  connects();
+  is_welcomed();
+  gets_world(1);
+  disconnects();
+  connects();
+  is_granted(4s);
+  expect_state(State::Running);
+  passes_answered(2000s);
+  expect_no_finish();
+}
+
+TEST_F(Agent, JoinTimeout_InStoppedCountsFromThere) {
+  runs();
+  passes_answered(1000s);
+  is_stopped(1);
+  all_quiet();
+  passes_answered(599s);
+  expect_no_finish();
+  passes_answered(1s);
+  expect_finish(How::Error);
+}
+
+TEST_F(Agent, JoinTimeout_NotInDoneWhileConnected) {
+  runs();
+  all_quiet();
+  passes_answered(5000s);
+  disconnects();
+  passes(500s);
+  connects();
+  is_welcomed();
+  is_granted(4s);
+  passes_answered(5000s);
+  expect_no_finish();
+}
+
+TEST_F(Agent, JoinTimeout_InDoneWithoutConnectionTheOutcomeIsUnknown) {
+  runs();
+  all_quiet();
+  disconnects();
+  passes(600s);
+  expect_finish(How::Error);
+  EXPECT_NE(finish->text.find("outcome is unknown"), std::string::npos) << finish->text;
+}
+
+TEST_F(Agent, JoinTimeout_DoneWhileCutOff) {
+  runs();
+  disconnects();
+  all_quiet();
+  passes(600s);
+  expect_finish(How::Error);
+}
+
+TEST_F(Agent, JoinTimeout_ASpareDoesNotCount) {
+  is_in_touch();
+  waits(true);
+  passes_answered(5000s);
+  expect_no_finish();
+  waits(false);  // the round that it was too many for is over
+  passes_answered(599s);
+  expect_no_finish();
+  passes_answered(1s);
+  expect_finish(How::Error);
+}
+
+TEST_F(Agent, JoinTimeout_ASpareThatIsCutOffCountsFromThere) {
+  is_in_touch();
+  waits(true);
+  passes_answered(5000s);
+  disconnects();
+  passes(599s);
+  expect_no_finish();
+  passes(1s);
+  expect_finish(How::Error);
+}
+
+TEST_F(Agent, ALostNodeIsSaidOnTheConsoleOnceGrowthIsNot) {
+  int64_t round = 0;
+  for (const auto& [cause, lines] :
+       {std::pair{StopCause::NodeLost, 1}, {StopCause::NodeLeft, 1}, {StopCause::Growth, 0}}) {
+    round == 0 ? runs(++round) : gets_world(++round);
+    const int before = warnings;
+    is_stopped(round, cause);
+    is_stopped(round, cause);
+    EXPECT_EQ(warnings, before + lines) << round;
+    all_quiet();
+  }
+}
+
+TEST_F(Agent, WorkThatIsLostWithANodeIsSaidOnTheConsole) {
+  runs();
+  all_quiet();
+  expect_state(State::Done);
+  const int before = warnings;
+  is_stopped(1, StopCause::NodeLost);
+  EXPECT_EQ(warnings, before + 1);
+}
+
+}  // namespace
+}  // namespace cpprun::test

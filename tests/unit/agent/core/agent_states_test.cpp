@@ -1,0 +1,369 @@
+// The agent's core: the ways through the picture of agent.hpp.
+#include "common/limits/agent.hpp"
+#include "tests/unit/agent/core/support_agent.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using Agent = AgentTest;
+
+TEST_F(Agent, SaysHelloThenRegistersWithItsPort) {
+  connects();
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(std::get<control::Hello>(told[0]).connection, 1);
+  const auto& facts = std::get<control::Register>(told[1]);
+  EXPECT_EQ(facts.standing, Standing::Idle);
+  EXPECT_EQ(facts.reserved_port, 40001);
+  EXPECT_EQ(facts.addresses, std::vector<std::string>{"10.0.0.2"});
+}
+
+TEST_F(Agent, RunsAndEndsWell) {
+  runs();
+  EXPECT_EQ(started.size(), 1U);
+  EXPECT_EQ(said<control::Started>()->round, RoundNumber(1));
+  worker_ends(0, 0);
+  worker_ends(1, 0);
+  all_quiet();
+  expect_state(State::Done);
+  EXPECT_EQ(said<control::Done>()->round, RoundNumber(1));
+  EXPECT_TRUE(fences.back().is_never());
+  is_decided(true);
+  EXPECT_TRUE(said<control::Ack>()->is_success);
+  expect_no_finish();
+  bye();
+  expect_finish(How::Success);
+  EXPECT_FALSE(disconnect->is_reset) << "a farewell";
+}
+
+TEST_F(Agent, AFailureStopsTheSiblingsAtOnce) {
+  runs();
+  worker_ends(1, 3);
+  ASSERT_EQ(stops.size(), 1U);
+  EXPECT_EQ(stops[0].signal, 15);
+  EXPECT_EQ(stops[0].grace, 30s);
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(said<control::Failed>()->end.exit_code, 3);
+  worker_ends(0, -15);
+  EXPECT_EQ(times<control::Failed>(), 1);
+  all_quiet();
+  expect_state(State::Stopped);
+  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+  EXPECT_EQ(said<control::Stopped>()->reserved_port, 40002);
+}
+
+TEST_F(Agent, TheLargestReportFitsIntoAFrame) {
+  WorkerEnd end;
+  end.exit_code = 1;
+  end.error = ErrorReport{};
+  end.error->path.assign(4096, 'p');
+  end.error->message.assign(1 << 20, 'm');
+  end.error->traceback.assign(1 << 20, 't');
+  end.last_lines.assign(limits::kLastLines - 1, std::string(limits::kLineBytes, 'l'));
+  end.last_lines.push_back("the newest");
+  runs();
+  call([&](agent::Effects& e) { core.on_worker_end(now, end, e); });
+  ASSERT_NE(said<control::Failed>(), nullptr);
+  EXPECT_EQ(said<control::Failed>()->end.last_lines, std::vector<std::string>{"the newest"});
+  EXPECT_EQ(said<control::Failed>()->end.error->message.size(), limits::kSummaryTextBytes);
+  EXPECT_EQ(failures[0].end.last_lines.size(), limits::kLastLines) << "the console sees all";
+}
+
+TEST_F(Agent, StartsTheNextRoundAfterItStopped) {
+  runs(1);
+  is_stopped(1);
+  all_quiet();
+  gets_world(2, 1);
+  expect_state(State::Running);
+  EXPECT_EQ(started.back().round, RoundNumber(2));
+}
+
+TEST_F(Agent, AStopOfTheCoordinatorIsNoFailure) {
+  runs();
+  is_stopped(1, StopCause::Growth);
+  worker_ends(0, -15);
+  all_quiet();
+  EXPECT_EQ(said<control::Failed>(), nullptr);
+  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+}
+
+TEST_F(Agent, DoneIsUndoneByAStop) {
+  runs();
+  all_quiet();
+  expect_state(State::Done);
+  is_stopped(1);
+  expect_state(State::Stopped);
+  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+  gets_world(2);
+  expect_state(State::Running);
+}
+
+TEST_F(Agent, StopBeforeTheFirstGrant) {
+  connects();
+  is_welcomed();
+  gets_world(1);
+  expect_state(State::Starting);
+  is_stopped(1);
+  expect_state(State::Stopped);
+  EXPECT_TRUE(started.empty());
+  is_granted(4s);
+  EXPECT_TRUE(started.empty()) << "the round is over";
+}
+
+TEST_F(Agent, StopWhileStoppingOrStopped) {
+  runs();
+  worker_ends(0, 1);
+  is_stopped(1);
+  EXPECT_EQ(stops.size(), 1U);
+  all_quiet();
+  is_stopped(1);
+  EXPECT_EQ(times<control::Stopped>(), 2) << "it says so again";
+}
+
+TEST_F(Agent, R1_AnOldWorldIsIgnored) {
+  runs(5);
+  is_stopped(5);
+  all_quiet();
+  gets_world(5);
+  gets_world(4);
+  expect_state(State::Stopped);
+  EXPECT_EQ(started.size(), 1U);
+}
+
+TEST_F(Agent, R1_AWorldIsIgnoredWhileWorkersLive) {
+  runs(1);
+  gets_world(2);
+  worker_ends(0, 1);
+  gets_world(2);
+  EXPECT_EQ(started.size(), 1U);
+  all_quiet();
+  gets_world(2);
+  EXPECT_EQ(started.size(), 2U);
+}
+
+TEST_F(Agent, R10_AWorldOfAnOlderEpochIsIgnored) {
+  epoch = 9;
+  is_in_touch();
+  epoch = 8;
+  gets_world(1);
+  expect_state(State::Joining);
+}
+
+TEST_F(Agent, AStopOfAnotherRoundChangesNothing) {
+  runs(2);
+  is_stopped(1);
+  is_stopped(3);
+  expect_state(State::Running);
+  EXPECT_TRUE(stops.empty());
+}
+
+TEST_F(Agent, AProgramThatCannotBeStartedIsFatal) {
+  runs();
+  start_fails();
+  expect_state(State::Stopped);
+  EXPECT_TRUE(said<control::Failed>()->is_fatal);
+  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+  EXPECT_TRUE(fences.back().is_never());
+  is_decided(false);
+  bye();
+  expect_finish(How::Failure);
+}
+
+TEST_F(Agent, WhatARestartMayHealIsAnOrdinaryFailure) {
+  runs();
+  start_fails(ErrorKind::System);
+  EXPECT_FALSE(said<control::Failed>()->is_fatal);
+  EXPECT_FALSE(said<control::Failed>()->why.empty());
+  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+}
+
+TEST_F(Agent, AStopThatIsQuickerThanTheFailedStart) {
+  runs();
+  is_stopped(1);
+  start_fails();
+  expect_state(State::Stopped);
+  EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
+}
+
+TEST_F(Agent, FailureIsTheOutcomeOfTheJobNotOfTheNode) {
+  runs();
+  all_quiet();  // here all went well
+  is_stopped(1);
+  is_decided(false);
+  bye();
+  expect_finish(How::Failure);
+  EXPECT_EQ(finish->text, "rank 0 died");
+  EXPECT_TRUE(finish->ends.empty());
+}
+
+TEST_F(Agent, TheFailuresOfTheLastBadRoundAreHandedOut) {
+  runs(1);
+  worker_ends(0, 7);
+  worker_ends(1, -15);
+  all_quiet();
+  gets_world(2, 1);
+  is_stopped(2);
+  all_quiet();
+  is_decided(false);
+  bye();
+  ASSERT_EQ(finish->ends.size(), 2U);
+  EXPECT_EQ(finish->ends[0].exit_code, 7);
+  EXPECT_EQ(finish->restarts_used, 1);
+}
+
+TEST_F(Agent, RefusedEndsWithTheReason) {
+  connects();
+  hears(control::Refused{"another --nnodes"});
+  expect_finish(How::Error);
+  EXPECT_EQ(finish->text, "the coordinator refused this agent: another --nnodes");
+  EXPECT_FALSE(disconnect->is_reset);
+}
+
+TEST_F(Agent, R4_RefusedWithWorkersIsNoFarewell) {
+  runs();
+  disconnects();
+  connects();
+  hears(control::Refused{"taken"});
+  expect_finish(How::Error);
+  EXPECT_TRUE(disconnect->is_reset);
+}
+
+TEST_F(Agent, R9_OnlyByeEnds) {
+  runs();
+  all_quiet();
+  bye();
+  expect_no_finish();
+  is_decided(true);
+  passes_answered(100s);
+  expect_no_finish();
+}
+
+TEST_F(Agent, R9_WhoKnowsTheOutcomeEndsWhenTheConnectionDoes) {
+  runs();
+  all_quiet();
+  is_decided(true);
+  disconnects();
+  expect_finish(How::Success);
+}
+
+TEST_F(Agent, R9_TheJobWentOnWithoutUsAndIsOver) {
+  runs();
+  is_decided(true);
+  EXPECT_EQ(stops.size(), 1U);
+  bye();
+  expect_no_finish();  // its workers go first
+  all_quiet();
+  expect_finish(How::Success);
+}
+
+TEST_F(Agent, R9_TheSameWithABrokenConnection) {
+  runs();
+  is_stopped(1);
+  is_decided(false);
+  disconnects();
+  expect_no_finish();
+  all_quiet();
+  expect_finish(How::Failure);
+}
+
+TEST_F(Agent, ASpareEndsWithTheOutcome) {
+  is_in_touch();
+  waits(true);
+  is_decided(true);
+  bye();
+  expect_finish(How::Success);
+}
+
+// ---------------------------------------------------------------- signals
+
+TEST_F(Agent, ASignalIsPassedOnAndTheAgentLeaves) {
+  runs();
+  signal(2);
+  expect_state(State::Leaving);
+  EXPECT_EQ(stops.back().signal, 2);
+  EXPECT_EQ(stops.back().grace, 30s);
+  all_quiet();
+  EXPECT_NE(said<control::Leave>(), nullptr);
+  EXPECT_FALSE(disconnect->is_reset);
+  expect_finish(How::Signal);
+  EXPECT_EQ(finish->signal, 2);
+}
+
+TEST_F(Agent, ASecondSignalIsUrgent) {
+  runs();
+  signal(2);
+  EXPECT_FALSE(stops.back().is_urgent);
+  signal(2);
+  EXPECT_TRUE(stops.back().is_urgent);
+}
+
+TEST_F(Agent, ASignalWhileStoppingTakesTheTurn) {
+  runs();
+  is_stopped(1);
+  signal(2);
+  expect_state(State::Leaving);
+  is_decided(false);
+  bye();
+  expect_no_finish();
+  all_quiet();
+  expect_finish(How::Signal);
+  EXPECT_EQ(finish->text, "") << "there were workers";
+}
+
+TEST_F(Agent, AfterTheEndNothingHappens) {
+  is_in_touch();
+  signal(15);
+  forget();
+  gets_world(1);
+  signal(15);
+  passes(1000s);
+  disconnects();
+  EXPECT_TRUE(told.empty());
+  EXPECT_TRUE(started.empty());
+}
+
+TEST_F(Agent, R9_NothingIsStartedOnceTheOutcomeIsKnown) {
+  connects();
+  is_welcomed();
+  gets_world(1);
+  expect_state(State::Starting);
+  is_decided(true);
+  is_granted(4s);
+  EXPECT_TRUE(started.empty());
+  bye();
+  expect_finish(How::Success);
+}
+
+TEST_F(Agent, AHangEndsTheRoundAndTheOneThatHungIsNamed) {
+  runs();
+  WorkerEnd hung;
+  hung.local_rank = LocalRank(1);
+  hung.hang = "no heartbeat for 9.0 s";
+  call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
+  expect_state(State::Stopping);
+  ASSERT_EQ(stops.size(), 1u);
+  ASSERT_TRUE(said<control::Failed>());
+  EXPECT_EQ(said<control::Failed>()->end.hang, hung.hang);
+  worker_ends(0, -15);
+  worker_ends(1, 0);  // it ends well when it is asked to: that heals nothing
+  all_quiet();
+  is_decided(false);
+  bye();
+  expect_finish(How::Failure);
+  ASSERT_EQ(finish->ends.size(), 2u);
+  EXPECT_TRUE(finish->ends[1].is_hang());
+  EXPECT_FALSE(finish->ends[0].is_hang());
+}
+
+TEST_F(Agent, AHangInARoundThatEndsAlreadyIsNothing) {
+  runs();
+  worker_ends(0, 3);
+  forget();
+  WorkerEnd hung;
+  hung.hang = "no heartbeat for 9.0 s";
+  call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
+  EXPECT_TRUE(stops.empty());
+  EXPECT_FALSE(said<control::Failed>());
+}
+
+}  // namespace
+}  // namespace cpprun::test

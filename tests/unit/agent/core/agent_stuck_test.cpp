@@ -1,0 +1,70 @@
+// What an agent does when SIGKILL does not end what its workers have left: it goes.
+#include "tests/unit/agent/core/support_agent.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using Agent = AgentTest;
+
+TEST_F(Agent, WhatSigkillDoesNotEndMakesItsNodeUnusable) {
+  runs();
+  worker_ends(0, 1);
+  is_stopped(1);
+  is_stuck();
+  const auto* leave = said<control::Leave>();
+  ASSERT_NE(leave, nullptr);
+  EXPECT_TRUE(leave->is_unusable);
+  EXPECT_FALSE(leave->has_saved);
+  EXPECT_EQ(leave->why, "it is unusable: SIGKILL did not end rank 1 (pid 4711)");
+  EXPECT_EQ(said<control::Stopped>(), nullptr);
+  EXPECT_FALSE(disconnect->is_reset);
+  expect_finish(How::Unusable);
+  EXPECT_EQ(finish->text, "rank 1 (pid 4711)");
+  ASSERT_EQ(finish->ends.size(), 1U) << "what failed here is not forgotten";
+}
+
+TEST_F(Agent, ASignalDoesNotHideThatItsNodeIsUnusable) {
+  runs();
+  signal(15);
+  is_stuck();
+  expect_finish(How::Unusable);
+}
+
+TEST_F(Agent, WhatAWorkerLeftBehindMayNotEndEither) {
+  runs();
+  for (int64_t rank : {0, 1}) worker_ends(rank, 0);
+  is_stuck();
+  EXPECT_EQ(said<control::Done>(), nullptr);
+  expect_finish(How::Unusable);
+}
+
+TEST_F(Agent, AWorkThatIsSavedStaysSavedOnAnUnusableNode) {
+  runs();
+  signal(15);
+  for (int64_t rank : {0, 1}) worker_ends(rank, 75);
+  is_stuck();
+  EXPECT_TRUE(said<control::Leave>()->has_saved);
+  expect_finish(How::Unusable);
+}
+
+TEST_F(Agent, TheOutcomeDoesNotHideThatItsNodeIsUnusable) {
+  runs();
+  is_decided(false);
+  bye();
+  is_stuck();
+  expect_finish(How::Unusable);
+  forget();
+  is_stuck();
+  EXPECT_TRUE(told.empty()) << "it has ended";
+}
+
+TEST_F(Agent, AStartThatFailedMayLeaveWhatSigkillDoesNotEnd) {
+  runs();
+  start_fails(ErrorKind::System);
+  expect_state(State::Stopped);
+  is_stuck();
+  expect_finish(How::Unusable);
+}
+
+}  // namespace
+}  // namespace cpprun::test

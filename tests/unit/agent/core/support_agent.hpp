@@ -1,0 +1,266 @@
+// AgentTest: one agent's core, played by verbs. What it wishes is kept by kind.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/core/agent.hpp"
+#include "tests/unit/rendezvous/client/core/support_wire.hpp"
+
+namespace cpprun::test {
+
+using namespace std::chrono_literals;
+
+class AgentTest : public testing::Test {
+ public:
+  using Core = agent::Agent;
+  using State = Core::State;
+  using How = agent::Finish::How;
+  using Standing = control::Standing;
+  using StopCause = control::StopCause;
+
+  AgentTest() {
+    call([&](agent::Effects& e) { core.start(now, e); });
+  }
+
+  // It was given --snapshot-dir. First of all.
+  void has_folder(bool keeps_copies = false) {
+    agent::AgentOptions with = options();
+    with.facts.has_snapshot_dir = true;
+    with.facts.keeps_copies = keeps_copies;
+    core = Core(with);
+    call([&](agent::Effects& e) { core.start(now, e); });
+  }
+  static control::SnapshotName snapshot(int64_t step) { return {step, std::string(32, 'a')}; }
+  void sees(std::vector<control::SnapshotName> snapshots) {
+    call([&](agent::Effects& e) { core.on_snapshots(now, snapshots, e); });
+  }
+  void has_fetched() {
+    call([&](agent::Effects& e) { core.on_fetched(now, e); });
+  }
+  // A world in which copies of this node's shares may lie at a neighbour.
+  void gets_world_to_seek(int64_t round, bool fetches_too = false) {
+    control::World world = world_of(round);
+    if (fetches_too) world.resume = control::Resume{snapshot(20), "10.0.0.3", 4711};
+    world.snapshot_secret = "secret";
+    world.copies_of = control::Peer{"10.0.0.4", 4712};
+    world.copies_at = control::Peer{"10.0.0.5", 4713};
+    hears(world);
+  }
+  void has_sought() {
+    call([&](agent::Effects& e) { core.on_shares_sought(now, e); });
+  }
+  void fetch_fails(bool is_damaged) {
+    Error error{ErrorKind::System, "it could not be fetched"};
+    call([&](agent::Effects& e) { core.on_fetch_failed(now, error, is_damaged, e); });
+  }
+
+  // ---- the connection
+  void connects() {
+    call([&](agent::Effects& e) { core.on_connected(now, {"10.0.0.2"}, kHead, e); });
+  }
+  void is_welcomed(Duration heartbeat = 1s) {
+    control::Welcome welcome;
+    welcome.epoch = Epoch(epoch);
+    welcome.heartbeat = heartbeat;
+    welcome.lease = heartbeat * 5;
+    hears(welcome);
+  }
+  void disconnects() {
+    call([&](agent::Effects& e) { core.on_disconnected(now, e); });
+  }
+  // Connected, welcomed, its first ping answered.
+  void is_in_touch() {
+    connects();
+    is_welcomed();
+    is_granted(4s);
+  }
+
+  // ---- what the coordinator says
+  void hears(const control::CoordinatorMessage& message) {
+    control::CoordinatorMessage carried = over_the_wire(message);
+    call([&](agent::Effects& e) { core.on_message(now, carried, e); });
+  }
+  void is_granted(Duration grant) {
+    const auto* ping = newest<control::Ping>(told);
+    ASSERT_TRUE(ping) << "no ping was sent";
+    hears(control::Pong{ping->seq, grant});
+  }
+  control::World world_of(int64_t round) const {
+    control::World world;
+    world.epoch = Epoch(epoch);
+    world.round = RoundNumber(round);
+    return world;
+  }
+  void gets_world(int64_t round, int64_t restart_count = 0) {
+    control::World world = world_of(round);
+    world.restart_count = restart_count;
+    hears(world);
+  }
+  // A world that begins with a snapshot that lies on another node.
+  void gets_world_to_fetch(int64_t round) {
+    control::World world = world_of(round);
+    world.resume = control::Resume{snapshot(20), "10.0.0.3", 4711};
+    world.snapshot_secret = "secret";
+    hears(world);
+  }
+  void is_stopped(int64_t round, StopCause cause = StopCause::Failure) {
+    const bool is_failure = cause == StopCause::Failure;
+    hears(control::Stop{RoundNumber(round), cause, "a test stops it",
+                        is_failure ? control::Charge::Failure : control::Charge::None});
+  }
+  void waits(bool is_spare) { hears(control::Wait{"a reason", is_spare, false}); }
+  void is_decided(bool is_success) {
+    hears(control::Decided{is_success, is_success ? "" : "rank 0 died"});
+  }
+  void bye() { hears(control::Bye{}); }
+
+  // ---- what happens here
+  void worker_ends(int64_t local_rank, int exit_code) {
+    WorkerEnd end;
+    end.local_rank = LocalRank(local_rank);
+    end.exit_code = exit_code;
+    call([&](agent::Effects& e) { core.on_worker_end(now, end, e); });
+  }
+  // It says its steps, and has made none; before its end.
+  void makes_no_step(int64_t local_rank) { core.on_no_step(LocalRank(local_rank)); }
+  void all_quiet() {
+    call([&](agent::Effects& e) { core.on_quiet(now, e); });
+  }
+  void is_stuck() {
+    call([&](agent::Effects& e) { core.on_stuck("rank 1 (pid 4711)", e); });
+  }
+  void start_fails(ErrorKind kind = ErrorKind::BadValue) {
+    Error error{kind, "no such program"};
+    call([&](agent::Effects& e) { core.on_start_failed(now, error, e); });
+  }
+  void signal(int number) {
+    call([&](agent::Effects& e) { core.on_signal(now, number, e); });
+  }
+  // Pings stay unanswered unless `answered`.
+  void passes(Duration duration, bool answered = false) {
+    Instant end = now + duration;
+    while (core.next_deadline() <= end && !finish) {
+      Instant due = core.next_deadline();
+      now = std::max(now, due);
+      auto pings = count_of<control::Ping>(told);
+      call([&](agent::Effects& e) { core.on_time(now, e); });
+      ASSERT_GT(core.next_deadline(), now) << "a busy loop: the deadline stays in the past";
+      if (answered && count_of<control::Ping>(told) > pings) is_granted(4s);
+    }
+    now = end;
+  }
+  void passes_answered(Duration duration) { passes(duration, true); }
+
+  // A round runs.
+  void runs(int64_t round = 1) {
+    if (!is_connected) is_in_touch();
+    gets_world(round);
+    ASSERT_EQ(core.state(), State::Running);
+  }
+
+  // ---- what is expected
+  template <class T>
+  const T* said() const {
+    return newest<T>(told);
+  }
+  template <class T>
+  int64_t times() const {
+    return count_of<T>(told);
+  }
+  void forget() {
+    saves_ended.clear();
+    told.clear();
+    stops.clear();
+    fences.clear();
+    started.clear();
+  }
+  void expect_state(State state) { EXPECT_EQ(core.state(), state); }
+  void expect_no_finish() { EXPECT_FALSE(finish) << finish->text; }
+  void expect_finish(How how) {
+    ASSERT_TRUE(finish);
+    EXPECT_EQ(finish->how, how) << finish->text;
+    EXPECT_EQ(core.state(), State::Ended);
+    EXPECT_TRUE(core.next_deadline().is_never());
+  }
+
+  template <class Call>
+  void call(Call what) {
+    agent::Effects effects;
+    what(effects);
+    for (const agent::Effect& effect : effects) {
+      std::visit([&](const auto& e) { carry_out(e); }, effect);
+    }
+  }
+
+  static agent::AgentOptions options() {
+    agent::AgentOptions made;
+    made.hello.run_id = "job";
+    made.hello.node = NodeId{"node0", Incarnation(1)};
+    made.facts.nproc = 2;
+    made.facts.terms.lease = 5s;
+    made.join_timeout = 600s;
+    made.stop_grace = 30s;
+    return made;
+  }
+
+  int64_t epoch = 1;
+  Instant now = Instant::from_nanoseconds(1'000'000'000'000);
+  bool is_connected = false;
+  int64_t port = 40000;
+  std::vector<control::AgentMessage> told;  // what reached the wire
+  std::vector<agent::StopWorkers> stops;
+  static inline const Endpoint kHead{"10.0.0.1", 29500};
+  int reconnects = 0, warnings = 0;
+  std::optional<agent::Routes> routes;
+  std::optional<agent::TakeOver> taken_over;
+  std::vector<int> saves_ended;  // signals
+  std::vector<Instant> fences;
+  int scans = 0;  // how often the snapshots here were asked for
+  std::vector<agent::FetchSnapshot> fetches;
+  int dropped_fetches = 0;
+  std::vector<agent::SeekShares> sought;
+  std::vector<std::optional<control::Peer>> kept_of;  // whose shares were to be copied, newest last
+  std::vector<std::string> secrets;                   // what was served under which, newest last
+  std::vector<control::World> started;
+  std::vector<agent::FirstFailure> failures;
+  std::optional<agent::Disconnect> disconnect;
+  std::optional<agent::Finish> finish;
+  Core core{options()};
+
+ private:
+  void carry_out(const agent::Tell& effect) {
+    if (std::holds_alternative<control::Hello>(effect.message)) is_connected = true;
+    told.push_back(over_the_wire(effect.message));
+  }
+  void carry_out(const agent::Disconnect& effect) { disconnect = effect; }
+  void carry_out(const agent::Reconnect&) { ++reconnects; }
+  void carry_out(const agent::Routes& effect) { routes = effect; }
+  void carry_out(const agent::TakeOver& effect) { taken_over = effect; }
+  void carry_out(const agent::StartWorkers& effect) { started.push_back(effect.world); }
+  void carry_out(const agent::StopWorkers& effect) { stops.push_back(effect); }
+  void carry_out(const agent::WantPort&) {
+    call([&](agent::Effects& e) { core.on_port(now, ++port, e); });
+  }
+  void carry_out(const agent::Fence& effect) { fences.push_back(effect.deadline); }
+  void carry_out(const agent::FirstFailure& effect) { failures.push_back(effect); }
+  void carry_out(const agent::Note& effect) {
+    warnings += effect.level == agent::Note::Level::Warning ? 1 : 0;
+  }
+  void carry_out(const agent::EndSaving& effect) { saves_ended.push_back(effect.signal); }
+  void carry_out(const agent::WantSnapshots&) { ++scans; }
+  void carry_out(const agent::FetchSnapshot& effect) { fetches.push_back(effect); }
+  void carry_out(const agent::DropFetch&) { ++dropped_fetches; }
+  void carry_out(const agent::SeekShares& effect) { sought.push_back(effect); }
+  void carry_out(const agent::KeepCopies& effect) { kept_of.push_back(effect.of); }
+  void carry_out(const agent::ServeSnapshots& effect) { secrets.push_back(effect.secret); }
+  void carry_out(const agent::Finish& effect) {
+    EXPECT_FALSE(finish) << "finished twice";
+    finish = effect;
+  }
+};
+
+}  // namespace cpprun::test

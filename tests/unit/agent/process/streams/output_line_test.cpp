@@ -1,0 +1,77 @@
+#include <gtest/gtest.h>
+
+#include "agent/process/streams/line_cutter.hpp"
+#include "agent/process/streams/output_flow.hpp"
+#include "common/limits/agent.hpp"
+
+namespace cpprun {
+namespace {
+
+// Everything that came out, parts marked.
+class Cut {
+ public:
+  void feed(std::string_view bytes) {
+    cutter_.feed(
+        bytes, [this](std::string_view lines) { out_ += lines; },
+        [this](std::string_view part) { out_ += "<" + std::string(part) + ">"; });
+  }
+  std::string take() { return std::exchange(out_, {}); }
+  LineCutter cutter_;
+
+ private:
+  std::string out_;
+};
+
+TEST(LineCutter, WholeLinesGoAtOnceTheRestWaits) {
+  Cut cut;
+  cut.feed("one\ntwo\nthr");
+  EXPECT_EQ(cut.take(), "one\ntwo\n");
+  EXPECT_TRUE(cut.cutter_.has_part());
+  cut.feed("ee\nfour\n");
+  EXPECT_EQ(cut.take(), "three\nfour\n");
+  EXPECT_FALSE(cut.cutter_.has_part());
+}
+
+TEST(LineCutter, APictureOfAProgressBarIsTakenWhenTheNextOneBegins) {
+  Cut cut;
+  cut.feed("\r 10%");
+  EXPECT_EQ(cut.cutter_.take_pictures(), "\r");
+  cut.feed("\r 20%\r 30%");
+  EXPECT_EQ(cut.cutter_.take_pictures(), " 10%\r 20%\r");
+  cut.feed("\r");
+  EXPECT_EQ(cut.cutter_.take_pictures(), "") << "a newline may follow";
+  cut.feed("\n");
+  EXPECT_EQ(cut.take(), " 30%\r\n");
+}
+
+TEST(LineCutter, CutAnywhereTheTextIsTheSame) {
+  const std::string text = "a\n\nbb\r\nlong line here\n\n\nlast without end";
+  for (size_t first = 0; first <= text.size(); ++first) {
+    for (size_t second = first; second <= text.size(); ++second) {
+      Cut cut;
+      cut.feed(std::string_view(text).substr(0, first));
+      cut.feed(std::string_view(text).substr(first, second - first));
+      cut.feed(std::string_view(text).substr(second));
+      EXPECT_EQ(cut.take() + cut.cutter_.take_part(), text);
+    }
+  }
+}
+
+TEST(LineCutter, LongLinesComeInPieces) {
+  Cut cut;
+  const std::string piece(limits::kLineBytes, 'x');
+  cut.feed(piece + piece + "rest");
+  EXPECT_EQ(cut.take(), "<" + piece + "><" + piece + ">");
+  cut.feed("\n");
+  EXPECT_EQ(cut.take(), "rest\n");
+}
+
+TEST(LastLines, AreTheLastOnes) {
+  EXPECT_EQ(split_last_lines("", 3), std::vector<std::string>{});
+  EXPECT_EQ(split_last_lines("a\nb\nc\nd\n", 3), (std::vector<std::string>{"b", "c", "d"}));
+  EXPECT_EQ(split_last_lines("a\r\nb", 3), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(split_last_lines("only", 1), std::vector<std::string>{"only"});
+}
+
+}  // namespace
+}  // namespace cpprun

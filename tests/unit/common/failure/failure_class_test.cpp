@@ -1,0 +1,87 @@
+// One word for what kind of end a worker had, and when two ends are the same.
+#include "common/failure/failure_class.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace cpprun::test {
+namespace {
+
+WorkerEnd ended(int exit_code, std::vector<std::string> said = {}) {
+  WorkerEnd end;
+  end.exit_code = exit_code;
+  end.last_lines = std::move(said);
+  return end;
+}
+
+WorkerEnd wrote(const std::string& message) {
+  WorkerEnd end = ended(1, {"what the interpreter prints after it"});
+  end.error.emplace().message = message;
+  return end;
+}
+
+std::string word_of(const WorkerEnd& end) {
+  return name_of(classify(end));
+}
+
+TEST(FailureClass, ASignalOfItsOwnFaultIsACrash) {
+  for (int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
+    EXPECT_EQ(word_of(ended(-signal)), "crash") << signal;
+  }
+  for (int signal : {SIGKILL, SIGTERM, SIGUSR1}) {
+    EXPECT_EQ(word_of(ended(-signal)), "killed") << signal;
+  }
+}
+
+TEST(FailureClass, ShortOfMemory) {
+  WorkerEnd killed = ended(-SIGKILL);
+  killed.is_oom_kill = true;
+  EXPECT_EQ(word_of(killed), "out_of_memory");
+  EXPECT_EQ(word_of(wrote("MemoryError: no room")), "out_of_memory");
+  EXPECT_EQ(word_of(wrote("terminate called: std::bad_alloc")), "out_of_memory");
+  EXPECT_EQ(word_of(wrote("DefaultCPUAllocator: can't allocate memory: 4 GB")), "out_of_memory");
+  EXPECT_EQ(word_of(wrote("torch.OutOfMemoryError: CUDA")), "user_error") << "another memory";
+}
+
+TEST(FailureClass, APeersEndOrItsOwn) {
+  EXPECT_EQ(word_of(ended(1, {"RuntimeError: Connection closed by peer [10.0.0.2]"})), "lost_peer");
+  EXPECT_EQ(word_of(ended(3, {"ValueError: no"})), "user_error");
+}
+
+TEST(FailureClass, WhoHungIsNothingElse) {
+  WorkerEnd end = ended(-SIGABRT);
+  end.hang = "no heartbeat for 12.0 s";
+  EXPECT_EQ(word_of(end), "hang");
+}
+
+TEST(FailureClass, WhatNoWorkersEndShows) {
+  EXPECT_STREQ(name_of(FailureClass::StartFailure), "start_failure");
+  EXPECT_STREQ(name_of(FailureClass::LostNode), "lost_node");
+}
+
+TEST(OwnWords, TheErrorFileElseTheLastLineThatSaysSomething) {
+  EXPECT_EQ(own_words(wrote("ValueError: no")), "ValueError: no");
+  EXPECT_EQ(own_words(ended(1, {"first", "  last one ", "", "  "})), "last one");
+  EXPECT_EQ(own_words(ended(1, {"", " "})), "");
+  EXPECT_EQ(own_words(wrote("")), "what the interpreter prints after it");
+}
+
+TEST(Signature, NumbersMakeNoDifference) {
+  EXPECT_EQ(signature_of(ended(1, {"port 4711 is taken"})),
+            signature_of(ended(1, {"port 4712 is taken"})));
+  EXPECT_NE(signature_of(ended(1, {"a"})), signature_of(ended(1, {"b"})));
+  EXPECT_NE(signature_of(ended(1, {"a"})), signature_of(ended(2, {"a"})));
+}
+
+TEST(StartUp, TheFirstSecondsAre) {
+  using namespace std::chrono_literals;
+  WorkerEnd end = ended(1);
+  end.ended_at = end.started_at + 9s;
+  EXPECT_TRUE(is_start_up_failure(end));
+  end.ended_at = end.started_at + 11s;
+  EXPECT_FALSE(is_start_up_failure(end));
+}
+
+}  // namespace
+}  // namespace cpprun::test

@@ -1,0 +1,175 @@
+// Who is which node (R10): an id that others may know, and the key that it is made from.
+#include "common/proof/node_id.hpp"
+
+#include <set>
+
+#include "tests/unit/rendezvous/coordinator/support_job.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using control::Standing;
+
+TEST(NodeId, IsThatOfTheDocument) {
+  constexpr const char* kKey = "0123456789abcdef0123456789abcdef";
+  EXPECT_EQ(node_id_of(kKey), Incarnation(0x215fe249268682f2));
+  EXPECT_EQ(first_connection_of(kKey), 0x79440edcc69f1dcf >> 2);
+}
+
+TEST(NodeId, ConnectionsCanBeCountedOnFromTheFirst) {
+  std::set<int64_t> all;
+  for (int i = 0; i < 100; ++i) {
+    const int64_t first = first_connection_of("key " + std::to_string(i));
+    EXPECT_GE(first, 0);
+    EXPECT_LT(first, int64_t{1} << 62);
+    all.insert(first);
+  }
+  EXPECT_EQ(all.size(), 100U);
+}
+
+class NodeIdentity : public JobTest {
+ public:
+  static constexpr int64_t kBeyond = int64_t{1} << 62;
+
+  NodeIdentity() { begin(node_id_of); }
+
+  void begin(std::function<Incarnation(const std::string&)> ids) {
+    std::destroy_at(&core);
+    CoordinatorOptions options{"head", Epoch(++epochs_), std::nullopt, limits::kSayWaiting, {}};
+    options.node_id_of = std::move(ids);
+    std::construct_at(&core, std::move(options));
+  }
+  void has_key(const std::string& name, const std::string& key) {
+    player(name).hello.token = key;
+    player(name).hello.node.incarnation = node_id_of(key);
+  }
+  // It has read the id of `name` somewhere, and knows everything else but the key.
+  void claims_to_be(const std::string& stranger, const std::string& name,
+                    const std::string& key = "") {
+    player(stranger).hello = player(name).hello;
+    player(stranger).hello.token = key;
+    player(stranger).hello.connection = kBeyond;
+    player(stranger).facts = player(name).facts;
+    connects(stranger);
+    says(stranger, player(stranger).hello);
+    says(stranger, player(stranger).facts);
+  }
+
+ private:
+  int64_t epochs_ = 7;
+};
+
+TEST_F(NodeIdentity, R10_WhoShowsNoKeyIsRefusedAndTheNodeStays) {
+  has_key("a", "key of a");
+  has_key("b", "key of b");
+  a_and_b_run();
+  player("b").facts.standing = Standing::Running;
+  player("b").facts.round = RoundNumber(1);
+  for (const std::string& key : {std::string(), std::string("guessed"), std::string(65, 'x')}) {
+    claims_to_be("x", "b", key);
+    expect_refused("x", "shows no key");
+    EXPECT_FALSE(heard<control::World>("x"));
+  }
+  EXPECT_TRUE(player("b").session);
+  passes(limits::kLease * 2);
+  EXPECT_EQ(phase(), Phase::Running);
+  all({"a", "b"}, &JobTest::says_done);
+  expect_decided("b", true);
+}
+
+TEST_F(NodeIdentity, R10_ARefusalSaysNeitherIdNorKey) {
+  has_key("a", "key of a");
+  join("a");
+  claims_to_be("x", "a", "a key that is wrong");
+  const std::string id = std::to_string(player("a").hello.node.incarnation.value);
+  for (const std::string& text : {heard<control::Refused>("x")->why, notes.back().text}) {
+    EXPECT_EQ(text.find(id), std::string::npos) << text;
+    EXPECT_EQ(text.find("a key that is wrong"), std::string::npos) << text;
+  }
+}
+
+TEST_F(NodeIdentity, R10_ANodeReplacesItsOwnHalfOpenConnection) {
+  has_key("a", "key of a");
+  has_key("b", "key of b");
+  a_and_b_run();
+  player("b again") = player("b");
+  returns("b again", Standing::Running, 1);
+  EXPECT_FALSE(player("b").session) << "the half-open connection is reset";
+  EXPECT_TRUE(player("b again").session);
+  EXPECT_EQ(job().nodes().size(), 2U);
+  EXPECT_EQ(phase(), Phase::Running);
+}
+
+// A coordinator without memory has nobody to compare with.
+TEST_F(NodeIdentity, R10_AfterARestartOfTheCoordinatorNobodyElseIsTheNodeEither) {
+  has_key("a", "key of a");
+  has_key("b", "key of b");
+  a_and_b_run();
+  begin(node_id_of);
+  claims_to_be("x", "b");
+  expect_refused("x", "shows no key");
+  EXPECT_TRUE(core.jobs().empty());
+}
+
+// Among many nodes somebody may find a key for the id of one of them.
+TEST_F(NodeIdentity, R10_AnotherKeyForTheSameIdIsAnotherAgents) {
+  begin([](const std::string&) { return Incarnation(1); });
+  player("a").hello.token = "key of a";
+  player("a").hello.node.incarnation = Incarnation(1);
+  join("a");
+  claims_to_be("x", "a", "another key");
+  expect_refused("x", "another key");
+  EXPECT_TRUE(player("a").session);
+}
+
+// ---------------------------------------------------------------- orders
+
+class OrderProofs : public NodeIdentity {
+ public:
+  void begin(bool needs_proof) {
+    std::destroy_at(&core);
+    CoordinatorOptions options{"head", Epoch(++restarts_), std::nullopt, limits::kSayWaiting, {}};
+    options.needs_proof = needs_proof;
+    std::construct_at(&core, std::move(options));
+  }
+
+ private:
+  int64_t restarts_ = 7;
+};
+
+TEST_F(OrderProofs, AJobWithATokenNeedsThemUnderALaterCoordinatorToo) {
+  begin(true);
+  a_and_b_run();
+  EXPECT_TRUE(job().needs_proof());
+  begin(false);
+  for (const char* name : {"a", "b"}) {
+    Player& p = player(name);
+    p.session.reset();
+    p.facts.world = world(name);
+    p.facts.epoch = p.facts.world->epoch;
+    p.facts.has_grant = true;
+    returns(name, Standing::Running, 1);
+  }
+  EXPECT_TRUE(job().needs_proof()) << "though this one has no token";
+}
+
+TEST_F(OrderProofs, AJobWithoutATokenNeedsNone) {
+  begin(false);
+  a_and_b_run();
+  EXPECT_FALSE(job().needs_proof());
+}
+
+TEST_F(OrderProofs, AnAgentSpeaksForTheJobThatItHasRegisteredWith) {
+  begin(true);
+  connects("a");
+  EXPECT_EQ(core.job_of(*player("a").session), nullptr);
+  says_hello("a");
+  EXPECT_EQ(core.job_of(*player("a").session), nullptr);
+  says("a", player("a").facts);
+  ASSERT_NE(core.job_of(*player("a").session), nullptr);
+  EXPECT_EQ(core.job_of(*player("a").session)->run_id(), run_id);
+  EXPECT_EQ(core.job_of(SessionId(999)), nullptr);
+}
+
+}  // namespace
+}  // namespace cpprun::test

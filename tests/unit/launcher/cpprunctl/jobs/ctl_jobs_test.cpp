@@ -1,0 +1,187 @@
+// What cpprunctl makes of what agents and coordinators say.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/cpprunctl/ctl_completion.hpp"
+#include "launcher/cpprunctl/jobs/gpus.hpp"
+#include "launcher/cpprunctl/jobs/job_tables.hpp"
+#include "launcher/cpprunctl/jobs/local_jobs.hpp"
+#include "launcher/cpprunctl/jobs/screen.hpp"
+#include "launcher/cpprunctl/logs/tail.hpp"
+#include "launcher/cpprunctl/text/text_table.hpp"
+
+namespace cpprun::ctl {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+
+operators::NodeView view_of(const std::string& run_id, int64_t pid, bool is_host) {
+  operators::NodeView view;
+  view.run_id = run_id;
+  view.node = "n" + std::to_string(pid);
+  view.pid = pid;
+  view.is_host = is_host;
+  view.state = "running";
+  view.snapshot_step = 120;
+  operators::WorkerView worker{pid, 0, pid + 1};
+  worker.progress = operators::Progress{42, 7, 2, 250ms, 12ms};
+  worker.memory_bytes = 3LL << 29;
+  worker.stderr_file = "/logs/stderr.log";
+  view.workers.push_back(worker);
+  return view;
+}
+
+LocalJob job_of(const std::string& run_id, int64_t pid, bool is_host = false) {
+  return {{pid, "x"}, view_of(run_id, pid, is_host), ""};
+}
+
+TEST(CtlJobs, AgentsAreFoundByTheNamesOfTheirSockets) {
+  const std::string text =
+      "Num       RefCount Protocol Flags    Type St Inode Path\n"
+      "0000: 00000002 00000000 00010000 0001 01 100 @cpprun/ctl/70.0123456789abcdef\n"
+      "0000: 00000003 00000000 00000000 0001 03 101 @cpprun/ctl/70.0123456789abcdef\n"
+      "0000: 00000002 00000000 00010000 0001 01 102 @cpprun/ctl/9.ff\n"
+      "0000: 00000002 00000000 00010000 0005 01 103 @cpprun/agent/0123\n"
+      "0000: 00000002 00000000 00010000 0001 01 104 @cpprun/ctl/nonsense\n"
+      "0000: 00000002 00000000 00010000 0001 01 105 /run/cpprun/ctl/5.aa\n"
+      "0000: 00000002 00000000 00010000 0001 01 106\n";
+  const std::vector<LocalAgent> agents = agents_in(text);
+  ASSERT_EQ(agents.size(), 2u);
+  EXPECT_EQ(agents[0].pid, 9);
+  EXPECT_EQ(agents[1].socket, "cpprun/ctl/70.0123456789abcdef");
+}
+
+TEST(CtlJobs, AViewComesThroughWhole) {
+  const operators::NodeView view = view_of("toy", 7, true);
+  const Result<operators::NodeView> heard = decode_node_view(encode(view));
+  ASSERT_TRUE(heard.ok());
+  EXPECT_EQ(encode(*heard), encode(view));
+  EXPECT_EQ(heard->workers.at(0).progress->step_takes, 12ms);
+}
+
+TEST(CtlJobs, ViewsOfAnyOtherKindDoNoHarm) {
+  EXPECT_FALSE(decode_node_view("[]").ok());
+  EXPECT_FALSE(decode_status("{").ok());
+  const Result<operators::NodeView> odd = decode_node_view(
+      R"({"run_id":7,"pid":"x","workers":[1,{"rank":1e99,"step":2,"step_s":-1}],"up_s":1e300})");
+  ASSERT_TRUE(odd.ok());
+  EXPECT_EQ(odd->run_id, "");
+  EXPECT_EQ(odd->workers.at(0).progress->step, 2);
+  const auto jobs = decode_status(R"({"jobs":{"a":7,"b":{"nodes":{},"snapshot":[]}}})");
+  ASSERT_TRUE(jobs.ok());
+  EXPECT_EQ(jobs->size(), 1u);
+}
+
+TEST(CtlJobs, TheOnlyJobIsMeantUnlessOneIsNamed) {
+  const std::vector<LocalJob> both = {job_of("a", 1), job_of("b", 2), job_of("b", 3, true)};
+  EXPECT_THAT(agents_of(both, "").error().text, HasSubstr("name one: a, b"));
+  EXPECT_THAT(agents_of(both, "c").error().text, HasSubstr("there is: a, b"));
+  EXPECT_THAT(agents_of({}, "").error().text, HasSubstr("no job of yours"));
+  const auto found = agents_of(both, "b");
+  ASSERT_TRUE(found.ok());
+  ASSERT_EQ(found->size(), 2u);
+  EXPECT_TRUE(found->front().view.is_host) << "it is asked first";
+  EXPECT_EQ(agents_of({job_of("a", 1)}, "")->front().view.run_id, "a");
+}
+
+TEST(CtlJobs, ARankThatIsNotHereIsSaidSo) {
+  const std::vector<LocalJob> agents = {job_of("a", 1), job_of("a", 2)};
+  EXPECT_EQ(worker_of(agents, 2)->job, &agents[1]);
+  EXPECT_THAT(worker_of(agents, 5).error().text, HasSubstr("these do: 1, 2"));
+}
+
+TEST(CtlJobs, StatusShowsRanksOfNodesInTheirOrder) {
+  const auto jobs = decode_status(
+      R"({"jobs":{"toy":{"phase":"running","round":3,"min_nodes":1,"max_nodes":3,"restarts_used":1,
+      "max_restarts":4,"snapshot":{"step":90},"nodes":[
+      {"name":"late","state":"idle","nproc":4,"address":"10.0.0.3","group_rank":null},
+      {"name":"b","state":"running","nproc":4,"address":"10.0.0.2","group_rank":1},
+      {"name":"a\u001b[2J","state":"running","nproc":2,"address":"10.0.0.1","group_rank":0}]}}})");
+  const std::string text = status_text("toy", &jobs->at("toy"), {job_of("toy", 1)});
+  EXPECT_THAT(text, HasSubstr("running, round 3, --nnodes 1:3, restarts 1/4, newest snapshot: "
+                              "step 90\n"));
+  EXPECT_THAT(text, HasSubstr("a?[2J  running  0-1    10.0.0.1\n"));
+  EXPECT_THAT(text, HasSubstr("b      running  2-5    10.0.0.2\n"));
+  EXPECT_THAT(text, HasSubstr("late   idle     -      10.0.0.3\n"));
+  EXPECT_THAT(text, HasSubstr("1     n1    2    42    12.0 ms    250.0 ms   1.5 GiB\n"));
+  EXPECT_THAT(ps_text({job_of("toy", 1)}), HasSubstr("toy"));
+  EXPECT_THAT(ps_text({}), HasSubstr("no job of yours"));
+}
+
+TEST(CtlJobs, ManyNodesAreFoldedToWhatDiffers) {
+  JobStatus job;
+  for (int64_t i = 0; i < 1000; ++i) {
+    job.nodes.push_back(
+        {"n" + std::to_string(i), i == 417 ? "silent" : "running", "10.0.0.1", 8, i});
+  }
+  job.nodes.push_back({"spare", "idle", "10.0.9.9", 8, std::nullopt});
+  const std::string text = status_text("toy", &job, {});
+  EXPECT_THAT(text, HasSubstr("n0 to n416    running  0-3335     417 nodes\n"));
+  EXPECT_THAT(text, HasSubstr("n417          silent   3336-3343  10.0.0.1\n"));
+  EXPECT_THAT(text, HasSubstr("n418 to n999  running  3344-7999  582 nodes\n"));
+  EXPECT_THAT(text, HasSubstr("spare         idle     -          10.0.9.9\n"));
+}
+
+TEST(CtlJobs, TheSlowestIsWhoIsFurthestBehindOrElseTakesLongest) {
+  std::vector<LocalJob> agents = {job_of("a", 1), job_of("a", 2), job_of("a", 3)};
+  agents[1].view.workers[0].progress->step_takes = 30ms;
+  EXPECT_EQ(slowest_text(agents), "slowest: rank 2, 30.0 ms a step, at step 42\n");
+  agents[2].view.workers[0].progress->step = 40;
+  EXPECT_EQ(slowest_text(agents), "slowest: rank 3, 12.0 ms a step, at step 40, 2 behind\n");
+  for (LocalJob& job : agents) job.view.workers[0].progress.reset();
+  EXPECT_EQ(slowest_text(agents), "");
+}
+
+TEST(CtlJobs, AFrameFitsItsTerminal) {
+  EXPECT_EQ(frame("abc\nd\n", 24, 2), "\x1b[Hab\x1b[K\r\nd\x1b[K\r\n\x1b[J");
+  EXPECT_THAT(frame("1\n2\n3\n4\n5\n", 4, 80), HasSubstr("2\x1b[K\r\n... and 3 lines more\x1b[K"));
+}
+
+TEST(CtlJobs, CompletionKnowsVerbsOfVerbs) {
+  const std::vector<VerbWords> verbs = {{"ps", "Jobs", {"--json"}},
+                                        {"snapshot ls", "It's a list", {"--json", "-x"}}};
+  EXPECT_THAT(completion_script("bash", verbs), HasSubstr("    ' ') words='ps snapshot' ;;\n"));
+  EXPECT_THAT(completion_script("bash", verbs), HasSubstr("'snapshot ') words='ls' ;;\n"));
+  EXPECT_THAT(completion_script("fish", verbs), HasSubstr("-a ls -d 'It\\'s a list'\n"));
+  EXPECT_THAT(completion_script("zsh", verbs), HasSubstr("#compdef cpprunctl\n"));
+}
+
+TEST(CtlJobs, DurationsAreShort) {
+  EXPECT_EQ(duration_text(0.00034), "340 us");
+  EXPECT_EQ(duration_text(0.0124), "12.4 ms");
+  EXPECT_EQ(duration_text(3.24), "3.2 s");
+  EXPECT_EQ(duration_text(724), "12:04");
+  EXPECT_EQ(duration_text(11524), "3:12:04");
+  EXPECT_EQ(duration_text(-1), "?");
+}
+
+TEST(CtlJobs, MemoryIsShort) {
+  EXPECT_EQ(memory_text(0), "0 KiB");
+  EXPECT_EQ(memory_text(348'160), "340 KiB");
+  EXPECT_EQ(memory_text(13'002'342), "12.4 MiB");
+  EXPECT_EQ(memory_text(3LL << 30), "3.0 GiB");
+  EXPECT_EQ(memory_text(-1), "?");
+}
+
+TEST(CtlJobs, GpusAreThoseOfNvidiaSmi) {
+  const auto gpus = parse_gpus(
+      "0, NVIDIA H100 80GB HBM3, 98, 70012, 81559\n1, NVIDIA H100 80GB HBM3, 0, 4, 81559\n"
+      "No devices were found\nnonsense, 1, 2, 3, 4\n");
+  ASSERT_EQ(gpus.size(), 2U);
+  EXPECT_THAT(gpus_text(gpus), HasSubstr("0    98 %  70012 of 81559 MiB  NVIDIA H100 80GB HBM3\n"));
+  EXPECT_EQ(gpus_text(parse_gpus("NVIDIA-SMI has failed\n")), "");
+}
+
+TEST(CtlJobs, LastLines) {
+  EXPECT_EQ(last_lines_at("a\nb\nc\n", 2), 2u);
+  EXPECT_EQ(last_lines_at("a\nb\nc", 2), 2u);
+  EXPECT_EQ(last_lines_at("a\nb\n", 9), 0u);
+  EXPECT_EQ(last_lines_at("a\n\n", 1), 2u);
+  EXPECT_EQ(last_lines_at("a\n", 0), 2u);
+  EXPECT_EQ(last_lines_at("", 3), 0u);
+}
+
+}  // namespace
+}  // namespace cpprun::ctl

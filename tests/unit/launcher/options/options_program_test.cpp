@@ -1,0 +1,127 @@
+// What is executed: Python with a script or module, or a program by itself; and what is said when
+// it is not there.
+#include "tests/unit/launcher/options/options_support.hpp"
+
+namespace cpprun::test {
+namespace {
+
+Machine machine() {
+  Machine m;
+  m.files["prog"] = {FileKind::Program, true};
+  m.files["bin/prog"] = {FileKind::Program, true};
+  m.files["plain-elf"] = {FileKind::Program, false};
+  m.files["elf.py"] = {FileKind::Program, true};
+  m.files["tool"] = {FileKind::Script, true};
+  m.files["not-executable-tool"] = {FileKind::Script, false};
+  m.files["script.py"] = {FileKind::Script, true};
+  m.files["package"] = {FileKind::Directory, true};
+  m.files["-odd.py"] = {FileKind::Other, false};
+  return m;
+}
+
+Strings program_of(const Strings& args, const Machine& m = machine()) {
+  return config_of(args, m).workers.program;
+}
+
+TEST(OptionsProgram, PythonRunsScriptsModulesAndFolders) {
+  EXPECT_EQ(program_of({"train.py", "-x"}), (Strings{"/opt/bin/python3", "-u", "train.py"}));
+  EXPECT_EQ(program_of({"-m", "pkg.train"}),
+            (Strings{"/opt/bin/python3", "-u", "-m", "pkg.train"}));
+  EXPECT_EQ(program_of({"package"}), (Strings{"/opt/bin/python3", "-u", "package"}));
+  EXPECT_EQ(program_of({"script.py"}), (Strings{"/opt/bin/python3", "-u", "script.py"}));
+  EXPECT_EQ(program_of({"not-executable-tool"}),
+            (Strings{"/opt/bin/python3", "-u", "not-executable-tool"}));
+  EXPECT_EQ(program_of({"-"}), (Strings{"/opt/bin/python3", "-u", "-"}));
+  EXPECT_EQ(program_of({"--", "-odd.py"}), (Strings{"/opt/bin/python3", "-u", "-odd.py"}));
+}
+
+TEST(OptionsProgram, AMacroInTheScriptsNameIsAFileForEachWorker) {
+  Machine m = machine();
+  m.files["s0.py"] = {FileKind::Other, false};
+  const Strings typed{"--nproc-per-node=2", "s${local_rank}.py"};
+  EXPECT_TRUE(holds(error_of(typed, m).text, "s1.py: no such file"));
+  m.files["s1.py"] = {FileKind::Other, false};
+  EXPECT_EQ(program_of(typed, m), (Strings{"/opt/bin/python3", "-u", "s${local_rank}.py"}));
+  EXPECT_TRUE(holds(error_of({"s$rank.py"}, m).text, "s$rank.py: no such file"));
+}
+
+TEST(OptionsProgram, ProgramsStartByThemselves) {
+  EXPECT_EQ(program_of({"prog", "1"}), Strings{"./prog"});
+  EXPECT_EQ(program_of({"bin/prog"}), Strings{"bin/prog"});
+  EXPECT_EQ(program_of({"tool"}), Strings{"./tool"});
+  EXPECT_EQ(program_of({"--no-python", "bin/prog"}), Strings{"bin/prog"});
+  EXPECT_EQ(program_of({"--run-path", "tool"}), (Strings{"/opt/bin/python3", "-u", "tool"}));
+}
+
+TEST(OptionsProgram, RunPathWinsOverTheOthers) {
+  EXPECT_EQ(program_of({"--run-path", "--no-python", "train.py"}),
+            (Strings{"/opt/bin/python3", "-u", "train.py"}));
+  EXPECT_EQ(program_of({"--run-path", "-m", "train.py"}),
+            (Strings{"/opt/bin/python3", "-u", "train.py"}));
+  EXPECT_EQ(program_of({"--run-path", "-m", "--no-python", "train.py"}),
+            (Strings{"/opt/bin/python3", "-u", "train.py"}));
+}
+
+TEST(OptionsProgram, TheInterpreterCanBeChosen) {
+  Machine m = machine().with({"PYTHON_EXEC=/my/python"});
+  EXPECT_TRUE(holds(error_of({"train.py"}, m).text, "PYTHON_EXEC=/my/python is no program"));
+  m.files["/my/python"] = {FileKind::Script, true};
+  EXPECT_EQ(program_of({"train.py"}, m), (Strings{"/my/python", "-u", "train.py"}));
+  EXPECT_EQ(program_of({"train.py"}, machine().with({"PYTHON_EXEC="}))[0], "/opt/bin/python3");
+
+  m = machine();
+  m.files.erase("/opt/bin/python3");
+  EXPECT_TRUE(holds(error_of({"train.py"}, m).text,
+                    "no python3 on PATH to run train.py with; set PYTHON_EXEC"));
+  m.files["/bin/python"] = {FileKind::Program, true};
+  EXPECT_EQ(program_of({"train.py"}, m)[0], "/bin/python");
+}
+
+TEST(OptionsProgram, WhatIsMissingIsNamedOnce) {
+  Error error = error_of({"--nproc=8", "nosuch.py"}, machine());
+  EXPECT_EQ(exit_code(error), 1);
+  EXPECT_TRUE(error.text.starts_with("nosuch.py: no such file")) << error.text;
+  EXPECT_TRUE(holds(error_of({""}).text, "no such file"));
+  EXPECT_TRUE(
+      holds(error_of({"sh", "-c", "x"}).text, "to start the program sh from PATH add --no-python"));
+  EXPECT_TRUE(holds(error_of({"--", "--nnodes=2", "train.py"}).text, "options come before the --"));
+  EXPECT_TRUE(holds(error_of({"plain-elf"}, machine()).text, "chmod +x"));
+  EXPECT_TRUE(holds(error_of({"--no-python", "no-such-program"}).text,
+                    "no-such-program: no such program on PATH"));
+  EXPECT_TRUE(holds(error_of({"--no-python", "train.py"}).text, "./train.py"));
+  EXPECT_TRUE(holds(error_of({"--no-python", "./gone"}).text,
+                    "./gone: no such program, or not executable"));
+  EXPECT_EQ(exit_code(error_of({"--no-python", "no-such-program"})), 1);
+  EXPECT_TRUE(holds(error_of({"--run-path", "prog"}, machine()).text, "leave out --run-path"));
+  EXPECT_TRUE(
+      holds(error_of({"elf.py"}, machine()).text, "elf.py is a program, not a Python script"));
+}
+
+TEST(OptionsProgram, OmpIsSetForSeveralWorkersOnly) {
+  EXPECT_TRUE(config_of({"--nproc=2", "train.py"}).workers.set_omp_num_threads);
+  EXPECT_FALSE(config_of({"--nproc=1", "train.py"}).workers.set_omp_num_threads);
+  EXPECT_FALSE(config_of({"--nproc=2", "train.py"}, Machine{}.with({"OMP_NUM_THREADS=4"}))
+                   .workers.set_omp_num_threads);
+}
+
+TEST(OptionsProgram, NprocWordsAreCounted) {
+  Machine m;
+  m.cpus = 12;
+  EXPECT_EQ(config_of({"--nproc=cpu", "train.py"}, m).workers.nproc, 12);
+  EXPECT_EQ(config_of({"--nproc=auto", "train.py"}, m).workers.nproc, 12);
+  EXPECT_EQ(config_of({"--nproc= 3 ", "train.py"}, m).workers.nproc, 3);
+  m.gpus = {4, ""};
+  EXPECT_EQ(config_of({"--nproc=gpu", "train.py"}, m).workers.nproc, 4);
+  EXPECT_EQ(config_of({"--nproc=auto", "train.py"}, m).workers.nproc, 4);
+}
+
+TEST(OptionsProgram, VirtualLocalRankNeedsADeviceForEach) {
+  Machine enough = Machine{}.with({"CUDA_VISIBLE_DEVICES=5,7"});
+  EXPECT_TRUE(config_of({"--nproc=2", "--virtual-local-rank", "train.py"}, enough)
+                  .workers.is_virtual_local_rank);
+  EXPECT_TRUE(
+      config_of({"--nproc=9", "--virtual-local-rank", "train.py"}).workers.is_virtual_local_rank);
+}
+
+}  // namespace
+}  // namespace cpprun::test

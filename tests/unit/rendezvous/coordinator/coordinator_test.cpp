@@ -1,0 +1,338 @@
+// Who may speak to a coordinator, in which order, about which job; and what it says of itself.
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "common/limits/rendezvous.hpp"
+#include "rendezvous/observe/status.hpp"
+#include "tests/unit/rendezvous/coordinator/support_job.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using Coordinator = JobTest;
+using control::Standing;
+
+TEST_F(Coordinator, TheFirstMessageIsAHello) {
+  for (const control::AgentMessage& early :
+       {control::AgentMessage(control::Register{}), control::AgentMessage(control::Ping{1}),
+        control::AgentMessage(control::Leave{"x"})}) {
+    connects("a");
+    says("a", early);
+    expect_refused("a", "must be a hello");
+  }
+  EXPECT_EQ(core.session_count(), 0U);
+}
+
+TEST_F(Coordinator, TheSecondIsARegister) {
+  for (const control::AgentMessage& early :
+       {control::AgentMessage(control::Ping{1}), control::AgentMessage(control::Done{}),
+        control::AgentMessage(control::Ack{true})}) {
+    connects("a");
+    says_hello("a");
+    says("a", early);
+    expect_refused("a", "must register");
+  }
+  EXPECT_TRUE(core.jobs().empty());
+}
+
+TEST_F(Coordinator, HelloAndRegisterOnceEach) {
+  join("a");
+  says("a", player("a").hello);
+  expect_refused("a", "second hello");
+  join("b");
+  says("b", player("b").facts);
+  expect_refused("b", "second register");
+}
+
+// What the node that hosts us does next may need this address, and those newcomers.
+TEST_F(Coordinator, WhoOnlyStaysBeginsNoJob) {
+  join("a");
+  call([&](Effects& e) { core.on_host_agent_ended(now, e); });
+  EXPECT_FALSE(player("a").session);
+  join("a");
+  EXPECT_FALSE(player("a").session);
+  EXPECT_TRUE(core.jobs().empty());
+}
+
+TEST_F(Coordinator, WhoOnlyStaysGoesOnWithWhatRuns) {
+  a_and_b_run();
+  call([&](Effects& e) { core.on_host_agent_ended(now, e); });
+  is_cut_off("b");
+  returns("b", Standing::Running, 1);
+  EXPECT_TRUE(player("b").session);
+  all({"a", "b"}, &Coordinator::says_done);
+  expect_decided("b", true);
+}
+
+// The agent beside the coordinator has no lease that could end.
+TEST_F(Coordinator, TheRoundStopsWhenTheAgentBesideItHasEndedWithoutALeave) {
+  player("a").hello.node.incarnation = kEmbedded;
+  a_and_b_run();
+  is_cut_off("a");
+  call([&](Effects& e) { core.on_host_agent_ended(now, e); });
+  expect_stop("b", control::StopCause::NodeLeft);
+}
+
+TEST_F(Coordinator, TheRoundStopsWhenTheAgentBesideItEndsAndItsLeaveIsLost) {
+  player("a").hello.node.incarnation = kEmbedded;
+  a_and_b_run();
+  call([&](Effects& e) { core.on_host_agent_ended(now, e); });
+  EXPECT_EQ(heard<control::Stop>("b"), nullptr);
+  is_cut_off("a");
+  expect_stop("b", control::StopCause::NodeLeft);
+}
+
+TEST_F(Coordinator, AnotherVersionIsRefusedInWords) {
+  player("a").hello.protocol = 99;
+  player("a").hello.version = "9.9.9";
+  hello_is_refused("a");
+  expect_refused("a", "cpprun 9.9.9 and speaks version 99");
+  expect_refused("a", "use the same cpprun on all nodes");
+}
+
+TEST_F(Coordinator, WhoNamesItselfInControlCharactersIsRefused) {
+  const control::Hello good = player("a").hello;
+  std::vector<control::Hello> all(4, good);
+  all[0].version = "\x1b[2J";
+  all[1].run_id += "\nERROR forged";
+  all[2].node.name =
+      "\xC2\x9B"
+      "2J";
+  all[3].version = std::string(65, '1');
+  for (control::Hello& bad : all) {
+    bad.protocol = 99;  // whatever else is wrong
+    player("a").hello = bad;
+    hello_is_refused("a");
+    expect_refused("a", "control characters");
+    EXPECT_EQ(notes.back().text.find_first_of("\x1b\n\x9B"), std::string::npos);
+  }
+}
+
+TEST_F(Coordinator, NamesThatAreEmptyOrTooLong) {
+  for (const std::string& bad : {std::string(), std::string(2000, 'x')}) {
+    player("a").hello.run_id = bad;
+    hello_is_refused("a");
+    expect_refused("a", "empty or too long");
+  }
+  player("b").hello.node.name = std::string(2000, 'x');
+  hello_is_refused("b");
+  expect_refused("b", "empty or too long");
+}
+
+TEST_F(Coordinator, AnotherMinMaxIsRefusedAndNamesBoth) {
+  nodes(1, 4);
+  join("a");
+  nodes(2, 4);
+  join("b");
+  expect_refused("b", "--nnodes=2:4");
+  expect_refused("b", "--nnodes=1:4");
+  EXPECT_EQ(job().nodes().size(), 1U);
+}
+
+TEST_F(Coordinator, NprocOutOfRangeIsRefusedAndBeginsNoJob) {
+  for (int64_t nproc : {int64_t{0}, int64_t{-1}, int64_t{INT64_MIN}, int64_t{INT64_MAX}}) {
+    player("a").facts.nproc = nproc;
+    join("a");
+    expect_refused("a", "1 to 4096 workers");
+    EXPECT_TRUE(core.jobs().empty());
+  }
+}
+
+TEST_F(Coordinator, TermsThatMakeNoSense) {
+  std::vector<std::function<void(control::Register&)>> spoilers = {
+      [](auto& r) { r.terms.min_nodes = 0; },
+      [](auto& r) { r.terms.min_nodes = 3; },
+      [](auto& r) { r.terms.max_nodes = INT64_MAX; },
+      [](auto& r) { r.terms.max_restarts = -1; },
+      [](auto& r) { r.terms.lease = 999ms; },
+      [](auto& r) { r.terms.lease = Duration::max(); },
+      [](auto& r) { r.terms.heartbeat = 0s; },
+      [](auto& r) { r.terms.heartbeat = Duration::min(); },
+      [](auto& r) { r.terms.last_call = Duration::max(); },
+      [](auto& r) { r.terms.scale_up_interval = Duration::max(); },
+      [](auto& r) { r.terms.scale_up_interval = -1s; },
+      [](auto& r) { r.terms.master_port = 70000; },
+      [](auto& r) { r.reserved_port = -1; },
+      [](auto& r) { r.round = RoundNumber(INT64_MAX); },
+      [](auto& r) { r.round = RoundNumber(-1); },
+      [](auto& r) { r.epoch = Epoch(INT64_MAX); },
+      [](auto& r) { r.role = std::string(2000, 'r'); },
+      [](auto& r) { r.local_addr = std::string(2000, 'r'); },
+      [](auto& r) { r.terms.master_addr = std::string(2000, 'r'); },
+      [](auto& r) { r.addresses.assign(1000, "10.0.0.1"); },
+      [](auto& r) { r.addresses = {std::string(2000, 'r')}; },
+  };
+  for (size_t i = 0; i < spoilers.size(); ++i) {
+    std::string name = "n" + std::to_string(i);
+    spoilers[i](player(name).facts);
+    control::Register facts = player(name).facts;
+    connects(name);
+    says_hello(name);
+    // Some can't even be decoded on the other side; then the server ends the connection.
+    auto body = control::encode(control::AgentMessage(facts));
+    if (!control::decode_agent(body)) continue;
+    says(name, facts);
+    expect_refused(name, "make no sense");
+  }
+  EXPECT_TRUE(core.jobs().empty());
+}
+
+TEST_F(Coordinator, TwoJobsDoNotMix) {
+  nodes(1, 1);
+  join("a");
+  run_id = "other";
+  join("b");
+  expect_world("a", 1, 0, 2);
+  expect_world("b", 1, 0, 2);
+  EXPECT_NE(world("a").store_port, world("b").store_port);
+  EXPECT_NE(world("a").epoch, world("b").epoch);
+  says_failed("b");
+  EXPECT_EQ(heard<control::Stop>("a"), nullptr);
+  says_done("a");
+  acks("a");
+  dies("a");
+  says_stopped("b");
+  expect_world("b", 2, 0, 2);
+}
+
+TEST_F(Coordinator, OneJobAtMostServesItsStoreAtTheMainPort) {
+  terms.is_store_on_main_port = true;
+  terms.is_agent_store = true;
+  terms.master_port = 29500;
+  nodes(1, 1);
+  join("a");
+  EXPECT_EQ(world("a").master_port, 29500);
+  EXPECT_EQ(world("a").store_port, 0);
+  EXPECT_EQ(wanted_ports, 0);
+  run_id = "other";
+  join("b");
+  expect_refused("b", "'job' already serves");
+  says_done("a");
+  acks("a");
+  dies("a");
+  join("c");
+  EXPECT_EQ(world("c").master_port, 29500) << "the main port is free again";
+}
+
+TEST_F(Coordinator, FixedRanks) {
+  terms.has_fixed_ranks = true;
+  nodes(3, 3);
+  player("a").facts.node_rank = 2;
+  player("b").facts.node_rank = 0;
+  player("c").facts.node_rank = 1;
+  for (const char* name : {"a", "b", "c"}) join(name);
+  expect_world("a", 1, 2, 6);
+  expect_world("b", 1, 0, 6);
+  expect_world("c", 1, 1, 6);
+}
+
+TEST_F(Coordinator, FixedRanks_TwiceOrOutOfRangeIsRefused) {
+  terms.has_fixed_ranks = true;
+  join("a");  // without --node-rank it is 0
+  player("b").facts.node_rank = 0;
+  join("b");
+  expect_refused("b", "--node-rank=0 is taken by the agent on a");
+  join("c");
+  expect_refused("c", "--node-rank=0 is taken");
+  player("d").facts.node_rank = 2;
+  join("d");
+  expect_refused("d", "--node-rank=2 is not below --nnodes=2");
+  player("e").facts.node_rank = -1;
+  join("e");
+  expect_refused("e", "--node-rank=-1");
+  returns("a", Standing::Idle, 0);  // its own rank is not taken from it
+  EXPECT_TRUE(player("a").session);
+}
+
+TEST_F(Coordinator, FixedRanks_AfterADeathTheRankIsFree) {
+  terms.has_fixed_ranks = true;
+  player("b").facts.node_rank = 1;
+  a_and_b_run();
+  dies("a");
+  player("c").facts.node_rank = 0;
+  join("c");
+  says_stopped("b");
+  passes(limits::kDeathGrace);
+  expect_world("c", 2, 0, 4);
+  expect_world("b", 2, 1, 4);
+}
+
+TEST_F(Coordinator, FixedRanks_AReplacementWaitsForTheLeaseOfOneThatIsCutOff) {
+  terms.has_fixed_ranks = true;
+  player("b").facts.node_rank = 1;
+  a_and_b_run();
+  is_cut_off("a");
+  player("c").facts.node_rank = 0;
+  join("c");
+  passes(terms.lease);
+  expect_stop("b", control::StopCause::NodeLost);
+  says_stopped("b");
+  expect_world("c", 2, 0, 4);
+  expect_world("b", 2, 1, 4);
+}
+
+TEST_F(Coordinator, AConnectionThatSaysNothingCostsNothing) {
+  connects("a");
+  connects("b");
+  says_hello("b");
+  EXPECT_TRUE(core.next_deadline().is_never());
+  dies("a");
+  dies("b");
+  EXPECT_EQ(core.session_count(), 0U);
+}
+
+TEST_F(Coordinator, OutcomesOfTheLastJobsAreRemembered) {
+  nodes(1, 1);
+  for (int i = 0; i < 2 * limits::kEndedJobs; ++i) {
+    run_id = "job" + std::to_string(i);
+    std::string name = "n" + std::to_string(i);
+    join(name);
+    says_done(name);
+    acks(name);
+    dies(name);
+  }
+  EXPECT_LE(core.jobs().size(), static_cast<size_t>(limits::kEndedJobs));
+  EXPECT_TRUE(core.jobs().contains(run_id));
+}
+
+TEST_F(Coordinator, MeetsAThousandAgents) {
+  nodes(1000, 1000);
+  for (int i = 0; i < 1000; ++i) join("n" + std::to_string(i));
+  std::set<int64_t> ranks;
+  for (int i = 0; i < 1000; ++i) ranks.insert(world("n" + std::to_string(i)).group_rank);
+  EXPECT_EQ(ranks.size(), 1000U);
+  EXPECT_EQ(world("n999").group_rank, 999);
+  EXPECT_EQ(world("n999").world_size, 2000);
+}
+
+TEST_F(Coordinator, StatusSaysWhatItKnows) {
+  run_id = "job \xff";  // not UTF-8
+  join("a");
+  auto status = nlohmann::json::parse(status_json(core));
+  const auto& waiting = status["jobs"].begin().value();
+  EXPECT_EQ(waiting["phase"], "gathering");
+  EXPECT_EQ(waiting["why_no_round"], "1 of at least 2 nodes are here");
+  EXPECT_TRUE(waiting["nodes"][0]["group_rank"].is_null());
+  join("b");
+  says_started("b");
+  status = nlohmann::json::parse(status_json(core));
+  const auto& running = status["jobs"].begin().value();
+  EXPECT_EQ(running["phase"], "running");
+  EXPECT_EQ(running["round"], 1);
+  EXPECT_EQ(running["why_no_round"], "");
+  EXPECT_EQ(running["restarts_used"], 0);
+  EXPECT_EQ(running["nodes"][1]["state"], "running");
+  EXPECT_EQ(running["nodes"][0]["state"], "starting");
+  EXPECT_EQ(running["nodes"][1]["group_rank"], 1);
+  is_cut_off("a");
+  dies("b");
+  status = nlohmann::json::parse(status_json(core));
+  const auto& broken = status["jobs"].begin().value();
+  EXPECT_EQ(broken["phase"], "stopping");
+  EXPECT_EQ(broken["nodes"][0]["state"], "silent");
+  EXPECT_EQ(broken["nodes"][1]["state"], "dead");
+}
+
+}  // namespace
+}  // namespace cpprun::test

@@ -1,0 +1,138 @@
+// What a coordinator believes of what an agent brings when it registers: of snapshots, and of the
+// round that it remembers for whoever leads the job next (R13). The rest is in coordinator_test.
+#include <functional>
+
+#include "common/limits/faults.hpp"
+#include "common/limits/snapshots.hpp"
+#include "tests/unit/rendezvous/coordinator/support_job.hpp"
+
+namespace cpprun::test {
+namespace {
+
+class Register : public JobTest {
+ public:
+  using Change = std::function<void(control::Register&)>;
+
+  Register() { nodes(2, 3); }
+
+  // One that remembers a round of another coordinator, with everything in it.
+  control::Register remembering() {
+    control::Register facts = player("a").facts;
+    facts.standing = control::Standing::Running;
+    facts.round = RoundNumber(3);
+    facts.epoch = Epoch(2);
+    facts.snapshots = snapshots({20});
+    control::World& world = facts.world.emplace();
+    world.epoch = Epoch(2);
+    world.round = RoundNumber(3);
+    world.group_size = 2;
+    world.world_size = 4;
+    world.restart_count = world.hang_restarts = 1;
+    world.wanted_nodes = 2;
+    world.resume = control::Resume{snapshots({20}).front(), "10.0.0.3", 4711};
+    world.copies_of = world.copies_at = control::Peer{"10.0.0.3", 4711};
+    world.host_rank = 0;
+    world.heir = control::Heir{Incarnation(9), "10.0.0.3", 4711};
+    return facts;
+  }
+  // Of a new agent each time.
+  void registers(const control::Register& facts) {
+    const std::string name = "n" + std::to_string(++registered_);
+    connects(name);
+    says_hello(name);
+    says(name, facts);
+    newest_ = name;
+  }
+  void expect_refused(const Change& change) {
+    control::Register facts = remembering();
+    change(facts);
+    registers(facts);
+    JobTest::expect_refused(newest_, "make no sense");
+  }
+  void expect_all_refused(const std::vector<Change>& changes) {
+    for (size_t i = 0; i < changes.size(); ++i) {
+      SCOPED_TRACE(i);
+      expect_refused(changes[i]);
+    }
+    EXPECT_TRUE(core.jobs().empty());
+  }
+
+ private:
+  int registered_ = 0;
+  std::string newest_;
+};
+
+TEST_F(Register, ARoundThatMakesSenseIsGoneOnFrom) {
+  registers(remembering());
+  ASSERT_EQ(core.jobs().size(), 1U);
+  EXPECT_EQ(phase(), Phase::Recovering);
+  EXPECT_EQ(job().round(), RoundNumber(3));
+  EXPECT_EQ(job().budget().used(), 1);
+}
+
+TEST_F(Register, ARoundThatMakesNoSenseIsRefused) {
+  expect_all_refused({
+      [](auto& r) { r.world->round = RoundNumber(4); },
+      [](auto& r) { r.world->round = r.round = RoundNumber(0); },
+      [](auto& r) { r.world->epoch = Epoch(3); },
+      [](auto& r) { r.world->epoch = Epoch(-1); },
+      [](auto& r) { r.world->group_size = 0; },
+      [](auto& r) { r.world->group_size = 4; },
+      [](auto& r) { r.world->group_rank = -1; },
+      [](auto& r) { r.world->group_rank = 2; },
+      [](auto& r) { r.world->base_rank = INT64_MIN; },
+      [](auto& r) { r.world->host_rank = 2; },
+      [](auto& r) { r.world->restart_count = 4; },
+      [](auto& r) { r.world->restart_count = -1; },
+      [](auto& r) { r.world->hang_restarts = 4; },
+      [](auto& r) { r.world->hang_restarts = -1; },
+      [](auto& r) { r.world->operator_restarts = -1; },
+      [](auto& r) { r.world->operator_restarts = INT64_MAX; },
+      [](auto& r) { r.world->wanted_nodes = 1; },
+      [](auto& r) { r.world->wanted_nodes = 4; },
+  });
+}
+
+TEST_F(Register, NamesAndPortsOfARoundThatCannotBeAreRefused) {
+  static const std::string kLong(2000, 'x');
+  expect_all_refused({
+      [](auto& r) { r.world->master_addr = kLong; },
+      [](auto& r) { r.world->snapshot_secret = kLong; },
+      [](auto& r) { r.world->heir->address = kLong; },
+      [](auto& r) { r.world->heir->port = 65536; },
+      [](auto& r) { r.world->copies_of->address = kLong; },
+      [](auto& r) { r.world->copies_of->port = -1; },
+      [](auto& r) { r.world->copies_at->port = 65536; },
+      [](auto& r) { r.world->resume->snapshot.step = -1; },
+      [](auto& r) { r.world->resume->snapshot.id = "../../etc/passwd"; },
+  });
+}
+
+TEST_F(Register, SnapshotsThatCannotBeAreRefused) {
+  expect_all_refused({
+      [](auto& r) { r.snapshots.front().step = -1; },
+      [](auto& r) { r.snapshots.front().step = INT64_MAX; },
+      [](auto& r) { r.snapshots.front().id.pop_back(); },
+      [](auto& r) { r.snapshots.front().id[0] = 'A'; },
+      [](auto& r) { r.snapshots.assign(limits::kSnapshotsTold + 1, r.snapshots.front()); },
+      [](auto& r) { r.snapshot_port = 65536; },
+      [](auto& r) { r.control_port = -1; },
+      [](auto& r) { r.strikes.resize(limits::kFaultsPerPlan + 1); },
+      [](auto& r) { r.clock_id = std::string(2000, 'x'); },
+      [](auto& r) { r.terms.startup_failures = -1; },
+  });
+}
+
+// Told later, it costs the agent nothing: what it has counts as nothing.
+TEST_F(Register, SnapshotsThatCannotBeAreForgottenWhenTheyAreToldLater) {
+  nodes(1, 1);
+  has("a", {20});
+  join("a");
+  ASSERT_TRUE(job().newest_snapshot());
+  says("a", control::Snapshots{{{30, "no id"}}, ""});
+  EXPECT_FALSE(job().newest_snapshot());
+  EXPECT_TRUE(player("a").session) << "it stays";
+}
+
+}  // namespace
+}  // namespace cpprun::test

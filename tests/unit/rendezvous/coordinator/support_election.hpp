@@ -1,0 +1,108 @@
+// A fixture for tests of Election: it asks, the test answers.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "common/limits/election.hpp"
+#include "rendezvous/coordinator/election.hpp"
+#include "rendezvous/coordinator/times.hpp"
+#include "tests/unit/rendezvous/client/core/support_wire.hpp"
+
+namespace cpprun::test {
+
+inline constexpr Duration kL = std::chrono::seconds(5);
+
+inline control::Leader place_of(uint64_t incarnation) {
+  return {NodeId{"n" + std::to_string(incarnation), Incarnation(incarnation)}, "10.0.0.1", 4711};
+}
+
+class ElectionTest : public testing::Test {
+ protected:
+  // ---- what happens
+  void starts() {
+    call([&](election::Effects& e) { core.start(now, e); });
+  }
+  void answers(const election::Answer& answer) {
+    const uint64_t id = asks.back().id;
+    call([&](election::Effects& e) { core.on_answer(now, id, answer, e); });
+  }
+  void answers_to(uint64_t id, const election::Answer& answer) {
+    call([&](election::Effects& e) { core.on_answer(now, id, answer, e); });
+  }
+  void is_led(bool is_led) {
+    call([&](election::Effects& e) { core.set_led(now, is_led, e); });
+  }
+  void writes(const control::JobFacts& facts) {
+    call([&](election::Effects& e) { core.write(now, facts, e); });
+  }
+  void leaves(bool is_idle) {
+    call([&](election::Effects& e) { core.leave(now, is_idle, e); });
+  }
+  void passes(Duration duration) {
+    const Instant end = now + duration;
+    while (core.next_deadline() <= end) {
+      now = std::max(now, core.next_deadline());
+      call([&](election::Effects& e) { core.on_time(now, e); });
+      ASSERT_GT(core.next_deadline(), now) << "a busy loop: the deadline stays in the past";
+    }
+    now = end;
+  }
+  template <class Call>
+  void call(Call what) {
+    election::Effects effects;
+    what(effects);
+    for (election::Effect& effect : effects) {
+      if (const auto* ask = std::get_if<election::Ask>(&effect)) asks.push_back(*ask);
+      done.push_back(std::move(effect));
+    }
+  }
+
+  // ---- how it gets there
+  static election::KeyValue key(const std::string& value, int64_t revision, int64_t lease = 0) {
+    return election::KeyValue{value, revision, revision, lease};
+  }
+  // Nobody leads, and what we ask is granted.
+  void wins(std::optional<control::JobFacts> facts = std::nullopt, int64_t revision = 7) {
+    starts();
+    answers(election::Seen{true, revision - 1, {}, {}});
+    answers(election::Granted{99, 5});
+    election::Seen seen{true, revision, {}, {}};
+    if (facts) seen.facts = key(control::encode_facts(*facts), 4);
+    answers(seen);
+  }
+  static control::JobFacts facts_of(int64_t epoch, int64_t round) {
+    control::JobFacts facts;
+    facts.epoch = Epoch(epoch);
+    facts.round = RoundNumber(round);
+    facts.group_size = 3;
+    return facts;
+  }
+
+  // ---- what is expected
+  template <class T>
+  const T* asked() const {
+    return asks.empty() ? nullptr : std::get_if<T>(&asks.back().what);
+  }
+  template <class T>
+  uint64_t id_of() const {
+    for (auto it = asks.rbegin(); it != asks.rend(); ++it) {
+      if (std::holds_alternative<T>(it->what)) return it->id;
+    }
+    return 0;
+  }
+  template <class T>
+  const T* told() const {
+    return newest<T>(done);
+  }
+  template <class T>
+  int64_t times() const {
+    return count_of<T>(done);
+  }
+
+  Election core{Election::Options{"job", place_of(1), kL}};
+  Instant now = Instant::from_nanoseconds(1'000'000'000'000);
+  std::vector<election::Ask> asks;
+  std::vector<election::Effect> done;
+};
+
+}  // namespace cpprun::test

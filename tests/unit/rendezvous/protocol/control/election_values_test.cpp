@@ -1,0 +1,56 @@
+// What stands in etcd for a job (R18), as it is written and read.
+#include "tests/unit/rendezvous/coordinator/support_election.hpp"
+
+namespace cpprun::test {
+namespace {
+
+TEST(ElectionValues, FactsComeBackAsTheyWere) {
+  control::JobFacts facts;
+  facts.epoch = Epoch(7);
+  facts.round = RoundNumber(3);
+  facts.group_size = 4;
+  facts.host_rank = 2;
+  facts.restart_count = 1;
+  facts.hang_restarts = 2;
+  facts.operator_restarts = 3;
+  facts.wanted_nodes = 5;
+  facts.resume = control::SnapshotName{40, std::string(32, 'a')};
+  facts.is_resume_fetched = true;
+  facts.decided = control::Decided{false, "rank 1 failed"};
+  const std::string value = control::encode_facts(facts);
+  Result<control::JobFacts> read = control::decode_facts(value);
+  ASSERT_TRUE(read.ok()) << read.error().text;
+  EXPECT_EQ(control::encode_facts(*read), value);
+  EXPECT_EQ(read->host_rank, 2);
+  EXPECT_EQ(read->resume->step, 40);
+  EXPECT_TRUE(read->is_resume_fetched);
+  EXPECT_EQ(read->decided->verdict, "rank 1 failed");
+}
+
+TEST(ElectionValues, WhatMakesNoSenseIsRefused) {
+  control::JobFacts facts;
+  facts.epoch = Epoch(7);
+  const auto is_read = [&](const auto& change) {
+    control::JobFacts changed = facts;
+    change(changed);
+    return control::decode_facts(control::encode_facts(changed)).ok();
+  };
+  EXPECT_TRUE(is_read([](control::JobFacts&) {}));
+  EXPECT_FALSE(is_read([](control::JobFacts& f) { f.epoch = Epoch(0); }));
+  EXPECT_FALSE(is_read([](control::JobFacts& f) { f.epoch = Epoch(INT64_MAX); }));
+  EXPECT_FALSE(is_read([](control::JobFacts& f) { f.round = RoundNumber(-1); }));
+  EXPECT_FALSE(is_read([](control::JobFacts& f) { f.group_size = -1; }));
+  EXPECT_FALSE(is_read([](control::JobFacts& f) { f.host_rank = 1; }));
+  EXPECT_FALSE(is_read([](control::JobFacts& f) { f.restart_count = -1; }));
+  EXPECT_FALSE(is_read([](control::JobFacts& f) { f.wanted_nodes = -1; }));
+  control::Leader leader = place_of(2);
+  EXPECT_TRUE(control::decode_leader(control::encode_leader(leader)).ok());
+  leader.port = 65536;
+  EXPECT_FALSE(control::decode_leader(control::encode_leader(leader)).ok());
+  EXPECT_FALSE(control::decode_leader(control::encode_facts(facts)).ok()) << "another kind";
+  EXPECT_FALSE(control::decode_facts("").ok());
+  EXPECT_FALSE(control::decode_facts(std::string(1 << 20, '\x91')).ok());
+}
+
+}  // namespace
+}  // namespace cpprun::test

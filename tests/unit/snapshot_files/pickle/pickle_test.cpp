@@ -1,0 +1,166 @@
+// Pickles of torch.save: what is read, what is refused, and that what is written is read again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "snapshot_files/pickle/reader.hpp"
+#include "snapshot_files/pickle/writer.hpp"
+
+namespace cpprun::pickle {
+namespace {
+
+using testing::HasSubstr;
+
+std::string bytes(std::string_view text) {
+  return "\x80\x02" + std::string(text) + ".";
+}
+
+Value read_well(const std::string& pickle) {
+  Result<Value> value = read(pickle);
+  EXPECT_TRUE(value.ok()) << value.error().text;
+  return value ? *value : Value();
+}
+
+std::string refusal(const std::string& pickle, const ReadLimits& limits = {}) {
+  Result<Value> value = read(pickle, limits);
+  return value ? "read" : value.error().text;
+}
+
+// A short text, as number 1 of what is remembered.
+std::string remembered(const std::string& text) {
+  return "U" + std::string(1, static_cast<char>(text.size())) + text + "q\x01";
+}
+
+TensorRef some_tensor() {
+  return {"0", "bfloat16", 12, 2, {2, 3}, {5, 1}, true};
+}
+
+TEST(Pickle, WhatIsWrittenIsReadAgain) {
+  const Value all(Dict{{
+      {"none", None{}},
+      {"flags", Tuple{{true, false}}},
+      {"numbers",
+       List{{int64_t{0}, int64_t{255}, int64_t{256}, int64_t{-1}, INT64_MIN, INT64_MAX}}},
+      {"rates", List{{0.1, -0.0, 1e300}}},
+      {"text", "gr\xc3\xbc\xc3\x9f"},
+      {"bytes", Bytes{std::string("\x00\x7f\x80\xff", 4)}},
+      {int64_t{7}, Dtype{"float32"}},
+      {"complex", Complex{1, -2}},
+      {"tensor", some_tensor()},
+      {"scalar", TensorRef{"1", "float64", 1, 0, {}, {}, false}},
+      {"empty", TensorRef{"2", "int64", 0, 0, {0, 3}, {3, 1}, false}},
+      {"new", TensorRef{"3", "uint16", 4, 0, {4}, {1}, false}},
+      {"lazy", TensorRef{"4", "complex64", 4, 0, {4}, {1}, false, true, true}},
+      {"negative", TensorRef{"5", "uint16", 4, 0, {4}, {1}, false, false, true}},
+      {"nothing", Dict{}},
+  }});
+  EXPECT_EQ(read_well(write(all)), all);
+}
+
+TEST(Pickle, FindsByTextKey) {
+  const Dict dict{{{int64_t{1}, "a"}, {"x", "b"}}};
+  ASSERT_NE(dict.find("x"), nullptr);
+  EXPECT_EQ(*dict.find("x"), Value("b"));
+  EXPECT_EQ(dict.find("y"), nullptr);
+}
+
+TEST(Pickle, WhatPythonCouldNotDecodeIsBytes) {
+  for (const char* text : {"", "a", "gr\xc3\xbc\xc3\x9f", "\xe2\x82\xac", "\xed\x9f\xbf",
+                           "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_EQ(text_or_bytes(text), Value(text));
+  }
+  for (const char* bytes :
+       {"a\xff", "\x80", "\xc3", "\xc3z", "\xc0\xaf", "\xe0\x9f\xbf", "\xe2\x82", "\xe2\x82z",
+        "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"}) {
+    EXPECT_EQ(text_or_bytes(bytes), Value(Bytes{bytes}));
+  }
+}
+
+TEST(Pickle, SharedPartsAreThereTwice) {
+  // l = [1]; (l, l)
+  EXPECT_EQ(read_well(bytes("]q\x01K\x01"
+                            "ah\x01\x86")),
+            Value(Tuple{{List{{int64_t{1}}}, List{{int64_t{1}}}}}));
+}
+
+TEST(Pickle, AttributesOfADictAreLeftOut) {
+  const std::string dict = "ccollections\nOrderedDict\n)R";
+  EXPECT_EQ(read_well(bytes(dict + "}b")), Value(Dict{}));
+}
+
+// MultiStepLR counts its milestones.
+TEST(Pickle, ACounterIsADict) {
+  const std::string counter = "ccollections\nCounter\n";
+  EXPECT_EQ(read_well(bytes(counter + "}q\x01K\x02K\x01s\x85R")),
+            Value(Dict{{{int64_t{2}, int64_t{1}}}}));
+  EXPECT_EQ(read_well(bytes(counter + ")R")), Value(Dict{}));
+  EXPECT_THAT(refusal(bytes(counter + "N\x85R")), HasSubstr("arguments that it does not have"));
+}
+
+TEST(Pickle, ForeignGlobalsAreRefusedByName) {
+  EXPECT_THAT(refusal(bytes("cposix\nsystem\nX\x02\x00\x00\x00ls\x85R")),
+              HasSubstr("names posix.system"));
+  EXPECT_THAT(refusal(bytes("ctorch._utils\n_rebuild_tensor_v2\n")), HasSubstr("wanted"));
+  EXPECT_THAT(refusal(bytes("ctorch\nfloat32\n)R")), HasSubstr("cannot be called"));
+}
+
+TEST(Pickle, TensorsStayWithinTheirStorage) {
+  for (auto [numel, offset, size, stride] : {std::array<int64_t, 4>{4, 0, 5, 1},
+                                             {4, 4, 1, 1},
+                                             {4, -1, 1, 1},
+                                             {4, 0, 2, 4},
+                                             {4, 0, INT64_MAX, INT64_MAX},
+                                             {4, 0, -1, 1},
+                                             {4, 0, 2, -1}}) {
+    const TensorRef tensor{"0", "float32", numel, offset, {size}, {stride}, false};
+    EXPECT_THAT(refusal(write(tensor)), HasSubstr("beyond storage '0'")) << size << ' ' << stride;
+  }
+}
+
+// What it says of the values must not get lost.
+TEST(Pickle, UnknownMetadataOfATensorIsRefused) {
+  std::string lazy = write(TensorRef{"0", "float32", 4, 0, {4}, {1}, false, false, true});
+  lazy.replace(lazy.find("neg"), 3, "abs");
+  EXPECT_THAT(refusal(lazy), HasSubstr("arguments that it does not have"));
+}
+
+TEST(Pickle, BrokenBytesAreRefusedWithTheirPlace) {
+  EXPECT_THAT(refusal(""), HasSubstr("at byte 0: is cut short"));
+  EXPECT_THAT(refusal(bytes("")), HasSubstr("ends with other than one value"));
+  EXPECT_THAT(refusal(bytes("(")), HasSubstr("ends with other than one value"));
+  EXPECT_THAT(refusal(bytes("NN")), HasSubstr("ends with other than one value"));
+  EXPECT_THAT(refusal(bytes("X\xff\xff\xff\xff")), HasSubstr("cut short"));
+  EXPECT_THAT(refusal(bytes("t")), HasSubstr("no mark"));
+  EXPECT_THAT(refusal(bytes("a")), HasSubstr("where there is none"));
+  EXPECT_THAT(refusal(bytes("Na")), HasSubstr("where there is none"));
+  EXPECT_THAT(refusal(bytes("NNa")), HasSubstr("no list"));
+  EXPECT_THAT(refusal(bytes("}(Nu")), HasSubstr("without a value"));
+  EXPECT_THAT(refusal(bytes("h\x05")), HasSubstr("never remembered"));
+  EXPECT_THAT(refusal(bytes("\x8a\x09"
+                            "123456789")),
+              HasSubstr("64 bits"));
+  EXPECT_THAT(refusal(bytes("i")), HasSubstr("code 105"));
+  EXPECT_THAT(refusal("\x80\x06N."), HasSubstr("newer than 5"));
+}
+
+TEST(Pickle, WhatUnfoldsWithoutEndIsRefused) {
+  EXPECT_THAT(refusal(bytes("]q\x01h\x01"
+                            "a")),
+              HasSubstr("nested deeper"));
+  std::string doubling = "]";
+  for (int i = 0; i < 60; ++i) doubling += "q\x01h\x01\x86";
+  EXPECT_THAT(refusal(bytes(doubling), {.nodes = 10'000}), HasSubstr("more values"));
+  std::string repeated = "(" + remembered(std::string(255, 'x'));
+  for (int i = 0; i < 100; ++i) repeated += "h\x01";
+  EXPECT_THAT(refusal(bytes(repeated + "t"), {.text_bytes = 10'000}), HasSubstr("bytes of text"));
+}
+
+TEST(Pickle, CallsThatCopyWithoutEndAreRefused) {
+  std::string calls = "(" + remembered(std::string(255, 'x'));
+  for (int i = 0; i < 100; ++i) calls += "c_codecs\nencode\nh\x01N\x86R";
+  EXPECT_THAT(refusal(bytes(calls + "t"), {.text_bytes = 10'000}), HasSubstr("copy too much"));
+}
+
+}  // namespace
+}  // namespace cpprun::pickle

@@ -1,0 +1,27 @@
+#include "cpprun/dist/backend/gloo_backend.hpp"
+
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+namespace cpprun::dist {
+namespace {
+
+using Gloo = c10d::ProcessGroupGloo;
+
+std::shared_ptr<gloo::transport::Device> make_device(const GlooPlace& place) {
+  if (!place.interface.empty()) return Gloo::createDeviceForInterface(place.interface);
+  if (!place.address.empty()) return Gloo::createDeviceForHostname(place.address);
+  return Gloo::createDefaultDevice();
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                            int size, std::chrono::milliseconds timeout,
+                                            const GlooPlace& place) {
+  auto options = Gloo::Options::create(timeout);
+  options->devices.push_back(make_device(place));
+  options->threads = 2;  // as torch does for one device
+  return c10::make_intrusive<Gloo>(store, rank, size, std::move(options));
+}
+
+}  // namespace cpprun::dist

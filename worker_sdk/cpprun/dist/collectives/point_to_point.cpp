@@ -1,0 +1,111 @@
+// send, recv and their kin.
+#include "cpprun/dist/collectives.hpp"
+#include "cpprun/dist/collectives/call.hpp"
+#include "cpprun/dist/objects/parcel.hpp"
+
+namespace cpprun::dist {
+namespace {
+
+using Kind = Work::State::Kind;
+
+int peer_rank(const Call& call, int peer, const char* argument) {
+  const int rank = call.group_rank(peer, argument);
+  if (rank == call.rank()) {
+    call.refuse(std::string(argument) + " is this rank itself, " + std::to_string(peer));
+  }
+  return rank;
+}
+
+void check_tag(const Call& call, int tag) {
+  if (tag < 0) call.refuse("tag is " + std::to_string(tag) + ", wanted is 0 or more");
+}
+
+Kind kind_of(const Call& call, const at::Tensor& tensor) {
+  return call.is_gloo(tensor) ? Kind::WaitedOnce : Kind::Polled;
+}
+
+Work start_send(const Call& call, const at::Tensor& tensor, int dst, int tag) {
+  call.check(tensor, "tensor");
+  check_tag(call, tag);
+  const int to = peer_rank(call, dst, "dst");
+  std::vector<at::Tensor> flat{Parcel(Wire::Moved).leaving(tensor)};
+  return call.start(kind_of(call, tensor), [&] { return call.pg().send(flat, to, tag); });
+}
+
+Work start_recv(const Call& call, const at::Tensor& tensor, int src, int tag) {
+  call.check_written(tensor, "tensor");
+  check_tag(call, tag);
+  Parcel parcel(Wire::Moved);
+  if (src == -1) {
+    if (!call.is_gloo(tensor)) call.unsupported("recv from any rank is gloo's; name `src`");
+    std::vector<at::Tensor> flat{parcel.arriving(tensor)};
+    return call.start(
+        Kind::FromAnybody, [&] { return call.pg().recvAnysource(flat, tag); }, parcel.finish());
+  }
+  const int from = peer_rank(call, src, "src");
+  std::vector<at::Tensor> flat{parcel.arriving(tensor)};
+  return call.start(
+      kind_of(call, tensor), [&] { return call.pg().recv(flat, from, tag); }, parcel.finish());
+}
+
+// Backends that know how make one message of all; the others start them one by one.
+bool coalesces(const Call& call, const std::vector<P2POp>& ops) {
+  if (ops.empty() || !ops[0].tensor.defined()) return false;
+  return call.pg().getBackend(ops[0].tensor.device().type())->supportsCoalescing() &&
+         !call.is_gloo(ops[0].tensor);
+}
+
+std::vector<Work> start_coalesced(const Call& call, const std::vector<P2POp>& ops) {
+  const auto device = ops[0].tensor.device().type();
+  call.pg().startCoalescing(device);
+  for (const P2POp& op : ops) {
+    const bool sends = op.kind == P2POp::Kind::Send;
+    sends ? start_send(call, op.tensor, op.peer, op.tag)
+          : start_recv(call, op.tensor, op.peer, op.tag);
+  }
+  return {call.start(Kind::Polled, [&] { return call.pg().endCoalescing(device); })};
+}
+
+}  // namespace
+
+void send(at::Tensor tensor, int dst, int tag, const ProcessGroup& group) {
+  start_send(Call("send", group), tensor, dst, tag).wait();
+}
+
+int recv(at::Tensor tensor, int src, int tag, const ProcessGroup& group) {
+  const Call call("recv", group);
+  Work work = start_recv(call, tensor, src, tag);
+  work.wait();
+  if (src != -1) return src;
+  return call.group()->ranks.at(static_cast<size_t>(work.state()->source_rank()));
+}
+
+Work isend(at::Tensor tensor, int dst, int tag, const ProcessGroup& group) {
+  return start_send(Call("isend", group), tensor, dst, tag);
+}
+
+Work irecv(at::Tensor tensor, int src, int tag, const ProcessGroup& group) {
+  return start_recv(Call("irecv", group), tensor, src, tag);
+}
+
+std::vector<Work> batch_isend_irecv(const std::vector<P2POp>& ops, const ProcessGroup& group) {
+  const Call call("batch_isend_irecv", group);
+  for (const P2POp& op : ops) {
+    if (op.kind == P2POp::Kind::Recv) {
+      call.check_written(op.tensor, "tensor");
+    } else {
+      call.check(op.tensor, "tensor");
+    }
+    check_tag(call, op.tag);
+    if (op.kind == P2POp::Kind::Send || op.peer != -1) peer_rank(call, op.peer, "peer");
+  }
+  if (coalesces(call, ops)) return start_coalesced(call, ops);
+  std::vector<Work> works;
+  for (const P2POp& op : ops) {
+    works.push_back(op.kind == P2POp::Kind::Send ? start_send(call, op.tensor, op.peer, op.tag)
+                                                 : start_recv(call, op.tensor, op.peer, op.tag));
+  }
+  return works;
+}
+
+}  // namespace cpprun::dist

@@ -1,0 +1,127 @@
+// The table of reduce operations; what requirements call "result or named error".
+#include "cpprun/dist/collectives/reduction.hpp"
+
+namespace cpprun::dist {
+namespace {
+
+using Native = c10d::ReduceOp;
+
+[[noreturn]] void cannot(const Call& call, ReduceOp op, const std::string& why) {
+  call.unsupported(std::string("Cannot use ReduceOp.") + name(op) + " with " + why);
+}
+
+bool is_bitwise(ReduceOp op) {
+  return op == ReduceOp::BAND || op == ReduceOp::BOR || op == ReduceOp::BXOR;
+}
+
+Native::RedOpType native_of(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::SUM:
+      return Native::SUM;
+    case ReduceOp::AVG:
+      return Native::AVG;
+    case ReduceOp::PRODUCT:
+      return Native::PRODUCT;
+    case ReduceOp::MIN:
+      return Native::MIN;
+    case ReduceOp::MAX:
+      return Native::MAX;
+    case ReduceOp::BAND:
+      return Native::BAND;
+    case ReduceOp::BOR:
+      return Native::BOR;
+    case ReduceOp::BXOR:
+      return Native::BXOR;
+    case ReduceOp::PREMUL_SUM:
+      break;
+  }
+  return Native::PREMUL_SUM;
+}
+
+void check_gloo(const Call& call, ReduceOp op, at::ScalarType type) {
+  const std::string dtype = dtype_name(type);
+  const bool is_integral = at::isIntegralType(type, /*includeBool=*/true);
+  if (op == ReduceOp::PREMUL_SUM) cannot(call, op, "gloo (dtype " + dtype + "); it is nccl's");
+  if (is_bitwise(op) && !is_integral) cannot(call, op, "non-integral dtype " + dtype + " on gloo");
+  if (op == ReduceOp::AVG && is_integral) {
+    cannot(call, op, "integral dtype " + dtype + " on gloo: it divides; use SUM");
+  }
+}
+
+void check_nccl(const Call& call, ReduceOp op, at::ScalarType type) {
+  if (is_bitwise(op)) cannot(call, op, "nccl (dtype " + dtype_name(type) + ")");
+}
+
+void check_dtype(const Call& call, ReduceOp op, const at::Tensor& tensor,
+                 const std::string& backend) {
+  const auto type = tensor.scalar_type();
+  if (at::isComplexType(type)) {
+    if (op == ReduceOp::SUM || op == ReduceOp::AVG) return;
+    cannot(call, op, "complex dtype " + dtype_name(type) + " on " + backend);
+  }
+  if (!is_plain(type)) cannot(call, op, "dtype " + dtype_name(type) + " on " + backend);
+}
+
+// A bool stays one: the sum of three `true` would be 3 in its byte.
+ReduceOp for_bool(ReduceOp op) {
+  if (op == ReduceOp::SUM) return ReduceOp::MAX;
+  return op == ReduceOp::PRODUCT ? ReduceOp::MIN : op;
+}
+
+// What c10d's own maker does, whose name differs between versions.
+Native times_before_sum(double factor) {
+  Native op;
+  op.op_ = Native::PREMUL_SUM;
+  op.supplement_ = c10::make_intrusive<c10d::NCCLPreMulSumSupplement>(factor);
+  return op;
+}
+
+}  // namespace
+
+const char* name(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::SUM:
+      return "SUM";
+    case ReduceOp::AVG:
+      return "AVG";
+    case ReduceOp::PRODUCT:
+      return "PRODUCT";
+    case ReduceOp::MIN:
+      return "MIN";
+    case ReduceOp::MAX:
+      return "MAX";
+    case ReduceOp::BAND:
+      return "BAND";
+    case ReduceOp::BOR:
+      return "BOR";
+    case ReduceOp::BXOR:
+      return "BXOR";
+    case ReduceOp::PREMUL_SUM:
+      break;
+  }
+  return "PREMUL_SUM";
+}
+
+Reduction reduction_for(const Call& call, ReduceOp op, const at::Tensor& tensor,
+                        std::optional<double> factor) {
+  const std::string backend = call.backend_of(tensor);
+  const bool is_gloo = backend == "gloo";
+  if (is_gloo) check_gloo(call, op, tensor.scalar_type());
+  if (backend == "nccl") check_nccl(call, op, tensor.scalar_type());
+  check_dtype(call, op, tensor, backend);
+  if (op == ReduceOp::PREMUL_SUM) {
+    if (!factor) call.refuse("PREMUL_SUM needs CallOptions::premul_factor");
+    return {times_before_sum(*factor)};
+  }
+  if (tensor.scalar_type() == at::kBool) op = for_bool(op);
+  if (is_gloo && op == ReduceOp::AVG) return {Native(Native::SUM), true};
+  return {Native(native_of(op))};
+}
+
+void divide_afterwards(const Call& call, const Reduction& reduction, const at::Tensor& result,
+                       Parcel& parcel) {
+  if (!reduction.divides) return;
+  parcel.afterwards([result, size = call.size()] { result.div_(size); });
+}
+
+}  // namespace cpprun::dist

@@ -1,0 +1,153 @@
+#include "cpprun/dist/group/make_group.hpp"
+
+#include <set>
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+#include "common/text.hpp"
+#include "cpprun/dist/backend/backend_map.hpp"
+#include "cpprun/dist/backend/gloo_backend.hpp"
+#include "cpprun/dist/backend/nccl_plugin.hpp"
+#include "cpprun/dist/backend/translate.hpp"
+#include "cpprun/dist/init/init_plan.hpp"
+#include "cpprun/dist/init/local_address.hpp"
+
+namespace cpprun::dist {
+namespace {
+
+using BackendType = c10d::ProcessGroup::BackendType;
+using StorePointer = c10::intrusive_ptr<c10d::Store>;
+
+// c10d's groups hold their backends for as long as anybody holds the group, a Reducer for instance.
+class OwnGroup final : public c10d::ProcessGroup {
+ public:
+  using c10d::ProcessGroup::ProcessGroup;
+
+  void drop() {
+    deviceTypeToBackend_.clear();
+    backendTypeToBackend_.clear();
+  }
+};
+
+BackendType type_of(const std::string& backend) {
+  return backend == "nccl" ? BackendType::NCCL : BackendType::GLOO;
+}
+
+std::string variable(const char* name) {
+  return own_environment(name).value_or("");
+}
+
+GlooPlace gloo_place(const GroupPlan& plan) {
+  GlooPlace place;
+  place.interface = plan.options.gloo_interface;
+  if (place.interface.empty()) place.interface = variable("GLOO_SOCKET_IFNAME");
+  // Several names in it mean several devices to torch; the first one serves.
+  place.interface = place.interface.substr(0, place.interface.find(','));
+  if (!place.interface.empty()) return place;
+  place.address = local_address_towards(plan.master_address);
+  if (place.address.empty()) place.address = local_address_towards("");
+  return place;
+}
+
+c10::intrusive_ptr<c10d::Backend> make_backend(const GroupPlan& plan, const std::string& name,
+                                               const StorePointer& store) {
+  const int size = static_cast<int>(plan.roll.ranks.size());
+  if (name == "gloo") {
+    return make_gloo(store, plan.roll.rank, size, plan.timeout, gloo_place(plan));
+  }
+  NcclPlan nccl{
+      store, plan.roll.rank, size, plan.timeout, plan.options.is_high_priority_stream, plan.name,
+      {}};
+  nccl.global_ranks.assign(plan.roll.ranks.begin(), plan.roll.ranks.end());
+  return nccl_plugin_with_gpu().make(nccl);
+}
+
+// One backend for all devices if they have the same name, as Python does.
+void add_backends(const GroupPlan& plan, const StorePointer& store, c10d::ProcessGroup& group) {
+  const BackendMap map = parse_backend(plan.backend);
+  std::set<std::string> names;
+  for (const auto& [device, name] : map) names.insert(name);
+  group.setDefaultBackend(type_of(names.contains("nccl") ? "nccl" : "gloo"));
+  c10::intrusive_ptr<c10d::Backend> backend;
+  for (const auto& [device, name] : map) {
+    if (!backend || names.size() > 1) {
+      const std::string prefix = c10::DeviceTypeName(device, true) + "/";
+      backend = make_backend(plan, name, c10::make_intrusive<c10d::PrefixStore>(prefix, store));
+    }
+    group.setBackend(device, type_of(name), backend);
+  }
+}
+
+std::string shown(const std::vector<int>& ranks) {
+  std::vector<std::string> words;
+  for (const int rank : ranks) words.push_back(std::to_string(rank));
+  return text::join(words, ", ");
+}
+
+// A timeout alone says nothing; the store knows who never came.
+std::exception_ptr with_missing(const GroupPlan& plan, const RollCall& roll,
+                                const std::exception_ptr& failed) {
+  try {
+    std::rethrow_exception(failed);
+  } catch (const DistTimeoutError& error) {
+    const std::vector<int> missing = missing_ranks(roll);
+    if (missing.empty()) return failed;
+    return std::make_exception_ptr(
+        DistTimeoutError(roll.call + ": missing rank(s): " + shown(missing) + " after " +
+                         std::to_string(plan.timeout.count()) + " ms (" + error.what() + ")"));
+  } catch (...) {
+    return failed;
+  }
+}
+
+[[noreturn]] void fail(const GroupPlan& plan, const RollCall& roll,
+                       const std::exception_ptr& others) {
+  if (others) std::rethrow_exception(others);
+  const auto failed = with_missing(plan, roll, translate(std::current_exception(), roll.call));
+  // Asked after the missing ranks: who reports a failure sets keys of theirs.
+  if (const auto theirs = failure_of_others(roll)) std::rethrow_exception(theirs);
+  report_failure(roll, failed);
+  std::rethrow_exception(failed);
+}
+
+std::shared_ptr<ProcessGroup::State> state_of(const GroupPlan& plan, StorePointer store,
+                                              c10::intrusive_ptr<c10d::ProcessGroup> group) {
+  auto state = std::make_shared<ProcessGroup::State>();
+  state->pg = std::move(group);
+  state->store = std::move(store);
+  state->ranks = plan.roll.ranks;
+  state->rank = plan.roll.rank;
+  state->name = plan.shown_name;
+  state->backend = plan.backend;
+  state->timeout = plan.timeout;
+  return state;
+}
+
+}  // namespace
+
+std::shared_ptr<ProcessGroup::State> make_group(const GroupPlan& plan) {
+  RollCall roll = plan.roll;
+  roll.store = c10::make_intrusive<c10d::PrefixStore>(plan.name + "/", plan.roll.store);
+  if (roll.rank < 0) return state_of(plan, nullptr, nullptr);
+  const int size = static_cast<int>(roll.ranks.size());
+  translated(roll.call, [&] { sign_in(roll); });
+  const auto others = std::make_shared<std::exception_ptr>();
+  try {
+    c10::intrusive_ptr<c10d::ProcessGroup> group =
+        c10::make_intrusive<OwnGroup>(roll.store, roll.rank, size);
+    if (plan.device) group->setBoundDeviceId(plan.device);
+    const StorePointer watched =
+        c10::make_intrusive<WatchedStore>(roll.store, plan.timeout, watch_others(roll, others));
+    add_backends(plan, watched, *group);
+    group->setGroupName(plan.name);
+    return state_of(plan, roll.store, std::move(group));
+  } catch (...) {
+    fail(plan, roll, *others);
+  }
+}
+
+void drop_backends(c10d::ProcessGroup& group) {
+  if (auto* own = dynamic_cast<OwnGroup*>(&group)) own->drop();
+}
+
+}  // namespace cpprun::dist

@@ -1,0 +1,110 @@
+// The end of groups: destroy_process_group, the guard, and the end of a process that called
+// neither.
+//
+// Gloo can't interrupt a collective: its destructor waits for those that run. So groups end on a
+// thread of their own, for which the caller waits a limited time.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <future>
+#include <thread>
+
+#include "cpprun/dist/group/make_group.hpp"
+#include "cpprun/dist/group/world.hpp"
+
+namespace cpprun::dist {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPatience{5'000};  // destroy_process_group, the end of a scope
+constexpr milliseconds kImpatience{300};  // unwinding: the error matters more
+constexpr milliseconds kAtExit{1'000};
+
+using NativeGroup = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+void end_group(NativeGroup group, const std::function<void()>& leave, bool aborts) noexcept {
+  try {
+    if (leave) leave();
+    if (aborts) {
+      group->abort();
+    } else {
+      group->shutdown();
+    }
+  } catch (...) {
+    // The peers or the store may be gone; what is left ends with the process.
+  }
+  drop_backends(*group);
+}
+
+// False: something of it still runs after `limit`, and is left to itself.
+bool retire(const world::Group& state, milliseconds limit, bool aborts) {
+  NativeGroup group;
+  {
+    const std::lock_guard lock(state->mutex);
+    if (state->destroyed.exchange(true)) return true;
+    group = std::move(state->pg);
+    state->pg = nullptr;
+    state->store = nullptr;
+  }
+  if (!group) return true;
+  state->traffic.drop_kept();
+  auto ended = std::make_shared<std::promise<void>>();
+  auto future = ended->get_future();
+  std::thread([group = std::move(group), leave = std::move(state->leave), aborts, ended]() mutable {
+    end_group(std::move(group), leave, aborts);
+    ended->set_value();
+  }).detach();
+  return future.wait_for(limit) == std::future_status::ready;
+}
+
+void retire_all(milliseconds limit, bool aborts) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  for (const world::Group& state : world::remove_all()) {
+    const auto left =
+        std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
+    if (retire(state, std::max(left, milliseconds(0)), aborts) || aborts) continue;
+    std::fprintf(stderr,
+                 "cpprun: %s was destroyed while a collective of it still ran; that one is left to "
+                 "end by its timeout of %lld ms\n",
+                 describe(*state).c_str(), static_cast<long long>(state->timeout.count()));
+  }
+}
+
+}  // namespace
+
+void retire_at_exit() {
+  static const int registered = std::atexit([] { retire_all(kAtExit, true); });
+  static_cast<void>(registered);
+}
+
+void destroy_process_group() {
+  retire_all(kPatience, false);
+}
+
+void destroy_process_group(const ProcessGroup& group) {
+  if (!group || group.state() == world::default_group()) return destroy_process_group();
+  if (world::remove(group.state())) retire(group.state(), kPatience, false);
+}
+
+ProcessGroupGuard::ProcessGroupGuard(ProcessGroupGuard&& other) noexcept
+    : group_(std::move(other.group_)), is_active_(std::exchange(other.is_active_, false)) {}
+
+ProcessGroupGuard& ProcessGroupGuard::operator=(ProcessGroupGuard&& other) noexcept {
+  std::swap(group_, other.group_);
+  std::swap(is_active_, other.is_active_);
+  return *this;
+}
+
+ProcessGroupGuard::~ProcessGroupGuard() {
+  if (!is_active_ || group_.state() != world::default_group()) return;
+  try {
+    const bool unwinds = std::uncaught_exceptions() > 0;
+    retire_all(unwinds ? kImpatience : kPatience, unwinds);
+  } catch (...) {
+    // No thread or no memory: the process ends soon, and then so does the group.
+  }
+}
+
+}  // namespace cpprun::dist

@@ -1,0 +1,97 @@
+// init_process_group and its solo form.
+#include <numeric>
+
+#include "cpprun/dist/backend/backend_map.hpp"
+#include "cpprun/dist/backend/nccl_plugin.hpp"
+#include "cpprun/dist/group/make_group.hpp"
+#include "cpprun/dist/group/own_device.hpp"
+#include "cpprun/dist/group/world.hpp"
+#include "cpprun/dist/init/init_plan.hpp"
+#include "cpprun/dist/init/meeting.hpp"
+
+namespace cpprun::dist {
+namespace {
+
+void check_timeout(const InitOptions& options) {
+  if (!options.timeout || options.timeout->count() > 0) return;
+  throw DistArgumentError("init_process_group: timeout is " +
+                          std::to_string(options.timeout->count()) +
+                          " ms, but must be more than 0");
+}
+
+// Before anybody is met: what can't work here fails without waiting for the others.
+void check_backend(const std::string& backend) {
+  for (const auto& [device, name] : parse_backend(backend)) {
+    if (name == "nccl") nccl_plugin_with_gpu();
+  }
+}
+
+bool is_automatic(const std::string& backend) {
+  return backend.empty() || backend == "auto";
+}
+
+// The place all ranks reach tells which of the own addresses others can reach.
+std::string master_of(const InitPlan& plan) {
+  if (!plan.host.empty() && !plan.is_hosted_elsewhere) return plan.host;
+  return own_environment("MASTER_ADDR").value_or(plan.host);
+}
+
+GroupPlan group_plan(const InitOptions& options, const InitPlan& plan, const std::string& backend) {
+  GroupPlan group;
+  group.roll.call = "init_process_group with " + plan.shown;
+  group.roll.rank = plan.rank;
+  group.roll.ranks.resize(static_cast<size_t>(plan.world_size));
+  std::iota(group.roll.ranks.begin(), group.roll.ranks.end(), 0);
+  group.name = world::next_name();
+  group.shown_name = options.group_name.empty() ? group.name : options.group_name;
+  group.backend = backend;
+  group.timeout = options.timeout.value_or(default_timeout(backend));
+  group.options = options.pg_options;
+  group.device = options.device_id;
+  group.master_address = master_of(plan);
+  return group;
+}
+
+ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
+  const std::string backend =
+      is_automatic(options.backend) ? automatic_backend(has_gpu()) : options.backend;
+  check_backend(backend);
+  const auto device = own_device(backend, options.device_id, get_local_rank());
+  if (device) use_device(*device);
+  GroupPlan group = group_plan(options, plan, backend);
+  try {
+    const Meeting met = meet(plan, options.store, group.timeout);
+    group.roll.store = met.store;
+    group.roll.is_host = met.is_host;
+    const auto state = make_group(group);
+    state->leave = [plan, store = state->store] { leave_file(plan, *store); };
+    world::set_default(state);
+    retire_at_exit();
+    return ProcessGroupGuard(ProcessGroup(state));
+  } catch (...) {
+    world::remove_all();  // the next try begins with Python's first name again
+    throw;
+  }
+}
+
+}  // namespace
+
+ProcessGroupGuard init_process_group(InitOptions options) {
+  world::check_no_default();
+  check_timeout(options);
+  return start(options, make_init_plan(options, own_environment));
+}
+
+ProcessGroupGuard init_process_group_or_solo(InitOptions options) {
+  const bool is_alone = !options.store && options.init_method.empty() && options.rank == -1 &&
+                        options.world_size == -1 && !own_environment("RANK") &&
+                        !own_environment("WORLD_SIZE");
+  if (is_alone) {
+    options.store = make_hash_store();
+    options.rank = 0;
+    options.world_size = 1;
+  }
+  return init_process_group(std::move(options));
+}
+
+}  // namespace cpprun::dist

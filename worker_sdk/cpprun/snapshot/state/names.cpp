@@ -1,0 +1,68 @@
+#include "cpprun/snapshot/state/names.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace cpprun::snapshot {
+namespace {
+
+constexpr std::array<std::string_view, 2> kWrappers = {"module.", "_orig_mod."};
+
+size_t common(const std::vector<std::string>& names, const std::set<std::string>& wanted) {
+  return static_cast<size_t>(std::count_if(
+      names.begin(), names.end(), [&](const auto& name) { return wanted.contains(name); }));
+}
+
+// Without the components that torch.compile adds within a name.
+std::string without_compiled(std::string name) {
+  constexpr std::string_view kPart = "_orig_mod.";
+  for (size_t at = name.find(kPart); at != std::string::npos; at = name.find(kPart, at)) {
+    const bool is_component = at == 0 || name[at - 1] == '.';
+    is_component ? void(name.erase(at, kPart.size())) : void(++at);
+  }
+  return name;
+}
+
+}  // namespace
+
+std::vector<std::string> strip_prefix(const std::vector<std::string>& names,
+                                      std::string_view prefix) {
+  std::vector<std::string> stripped;
+  for (const std::string& name : names) {
+    if (!name.starts_with(prefix)) return names;
+    stripped.push_back(name.substr(prefix.size()));
+  }
+  return stripped;
+}
+
+// Each wrapper that all names have comes off as long as more names fit then: a module that really
+// has a part called "module" keeps it.
+std::map<std::string, std::string> align(const std::vector<std::string>& in_file,
+                                         const std::set<std::string>& wanted) {
+  std::vector<std::string> best = in_file, names = in_file;
+  const auto consider = [&](const std::vector<std::string>& candidate) {
+    if (common(candidate, wanted) > common(best, wanted)) best = candidate;
+  };
+  for (bool is_changed = true; is_changed && !names.empty();) {
+    is_changed = false;
+    for (const std::string_view wrapper : kWrappers) {
+      auto stripped = strip_prefix(names, wrapper);
+      if (stripped == names) continue;
+      names = std::move(stripped);
+      is_changed = true;
+      consider(names);
+    }
+  }
+  for (const auto& base : {in_file, names}) {
+    std::vector<std::string> plain;
+    std::transform(base.begin(), base.end(), std::back_inserter(plain), without_compiled);
+    consider(plain);
+  }
+  std::map<std::string, std::string> found;
+  for (size_t i = 0; i < best.size(); ++i) {
+    if (wanted.contains(best[i])) found.emplace(best[i], in_file[i]);
+  }
+  return found;
+}
+
+}  // namespace cpprun::snapshot

@@ -1,0 +1,112 @@
+// LibTorch's optimizers in Python's words: the options of a group and the state of a parameter, as
+// one list of fields each that serves saving and loading. Heavy; private to optimizer_state.cpp.
+#pragma once
+
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "snapshot_files/pickle/value.hpp"
+
+namespace cpprun::snapshot {
+
+template <class F>
+void fields(torch::optim::SGDOptions& o, F&& f) {
+  f("lr", o.lr()), f("momentum", o.momentum()), f("dampening", o.dampening());
+  f("weight_decay", o.weight_decay()), f("nesterov", o.nesterov());
+}
+template <class F>
+void fields(torch::optim::SGDParamState& s, F&& f) {
+  f("momentum_buffer", s.momentum_buffer());
+}
+
+template <class Options>
+concept AdamLike = std::is_same_v<Options, torch::optim::AdamOptions> ||
+    std::is_same_v<Options, torch::optim::AdamWOptions>;
+template <class State>
+concept AdamLikeState = std::is_same_v<State, torch::optim::AdamParamState> ||
+    std::is_same_v<State, torch::optim::AdamWParamState>;
+
+template <AdamLike Options, class F>
+void fields(Options& o, F&& f) {
+  f("lr", o.lr()), f("betas", o.betas()), f("eps", o.eps());
+  f("weight_decay", o.weight_decay()), f("amsgrad", o.amsgrad());
+}
+template <AdamLikeState State, class F>
+void fields(State& s, F&& f) {
+  f("step", s.step()), f("exp_avg", s.exp_avg()), f("exp_avg_sq", s.exp_avg_sq());
+  f("max_exp_avg_sq", s.max_exp_avg_sq());
+}
+
+template <class F>
+void fields(torch::optim::AdagradOptions& o, F&& f) {
+  f("lr", o.lr()), f("lr_decay", o.lr_decay()), f("eps", o.eps());
+  f("weight_decay", o.weight_decay());
+  f("initial_accumulator_value", o.initial_accumulator_value());
+}
+template <class F>
+void fields(torch::optim::AdagradParamState& s, F&& f) {
+  f("step", s.step()), f("sum", s.sum());
+}
+
+template <class F>
+void fields(torch::optim::RMSpropOptions& o, F&& f) {
+  f("lr", o.lr()), f("momentum", o.momentum()), f("alpha", o.alpha()), f("eps", o.eps());
+  f("centered", o.centered()), f("weight_decay", o.weight_decay());
+}
+template <class F>
+void fields(torch::optim::RMSpropParamState& s, F&& f) {
+  f("step", s.step()), f("square_avg", s.square_avg());
+  f("momentum_buffer", s.momentum_buffer()), f("grad_avg", s.grad_avg());
+}
+
+// What Python's groups have besides; LibTorch does as these say, and can't do otherwise.
+using Extras = std::vector<std::pair<std::string, pickle::Value>>;
+template <class Options>
+Extras python_extras() {
+  Extras extras{{"maximize", false}, {"foreach", pickle::None{}}, {"differentiable", false}};
+  constexpr bool kIsSgd = std::is_same_v<Options, torch::optim::SGDOptions>;
+  constexpr bool kIsAdagrad = std::is_same_v<Options, torch::optim::AdagradOptions>;
+  if constexpr (!kIsSgd && !kIsAdagrad) extras.emplace_back("capturable", false);
+  if constexpr (!std::is_same_v<Options, torch::optim::RMSpropOptions>) {
+    extras.emplace_back("fused", pickle::None{});
+  }
+  if constexpr (AdamLike<Options>) {
+    const bool is_decoupled = std::is_same_v<Options, torch::optim::AdamWOptions>;
+    extras.emplace_back("decoupled_weight_decay", is_decoupled);
+  }
+  return extras;
+}
+
+template <class Optimizer, class Options, class State>
+struct OptimizerKind {
+  using GroupOptions = Options;
+  using ParamState = State;
+  static bool is(const torch::optim::Optimizer& optimizer) {
+    return dynamic_cast<const Optimizer*>(&optimizer) != nullptr;
+  }
+};
+
+// Calls f with the kind. False: none of these.
+template <class F>
+bool with_kind(const torch::optim::Optimizer& optimizer, F&& f) {
+  using namespace torch::optim;
+  const auto attempt = [&]<class Kind>(Kind kind) {
+    if (!Kind::is(optimizer)) return false;
+    f(kind);
+    return true;
+  };
+  return attempt(OptimizerKind<SGD, SGDOptions, SGDParamState>()) ||
+         attempt(OptimizerKind<Adam, AdamOptions, AdamParamState>()) ||
+         attempt(OptimizerKind<AdamW, AdamWOptions, AdamWParamState>()) ||
+         attempt(OptimizerKind<Adagrad, AdagradOptions, AdagradParamState>()) ||
+         attempt(OptimizerKind<RMSprop, RMSpropOptions, RMSpropParamState>());
+}
+
+}  // namespace cpprun::snapshot

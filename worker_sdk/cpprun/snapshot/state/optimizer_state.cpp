@@ -1,0 +1,318 @@
+// Optimizers: Python's state_dict, {"state": {0: {...}}, "param_groups": [...]}, with the names of
+// the parameters where Python keeps them when it is given names ("param_names").
+#include <torch/optim/lbfgs.h>
+#include <torch/serialize/archive.h>
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+
+#include "cpprun/snapshot/state/names.hpp"
+#include "cpprun/snapshot/state/optimizer_kinds.hpp"
+#include "cpprun/snapshot/state/tracked.hpp"
+
+namespace cpprun::snapshot {
+namespace {
+
+using pickle::Dict;
+using pickle::List;
+using pickle::TensorRef;
+using pickle::Tuple;
+using pickle::Value;
+using torch::optim::Optimizer;
+
+using Names = std::map<const void*, std::string>;  // by TensorImpl
+using Betas = std::tuple<double, double>;
+constexpr int64_t kFloatExact = 1 << 24;  // float32 counts so far
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw std::runtime_error("the file is of another optimizer: " + why);
+}
+
+const Value& at(const Dict& dict, const char* key) {
+  const Value* found = dict.find(key);
+  if (found == nullptr) refuse(std::string("it has no '") + key + "'");
+  return *found;
+}
+
+template <class T>
+const T& as(const Value& value, const char* what) {
+  const T* held = value.get_if<T>();
+  if (held == nullptr) refuse(std::string(what) + " is a " + kind_name(value));
+  return *held;
+}
+
+// --- fields of options and states, on their way to a file and back
+
+struct Saving {
+  Dict& dict;
+  Capture& capture;
+  void operator()(const char* name, double value) { dict.pairs.emplace_back(name, value); }
+  void operator()(const char* name, bool value) { dict.pairs.emplace_back(name, value); }
+  void operator()(const char* name, const Betas& betas) {
+    dict.pairs.emplace_back(name, Tuple{{std::get<0>(betas), std::get<1>(betas)}});
+  }
+  // Python counts steps in a tensor.
+  void operator()(const char* name, int64_t steps) {
+    const auto type = steps < kFloatExact ? at::kFloat : at::kDouble;
+    dict.pairs.emplace_back(name, capture.add(at::scalar_tensor(static_cast<double>(steps), type)));
+  }
+  void operator()(const char* name, const at::Tensor& tensor) {
+    if (tensor.defined()) dict.pairs.emplace_back(name, capture.add(tensor));
+  }
+};
+
+struct Loading {
+  const Dict& dict;
+  const Storages& storages;
+  at::Tensor parameter;  // undefined for options
+  void operator()(const char* name, double& value) { value = number_of(at(dict, name), storages); }
+  void operator()(const char* name, bool& value) {
+    value = number_of(at(dict, name), storages) != 0;
+  }
+  void operator()(const char* name, Betas& betas) {
+    const Value& held = at(dict, name);
+    const auto* tuple = held.get_if<Tuple>();
+    const auto& items = tuple != nullptr ? tuple->items : as<List>(held, name).items;
+    if (items.size() != 2) refuse("betas are not two");
+    betas = {number_of(items[0], storages), number_of(items[1], storages)};
+  }
+  void operator()(const char* name, int64_t& steps) {
+    steps = static_cast<int64_t>(number_of(at(dict, name), storages));
+  }
+  void operator()(const char* name, at::Tensor& tensor) {
+    const Value* held = dict.find(name);
+    const auto* ref = held == nullptr ? nullptr : held->get_if<TensorRef>();
+    tensor.reset();  // Python leaves out, or says None, where there is none
+    if (ref == nullptr) return;
+    if (parameter.sizes() != at::IntArrayRef(ref->sizes)) {
+      std::ostringstream text;
+      text << name << " has the shape " << at::IntArrayRef(ref->sizes) << ", its parameter has "
+           << parameter.sizes();
+      refuse(text.str());
+    }
+    // As in Python: of the type that the parameter has now.
+    tensor = make_tensor(*ref, storages).to(parameter.device());
+    if (parameter.is_floating_point()) tensor = tensor.to(parameter.scalar_type());
+  }
+};
+
+// --- saving
+
+template <class Kind>
+Value save_groups(Optimizer& optimizer, const Names& names, Capture& capture, Kind) {
+  Dict state;
+  List groups;
+  int64_t number = 0;
+  for (auto& group : optimizer.param_groups()) {
+    Dict options;
+    fields(static_cast<typename Kind::GroupOptions&>(group.options()), Saving{options, capture});
+    for (auto& extra : python_extras<typename Kind::GroupOptions>()) {
+      options.pairs.emplace_back(std::move(extra));
+    }
+    List params, param_names;
+    for (const at::Tensor& parameter : group.params()) {
+      const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
+      if (found != optimizer.state().end()) {
+        Dict own;
+        fields(static_cast<typename Kind::ParamState&>(*found->second), Saving{own, capture});
+        state.pairs.emplace_back(number, std::move(own));
+      }
+      params.items.emplace_back(number++);
+      const auto name = names.find(parameter.unsafeGetTensorImpl());
+      if (name != names.end()) param_names.items.emplace_back(name->second);
+    }
+    if (param_names.items.size() == params.items.size()) {
+      options.pairs.emplace_back("param_names", std::move(param_names));
+    }
+    options.pairs.emplace_back("params", std::move(params));
+    groups.items.emplace_back(std::move(options));
+  }
+  Dict dict;
+  dict.pairs.emplace_back("state", std::move(state));
+  dict.pairs.emplace_back("param_groups", std::move(groups));
+  return dict;
+}
+
+// --- loading
+
+struct FileGroup {
+  const Dict* options;
+  std::vector<int64_t> ids;
+  std::vector<std::string> names;  // empty, or one for each id
+};
+
+std::vector<FileGroup> read_groups(const Dict& dict) {
+  std::vector<FileGroup> groups;
+  for (const Value& item : as<List>(at(dict, "param_groups"), "param_groups").items) {
+    FileGroup group{&as<Dict>(item, "a group"), {}, {}};
+    for (const Value& id : as<List>(at(*group.options, "params"), "params").items) {
+      group.ids.push_back(as<int64_t>(id, "a parameter's number"));
+    }
+    if (const Value* names = group.options->find("param_names")) {
+      for (const Value& name : as<List>(*names, "param_names").items) {
+        group.names.push_back(as<std::string>(name, "a name"));
+      }
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+// The file's number for each of our parameters that it knows.
+using Ids = std::map<const void*, int64_t>;
+
+Ids ids_by_name(const std::vector<FileGroup>& groups, const Names& names) {
+  std::vector<std::string> in_file;
+  std::vector<int64_t> numbers;
+  for (const FileGroup& group : groups) {
+    in_file.insert(in_file.end(), group.names.begin(), group.names.end());
+    numbers.insert(numbers.end(), group.ids.begin(), group.ids.end());
+  }
+  std::set<std::string> wanted;
+  for (const auto& [parameter, name] : names) wanted.insert(name);
+  const auto aligned = align(in_file, wanted);
+  Ids ids;
+  for (const auto& [parameter, name] : names) {
+    const auto found = aligned.find(name);
+    if (found == aligned.end()) continue;
+    const auto place = std::find(in_file.begin(), in_file.end(), found->second);
+    ids[parameter] = numbers[static_cast<size_t>(place - in_file.begin())];
+  }
+  return ids;
+}
+
+Ids ids_by_position(const std::vector<FileGroup>& groups, const Optimizer& optimizer) {
+  Ids ids;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const auto& own = optimizer.param_groups()[i].params();
+    if (own.size() != groups[i].ids.size()) {
+      refuse("group " + std::to_string(i) + " has " + std::to_string(groups[i].ids.size()) +
+             " parameters without names, this one has " + std::to_string(own.size()) +
+             "; track(optimizer, model) keeps names, which survive a change of the model");
+    }
+    for (size_t j = 0; j < own.size(); ++j) ids[own[j].unsafeGetTensorImpl()] = groups[i].ids[j];
+  }
+  return ids;
+}
+
+Ids match(const std::vector<FileGroup>& groups, const Optimizer& optimizer, const Names& names) {
+  const auto& own = optimizer.param_groups();
+  if (groups.size() != own.size()) {
+    refuse("it has " + std::to_string(groups.size()) + " parameter groups, this one has " +
+           std::to_string(own.size()));
+  }
+  const bool is_named = std::all_of(groups.begin(), groups.end(), [](const FileGroup& group) {
+    return group.names.size() == group.ids.size();
+  });
+  const bool knows_all = std::all_of(own.begin(), own.end(), [&](const auto& group) {
+    return std::all_of(group.params().begin(), group.params().end(), [&](const at::Tensor& each) {
+      return names.contains(each.unsafeGetTensorImpl());
+    });
+  });
+  return is_named && knows_all ? ids_by_name(groups, names) : ids_by_position(groups, optimizer);
+}
+
+// What Python can do and LibTorch's optimizers can't.
+void check_extras(const Dict& options, const Extras& extras, const Storages& storages) {
+  for (const auto& [name, ours] : extras) {
+    const Value* theirs = options.find(name);
+    if (name != "maximize" && name != "decoupled_weight_decay") continue;
+    const bool is_set = theirs != nullptr && number_of(*theirs, storages) != 0;
+    if (theirs != nullptr && is_set != *ours.get_if<bool>()) {
+      refuse("its '" + name + "' is " + (is_set ? "True" : "False"));
+    }
+  }
+}
+
+template <class Kind>
+void load_groups(Optimizer& optimizer, const Names& names, const Dict& dict,
+                 const Storages& storages, Kind) {
+  using State = typename Kind::ParamState;
+  const auto groups = read_groups(dict);
+  const Ids ids = match(groups, optimizer, names);
+  std::map<int64_t, const Dict*> in_file;
+  for (const auto& [key, held] : as<Dict>(at(dict, "state"), "state").pairs) {
+    in_file[as<int64_t>(key, "a key of the state")] = &as<Dict>(held, "a state");
+  }
+  std::vector<std::pair<void*, std::unique_ptr<State>>> states;  // null: has none
+  for (const auto& group : optimizer.param_groups()) {
+    for (const at::Tensor& parameter : group.params()) {
+      const auto id = ids.find(parameter.unsafeGetTensorImpl());
+      if (id == ids.end()) continue;  // a new one begins as it is
+      auto& [key, state] = states.emplace_back(parameter.unsafeGetTensorImpl(), nullptr);
+      const auto found = in_file.find(id->second);
+      if (found == in_file.end()) continue;
+      state = std::make_unique<State>();
+      fields(*state, Loading{*found->second, storages, parameter});
+    }
+  }
+  for (size_t i = 0; i < groups.size(); ++i) {
+    using Options = typename Kind::GroupOptions;
+    check_extras(*groups[i].options, python_extras<Options>(), storages);
+    fields(static_cast<Options&>(optimizer.param_groups()[i].options()),
+           Loading{*groups[i].options, storages, {}});
+  }
+  for (auto& [key, state] : states) {
+    if (state)
+      optimizer.state()[key] = std::move(state);
+    else
+      optimizer.state().erase(key);
+  }
+}
+
+// --- optimizers that Python has no layout for: LibTorch's own archive, as bytes
+
+constexpr const char* kArchive = "libtorch_archive";
+
+Value save_archive(const Optimizer& optimizer, Capture& capture) {
+  torch::serialize::OutputArchive archive;
+  optimizer.save(archive);
+  std::ostringstream stream;
+  archive.save_to(stream);
+  const std::string bytes = stream.str();
+  at::Tensor tensor = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
+  std::copy(bytes.begin(), bytes.end(), static_cast<char*>(tensor.data_ptr()));
+  Dict dict;
+  dict.pairs.emplace_back(kArchive, capture.add(tensor));
+  return dict;
+}
+
+void load_archive(Optimizer& optimizer, const Dict& dict, const Storages& storages) {
+  const auto bytes = make_tensor(as<TensorRef>(at(dict, kArchive), kArchive), storages);
+  torch::serialize::InputArchive archive;
+  archive.load_from(static_cast<const char*>(bytes.data_ptr()), bytes.nbytes());
+  optimizer.load(archive);
+}
+
+}  // namespace
+
+Tracked track_optimizer(Optimizer& optimizer, std::vector<NamedParameter> given) {
+  if (dynamic_cast<torch::optim::LBFGS*>(&optimizer) != nullptr) {
+    throw std::invalid_argument("LBFGS can't be tracked: LibTorch has no way to save its state");
+  }
+  Names names;
+  for (const auto& each : given) names.emplace(each.tensor.unsafeGetTensorImpl(), each.name);
+  return {.name = {},
+          .kind = Kind::Optimizer,
+          .object = &optimizer,
+          .save =
+              [&optimizer, names](Capture& capture) {
+                Value value;
+                const bool is_known = with_kind(optimizer, [&](auto kind) {
+                  value = save_groups(optimizer, names, capture, kind);
+                });
+                return is_known ? value : save_archive(optimizer, capture);
+              },
+          .load =
+              [&optimizer, names](const Value& value, const Storages& storages) {
+                const Dict& dict = as<Dict>(value, "the state");
+                const bool is_known = with_kind(optimizer, [&](auto kind) {
+                  load_groups(optimizer, names, dict, storages, kind);
+                });
+                if (!is_known) load_archive(optimizer, dict, storages);
+              }};
+}
+
+}  // namespace cpprun::snapshot

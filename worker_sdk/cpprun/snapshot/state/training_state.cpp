@@ -1,0 +1,289 @@
+// Schedulers, samplers, generators of random numbers.
+#include <ATen/ATen.h>
+#include <ATen/Context.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <mutex>
+#include <stdexcept>
+
+#include "cpprun/data/distributed_sampler.hpp"
+#include "cpprun/optim/lr_scheduler.hpp"
+#include "cpprun/snapshot/state/tracked.hpp"
+
+namespace cpprun::snapshot {
+namespace {
+
+using pickle::Dict;
+using pickle::List;
+using pickle::TensorRef;
+using pickle::Value;
+
+const Dict& as_dict(const Value& value, const char* what) {
+  const auto* dict = value.get_if<Dict>();
+  if (dict == nullptr) {
+    throw std::runtime_error(std::string("the file has a ") + kind_name(value) + " where the " +
+                             what + " belongs");
+  }
+  return *dict;
+}
+
+// Whole numbers as such: Python computes with them.
+Value number(double value) {
+  constexpr double kExact = 9007199254740992;
+  if (std::trunc(value) == value && std::abs(value) < kExact) return static_cast<int64_t>(value);
+  return value;
+}
+
+// "base_lrs.0", "base_lrs.1" are a list in Python.
+Value save_scheduler(const optim::LRScheduler& scheduler) {
+  Dict dict;
+  std::map<std::string, std::map<size_t, double>> lists;
+  for (const auto& [name, value] : scheduler.state_dict()) {
+    const size_t dot = name.rfind('.');
+    const bool is_item = dot != std::string::npos && dot + 1 < name.size() &&
+                         name.find_first_not_of("0123456789", dot + 1) == std::string::npos;
+    if (is_item)
+      lists[name.substr(0, dot)][std::stoul(name.substr(dot + 1))] = value;
+    else
+      dict.pairs.emplace_back(name, number(value));
+  }
+  for (const auto& [name, items] : lists) {
+    List list;
+    for (const auto& [i, value] : items) list.items.push_back(number(value));
+    dict.pairs.emplace_back(name, std::move(list));
+  }
+  return dict;
+}
+
+bool is_number(const Value& value) {
+  const auto* tensor = value.get_if<TensorRef>();
+  const bool is_one = tensor != nullptr && std::all_of(tensor->sizes.begin(), tensor->sizes.end(),
+                                                       [](int64_t size) { return size == 1; });
+  return is_one || value.get_if<int64_t>() || value.get_if<double>() || value.get_if<bool>();
+}
+
+constexpr const char* kMilestones = "milestones";
+// A schedule has a handful, at most one for each step; a file may say any number.
+constexpr size_t kMostMilestones = 1'000'000;
+
+// Python's MultiStepLR counts its milestones, {30: 1, 80: 2}; here they are a list.
+List listed(const Dict& counts) {
+  std::vector<int64_t> all;
+  for (const auto& [milestone, times] : counts.pairs) {
+    const auto* at = milestone.get_if<int64_t>();
+    const auto* count = times.get_if<int64_t>();
+    if (at == nullptr || count == nullptr || *count < 0 ||
+        static_cast<uint64_t>(*count) > kMostMilestones - all.size()) {
+      throw std::runtime_error("the file has milestones that no scheduler has");
+    }
+    all.insert(all.end(), static_cast<size_t>(*count), *at);
+  }
+  std::sort(all.begin(), all.end());
+  List list;
+  for (const int64_t milestone : all) list.items.emplace_back(milestone);
+  return list;
+}
+
+void flatten(const Dict& dict, const std::string& prefix, const Storages& storages,
+             optim::SchedulerState& state);
+
+// Numbers, and dicts of such (the schedulers of a SequentialLR). Else there is nothing here that
+// could take it: the phases of a OneCycleLR, None for a function.
+void flatten_items(const List& list, const std::string& name, const Storages& storages,
+                   optim::SchedulerState& state) {
+  for (size_t i = 0; i < list.items.size(); ++i) {
+    const Value& item = list.items[i];
+    const std::string path = name + '.' + std::to_string(i);
+    if (const auto* dict = item.get_if<Dict>()) flatten(*dict, path + '.', storages, state);
+    if (is_number(item)) state[path] = number_of(item, storages);
+  }
+}
+
+void flatten(const Dict& dict, const std::string& prefix, const Storages& storages,
+             optim::SchedulerState& state) {
+  for (const auto& [key, value] : dict.pairs) {
+    const auto* name = key.get_if<std::string>();
+    if (name == nullptr) continue;
+    const auto* counts = *name == kMilestones ? value.get_if<Dict>() : nullptr;
+    if (counts != nullptr) flatten_items(listed(*counts), prefix + *name, storages, state);
+    if (const auto* list = value.get_if<List>()) {
+      flatten_items(*list, prefix + *name, storages, state);
+    }
+    if (is_number(value)) state[prefix + *name] = number_of(value, storages);
+  }
+}
+
+// What Python calls the item: the rates are those that it set last. Those of the schedulers in a
+// SequentialLR are its own, for there is one optimizer.
+std::string python_name(const std::string& name) {
+  const size_t rates = name.rfind("lr.");
+  const bool is_rate = rates == 0 || (rates != std::string::npos && name[rates - 1] == '.');
+  return is_rate ? "_last_" + name.substr(rates) : name;
+}
+
+// The one list that may have another length than here: the file's, where it has one.
+void take_milestones(optim::SchedulerState& own, const optim::SchedulerState& state,
+                     const std::string& owner) {
+  const std::string prefix = owner + kMilestones + '.';
+  const auto is_one = [&](const auto& each) { return each.first.starts_with(prefix); };
+  if (std::none_of(state.begin(), state.end(), is_one)) return;
+  std::erase_if(own, is_one);
+  std::copy_if(state.begin(), state.end(), std::inserter(own, own.end()), is_one);
+}
+
+// Python adds what is its own, and carries along what it does not know: what it has not is as it
+// is here.
+optim::SchedulerState from_python(const optim::LRScheduler& scheduler,
+                                  const optim::SchedulerState& state) {
+  auto own = scheduler.state_dict();
+  for (auto& [name, value] : own) {
+    const auto found = state.find(python_name(name));
+    if (found != state.end()) value = found->second;
+  }
+  const std::string kind = "kind:MultiStepLR";
+  std::vector<std::string> owners;
+  for (const auto& [name, value] : own) {
+    if (name.ends_with(kind)) owners.push_back(name.substr(0, name.size() - kind.size()));
+  }
+  for (const std::string& owner : owners) take_milestones(own, state, owner);
+  return own;
+}
+
+void load_scheduler(optim::LRScheduler& scheduler, const Dict& dict, const Storages& storages) {
+  optim::SchedulerState state;
+  flatten(dict, "", storages, state);
+  const auto kind = state.lower_bound("kind:");
+  const bool is_ours = kind != state.end() && kind->first.starts_with("kind:") &&
+                       !state.contains("_get_lr_called_within_step");
+  scheduler.load_state_dict(is_ours ? state : from_python(scheduler, state));
+}
+
+Value save_sampler(const data::DistributedSampler& sampler) {
+  const data::SamplerState state = sampler.state();
+  Dict dict;
+  dict.pairs.emplace_back("seed", static_cast<int64_t>(state.seed));
+  dict.pairs.emplace_back("training_epoch", state.training_epoch);
+  dict.pairs.emplace_back("consumed", state.consumed);
+  dict.pairs.emplace_back("size", state.size);
+  dict.pairs.emplace_back("shuffle", state.shuffle);
+  return dict;
+}
+
+void load_sampler(data::DistributedSampler& sampler, const Dict& dict) {
+  const auto whole = [&](const char* name) {
+    const Value* found = dict.find(name);
+    const auto* value = found == nullptr ? nullptr : found->get_if<int64_t>();
+    if (value == nullptr) {
+      throw std::runtime_error(std::string("the sampler's state has no '") + name + "'");
+    }
+    return *value;
+  };
+  const Value* shuffle = dict.find("shuffle");
+  const auto* is_shuffled = shuffle == nullptr ? nullptr : shuffle->get_if<bool>();
+  sampler.load_state({.seed = static_cast<uint64_t>(whole("seed")),
+                      .training_epoch = whole("training_epoch"),
+                      .consumed = whole("consumed"),
+                      .size = whole("size"),
+                      .shuffle = is_shuffled == nullptr || *is_shuffled});
+}
+
+// As get_rng_state of Python gives it, and set_rng_state takes it.
+at::Tensor generator_state(const at::Device& device) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_generator_state(const at::Device& device, const at::Tensor& state) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
+
+// A stream of numbers for a rank that had none.
+void seed_generators(uint64_t step, int rank, int cuda_device) {
+  uint64_t seed = step * 0x9E3779B97F4A7C15 + static_cast<uint64_t>(rank) + 1;  // splitmix64
+  seed = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9;
+  seed ^= seed >> 27;
+  at::Generator own = at::globalContext().defaultGenerator(at::kCPU);
+  own.set_current_seed(seed);
+  if (cuda_device < 0) return;
+  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(cuda_device));
+  at::Generator of_device = at::globalContext().defaultGenerator(device);
+  of_device.set_current_seed(seed);
+}
+
+void load_generator(const Dict& dict, const char* name, const at::Device& device,
+                    const Storages& storages) {
+  const Value* found = dict.find(name);
+  const auto* ref = found == nullptr ? nullptr : found->get_if<TensorRef>();
+  if (ref != nullptr) set_generator_state(device, make_tensor(*ref, storages));
+}
+
+}  // namespace
+
+double number_of(const Value& value, const Storages& storages) {
+  if (const auto* whole = value.get_if<int64_t>()) return static_cast<double>(*whole);
+  if (const auto* real = value.get_if<double>()) return *real;
+  if (const auto* truth = value.get_if<bool>()) return *truth ? 1 : 0;
+  if (const auto* ref = value.get_if<TensorRef>()) {
+    const at::Tensor tensor = make_tensor(*ref, storages);
+    if (tensor.numel() == 1) return tensor.item<double>();
+  }
+  throw std::runtime_error(std::string("the file has a ") + kind_name(value) +
+                           " where a number belongs");
+}
+
+Tracked track_scheduler(optim::LRScheduler& scheduler) {
+  return {.name = {},
+          .kind = Kind::Scheduler,
+          .object = &scheduler,
+          .save = [&scheduler](Capture&) { return save_scheduler(scheduler); },
+          .load =
+              [&scheduler](const Value& value, const Storages& storages) {
+                load_scheduler(scheduler, as_dict(value, "scheduler's state"), storages);
+              }};
+}
+
+Tracked track_sampler(data::DistributedSampler& given) {
+  // Copies are one sampler; ours keeps it alive.
+  const auto sampler = std::make_shared<data::DistributedSampler>(given);
+  return {.name = {},
+          .kind = Kind::Sampler,
+          .object = &given,
+          .save = [sampler](Capture&) { return save_sampler(*sampler); },
+          .load =
+              [sampler](const Value& value, const Storages&) {
+                load_sampler(*sampler, as_dict(value, "sampler's state"));
+              }};
+}
+
+Tracked track_generators(int cuda_device) {
+  return {.name = {},
+          .kind = Kind::Random,
+          .is_per_rank = true,
+          .save =
+              [cuda_device](Capture& capture) {
+                Dict dict;
+                dict.pairs.emplace_back("cpu", capture.add(generator_state(at::kCPU)));
+                if (cuda_device >= 0) {
+                  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(cuda_device));
+                  dict.pairs.emplace_back("cuda", capture.add(generator_state(device)));
+                }
+                return Value(std::move(dict));
+              },
+          .load =
+              [cuda_device](const Value& value, const Storages& storages) {
+                const Dict& dict = as_dict(value, "generators' state");
+                load_generator(dict, "cpu", at::kCPU, storages);
+                if (cuda_device < 0) return;
+                const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(cuda_device));
+                load_generator(dict, "cuda", device, storages);
+              },
+          .derive = [cuda_device](uint64_t step,
+                                  int rank) { seed_generators(step, rank, cuda_device); }};
+}
+
+}  // namespace cpprun::snapshot
