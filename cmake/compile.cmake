@@ -1,4 +1,4 @@
-# How every file of the house is compiled, and the one way to declare a module.
+# How every file of the project is compiled, and the one way to declare a module.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

@@ -1,8 +1,8 @@
 // CPPRUN_CHECK: an assertion about our own code that stays on in release.
 //
 // For what we may do wrong, never for what the world may do (that is Result<T>). A failed check
-// prints the condition and its place on stderr and aborts; the guardian then clears the workers
-// away.
+// prints the condition and its place on stderr and aborts; the reaper process then clears the
+// workers away.
 #pragma once
 
 namespace cpprun {

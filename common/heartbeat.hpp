@@ -19,6 +19,6 @@ struct Heartbeat {
 
 // What a worker's messages say of its way to training: it talks to its agent; it has what it goes
 // on from; it has made its first step; or it has ended, says its steps, and has made none.
-enum class WorkerWord { Connected, Resumed, Stepped, EndedBeforeStep };
+enum class WorkerMilestone { Connected, Resumed, Stepped, EndedBeforeStep };
 
 }  // namespace cpprun

@@ -19,7 +19,7 @@ struct Id {
 using Rank = Id<struct RankTag>;            // global rank of a worker in a round
 using LocalRank = Id<struct LocalRankTag>;  // rank among the workers of one agent
 using RoundNumber = Id<struct RoundTag>;    // only grows within a job; 0 = before the first
-using Epoch = Id<struct EpochTag>;          // incarnation of the job's coordinator; only grows
+using Term = Id<struct TermTag>;            // incarnation of the job's coordinator; only grows
 using SessionId = Id<struct SessionTag, uint64_t>;        // one connection at a server
 using Incarnation = Id<struct IncarnationTag, uint64_t>;  // public id of one agent process
 

@@ -72,7 +72,7 @@ ARROWS = {
         'common',
         'common/log',
         'common/machine',  # the host's own name, descriptors
-        'rendezvous/client',  # an heir says at the job's endpoint that it leads
+        'rendezvous/client',  # a standby says at the job's endpoint that it leads
         'rendezvous/client/etcd',
         'rendezvous/protocol',
         'rendezvous/server',
@@ -99,7 +99,7 @@ ARROWS = {
         'launcher/options',  # explains them
         'agent/core',  # its configuration
         'rendezvous/server',
-        'rendezvous/protocol',  # orders over TCP, the words of operators
+        'rendezvous/protocol',  # admin commands over TCP, the words of operators
         'rendezvous/client/store',  # doctors of several nodes meet at a store
         'snapshot_files/pickle',
         'snapshot_files/archive',

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The house style as a test: prints `file:line: rule: what` per finding, exits 1 if there is one.
+"""The project's style as a test: prints `file:line: rule: what` per finding, exits 1 if there is
+one.
 
     tools/tidy.py            # the whole project
     tools/tidy.py FILE...    # these files only

@@ -16,16 +16,16 @@ namespace {
 
 constexpr int kSigTerm = 15;
 
-Endpoint place_of(const control::Heir& heir) {
-  return Endpoint{heir.address, static_cast<uint16_t>(heir.port)};
+Endpoint place_of(const control::Standby& standby) {
+  return Endpoint{standby.address, static_cast<uint16_t>(standby.port)};
 }
 
 }  // namespace
 
 void Agent::start(Instant now, Effects& effects) {
   join_deadline_ = now + options_.join_timeout;
-  effects.push_back(WantPort{});
-  if (options_.facts.has_snapshot_dir) effects.push_back(WantSnapshots{});
+  effects.push_back(ReservePort{});
+  if (options_.facts.has_snapshot_dir) effects.push_back(ScanSnapshots{});
 }
 
 bool Agent::has_workers() const {
@@ -35,27 +35,27 @@ bool Agent::has_workers() const {
 
 // ---------------------------------------------------------------- the connection
 
-control::Standing Agent::standing() const {
+control::ReportedPhase Agent::reported_phase() const {
   // The failure, or what was found here, is told next, then "stopped".
-  if (unreported_ || is_stopped_untold()) return control::Standing::Running;
+  if (unreported_failure_ || is_stopped_unreported()) return control::ReportedPhase::Running;
   switch (state_) {
     case State::Joining:
-      return control::Standing::Idle;
+      return control::ReportedPhase::Idle;
     case State::Starting:
     case State::Running:
     case State::Stopping:
     case State::Leaving:
     case State::Draining:
     case State::Saved:
-      return control::Standing::Running;
+      return control::ReportedPhase::Running;
     case State::Stopped:
-      return control::Standing::Stopped;
+      return control::ReportedPhase::Stopped;
     case State::Done:
-      return control::Standing::Done;
+      return control::ReportedPhase::Done;
     case State::Ended:
-      return control::Standing::Idle;
+      return control::ReportedPhase::Idle;
   }
-  return control::Standing::Idle;
+  return control::ReportedPhase::Idle;
 }
 
 void Agent::on_connected(Instant now, std::vector<std::string> addresses, const Endpoint& peer,
@@ -63,39 +63,40 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, const 
   CPPRUN_CHECK(!is_connected_);
   is_connected_ = true;
   peer_ = peer;
-  is_deaf_ = is_welcomed_ = false;
+  ignores_connection_ = is_registered_ = false;
   heard_at_ = now;
   control::Hello hello = options_.hello;
   hello.connection += connections_++;
   control::Register facts = options_.facts;
   facts.addresses = std::move(addresses);
   facts.reserved_port = port_;
-  facts.standing = standing();
-  facts.round = world_.round;
-  facts.epoch = epoch_;
+  facts.reported_phase = reported_phase();
+  facts.round = assignment_.round;
+  facts.term = term_;
   facts.is_draining = state_ == State::Draining || state_ == State::Saved;
   facts.snapshots = snapshots_;
   facts.snapshot_port = snapshot_port_;
   facts.control_port = control_port_;
-  if (world_.round > RoundNumber()) facts.world = world_;
+  if (assignment_.round > RoundNumber()) facts.assignment = assignment_;
   // Whether it is another process that listens where ours was, the one that listens knows best.
   facts.has_evidence = has_evidence_ || led_by_ == peer;
-  facts.has_grant = has_grant(now);
+  facts.has_worker_lease = has_worker_lease(now);
   facts.charged = charged_;
-  facts.decided = decided_;
-  effects.push_back(Tell{hello});
-  effects.push_back(Tell{facts});
-  if (is_fenced()) ping(now, effects);
-  if (unreported_) effects.push_back(Tell{*unreported_});
-  if (unreported_ && state_ == State::Stopped && !is_stopped_untold()) say_stopped(effects);
+  facts.decided = job_result_;
+  effects.push_back(SendMessage{hello});
+  effects.push_back(SendMessage{facts});
+  if (is_leased()) ping(now, effects);
+  if (unreported_failure_) effects.push_back(SendMessage{*unreported_failure_});
+  if (unreported_failure_ && state_ == State::Stopped && !is_stopped_unreported())
+    send_stopped(effects);
 }
 
 void Agent::on_disconnected(Instant now, Effects& effects) {
   is_connected_ = false;
   ping_at_ = Instant::never();
-  grant_.on_disconnected();
+  worker_lease_.on_disconnected();
   if (state_ == State::Ended) return;
-  if (decided_) {
+  if (job_result_) {
     go(effects);
     return;
   }
@@ -103,7 +104,7 @@ void Agent::on_disconnected(Instant now, Effects& effects) {
   bool is_new_wait = is_spare_ || (state_ == State::Done && join_deadline_.is_never());
   if (is_new_wait && !has_workers()) join_deadline_ = now + options_.join_timeout;
   is_spare_ = false;
-  effects.push_back(Note{Note::Level::Info, "the connection to the coordinator broke"});
+  effects.push_back(LogEvent{LogEvent::Level::Info, "the connection to the coordinator broke"});
 }
 
 void Agent::on_unreachable(Instant, const Error& error, Effects& effects) {
@@ -112,138 +113,143 @@ void Agent::on_unreachable(Instant, const Error& error, Effects& effects) {
 }
 
 void Agent::on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects) {
-  if (state_ == State::Ended || is_deaf_) return;
+  if (state_ == State::Ended || ignores_connection_) return;
   heard_at_ = now;
   std::visit([&](const auto& m) { on(now, m, effects); }, message);
 }
 
-void Agent::on(Instant now, const control::Welcome& message, Effects& effects) {
-  if (message.epoch < epoch_) {  // R13: whatever it says, the job has gone on since
-    is_deaf_ = true;
+void Agent::on(Instant now, const control::Registered& message, Effects& effects) {
+  if (message.term < term_) {  // R13: whatever it says, the job has gone on since
+    ignores_connection_ = true;
     if (!std::exchange(has_warned_, true)) {
-      effects.push_back(Note{Note::Level::Warning,
-                             "the coordinator is of an older epoch than one before it; was the "
-                             "clock of its host set back?"});
+      effects.push_back(LogEvent{LogEvent::Level::Warning,
+                                 "the coordinator is of an older epoch than one before it; was the "
+                                 "clock of its host set back?"});
     }
     effects.push_back(Reconnect{true});
     return;
   }
-  epoch_ = message.epoch;
+  term_ = message.term;
   has_warned_ = false;
   led_by_ = peer_;
-  is_welcomed_ = true;
+  is_registered_ = true;
   has_evidence_ = false;
-  is_heir_ = message.is_heir && world_.heir;
-  bool was_fenced = is_fenced();
+  is_standby_ = message.is_standby && assignment_.standby;
+  bool was_leased = is_leased();
   heartbeat_ = message.heartbeat;
   lease_ = message.lease;
   if (state_ == State::Done) join_deadline_ = Instant::never();  // the others may take their time
-  if (is_fenced() && !was_fenced) ping(now, effects);
-  if (was_fenced && !is_fenced()) {  // we lead the job ourselves
+  if (is_leased() && !was_leased) ping(now, effects);
+  if (was_leased && !is_leased()) {  // we lead the job ourselves
     ping_at_ = Instant::never();
-    if (has_workers()) effects.push_back(Fence{Instant::never()});
+    if (has_workers()) effects.push_back(SetWorkerLease{Instant::never()});
   }
 }
 
 // Kept for a coordinator that comes after this one.
-void Agent::on(Instant, const control::Struck& message, Effects&) {
-  std::vector<int64_t>& counts = options_.facts.strikes;
+void Agent::on(Instant, const control::FaultPermit& message, Effects&) {
+  std::vector<int64_t>& counts = options_.facts.fault_counts;
   const bool is_sane =
       message.fault >= 0 && message.fault < static_cast<int64_t>(limits::kFaultsPerPlan);
-  if (!message.is_given || !is_sane) return;
+  if (!message.is_permitted || !is_sane) return;
   const auto index = static_cast<size_t>(message.fault);
   if (counts.size() <= index) counts.resize(index + 1);
   counts[index] = std::max(counts[index], message.count);
 }
 
-// ---------------------------------------------------------------- the grant
+// ---------------------------------------------------------------- the worker lease
 
 void Agent::ping(Instant now, Effects& effects) {
-  effects.push_back(Tell{control::Ping{grant_.on_ping_sent(now)}});
+  effects.push_back(SendMessage{control::Ping{worker_lease_.on_ping_sent(now)}});
   ping_at_ = now + heartbeat_;
 }
 
-// R18: a coordinator that has not heard of etcd for a while grants what is left; it may hear any
-// moment.
+// R18: a coordinator that has not heard of etcd for a while issues what is left of its worker
+// leases; it may hear any moment.
 void Agent::ping_sooner(Instant now) {
   if (!options_.is_led_by_election || !is_led(now)) return;
-  const Duration half = (grant_.term_at() - now) / 2;
-  ping_at_ = std::min(ping_at_, now + std::max(half, limits::kPingSoonest));
+  const Duration half = (worker_lease_.term_at() - now) / 2;
+  ping_at_ = std::min(ping_at_, now + std::max(half, limits::kPingIntervalMin));
 }
 
 void Agent::on(Instant now, const control::Pong& message, Effects& effects) {
-  // R11: an answer that lay unread past the deadline does not bring back whom the guardian killed.
-  if (state_ == State::Running && is_fenced() && now >= grant_.deadline()) {
-    stop_past_grant(Duration{}, effects);
+  // R11: an answer that lay unread past the deadline does not bring back whom the reaper process
+  // killed.
+  if (state_ == State::Running && is_leased() && now >= worker_lease_.deadline()) {
+    stop_past_worker_lease(Duration{}, effects);
   }
-  const bool is_longer = grant_.on_pong(message.seq, message.grant);
+  const bool is_longer = worker_lease_.on_pong(message.seq, message.worker_lease);
   ping_sooner(now);
-  if (!is_longer || !is_fenced()) return;
-  if (has_workers()) effects.push_back(Fence{grant_.deadline()});
-  if (state_ == State::Starting) start_if_granted(now, effects);
+  if (!is_longer || !is_leased()) return;
+  if (has_workers()) effects.push_back(SetWorkerLease{worker_lease_.deadline()});
+  if (state_ == State::Starting) start_if_leased(now, effects);
 }
 
 // ---------------------------------------------------------------- rounds
 
-void Agent::on(Instant now, const control::World& message, Effects& effects) {
+void Agent::on(Instant now, const control::RankAssignment& message, Effects& effects) {
   bool may_start = state_ == State::Joining || state_ == State::Stopped;
-  if (!may_start || message.round <= world_.round || message.epoch < epoch_) return;  // R1
-  world_ = message;
+  if (!may_start || message.round <= assignment_.round || message.term < term_) return;  // R1
+  assignment_ = message;
   ends_.clear();
   unstepped_.clear();
   hung_.reset();
-  unreported_.reset();  // the round that it ended is over
+  unreported_failure_.reset();  // the round that it ended is over
   is_spare_ = false;
   is_drained_ = false;
   fell_back_ = false;
-  charged_ = control::Charge::None;
-  unsaid_.reset();
+  charged_ = control::RestartCharge::None;
+  held_failure_.reset();
   lost_.clear();
   state_ = State::Starting;
-  is_heir_ = world_.heir && world_.heir->node == options_.hello.node.incarnation;
-  if (!is_leading_ && is_fenced() && !options_.is_led_by_election) {
-    const bool is_elsewhere = world_.heir && !is_heir_;
-    effects.push_back(is_elsewhere ? Routes{{place_of(*world_.heir)}} : Routes{});
+  is_standby_ = assignment_.standby && assignment_.standby->node == options_.hello.node.incarnation;
+  if (!is_leading_ && is_leased() && !options_.is_led_by_election) {
+    const bool is_elsewhere = assignment_.standby && !is_standby_;
+    effects.push_back(is_elsewhere ? Routes{{place_of(*assignment_.standby)}} : Routes{});
   }
-  if (options_.facts.has_snapshot_dir) effects.push_back(ServeSnapshots{world_.snapshot_secret});
-  is_fetching_ = world_.resume && !world_.resume->source_address.empty();
+  if (options_.facts.has_snapshot_dir)
+    effects.push_back(ServeSnapshots{assignment_.snapshot_secret});
+  is_fetching_ = assignment_.resume && !assignment_.resume->source_address.empty();
   if (is_fetching_) {
     join_deadline_ = Instant::never();  // a fetch has limits of its own
-    effects.push_back(FetchSnapshot{*world_.resume, world_.snapshot_secret});
+    effects.push_back(FetchSnapshot{*assignment_.resume, assignment_.snapshot_secret});
   }
-  if (options_.facts.keeps_copies) {
-    effects.push_back(KeepCopies{world_.copies_of, world_.snapshot_secret});
+  if (options_.facts.keeps_replicas) {
+    effects.push_back(KeepReplicas{assignment_.replicas_of, assignment_.snapshot_secret});
   }
-  is_seeking_ = options_.facts.keeps_copies && world_.copies_at;
-  if (is_seeking_) {
+  is_fetching_replicas_ = options_.facts.keeps_replicas && assignment_.replicas_at;
+  if (is_fetching_replicas_) {
     join_deadline_ = Instant::never();
-    effects.push_back(SeekShares{*world_.copies_at, world_});
+    effects.push_back(FetchReplicas{*assignment_.replicas_at, assignment_});
   }
-  start_if_granted(now, effects);
+  start_if_leased(now, effects);
 }
 
-// Workers may only live under a grant (R6); the first pong may come a moment after the world.
-void Agent::start_if_granted(Instant now, Effects& effects) {
-  if (is_fetching_ || is_seeking_ || (is_fenced() && grant_.term_at() <= now)) return;
+// Workers may only live under a worker lease (R6); the first pong may come a moment after the
+// world.
+void Agent::start_if_leased(Instant now, Effects& effects) {
+  if (is_fetching_ || is_fetching_replicas_ || (is_leased() && worker_lease_.term_at() <= now))
+    return;
   state_ = State::Running;
   join_deadline_ = Instant::never();
-  fence_killed_ = false;
-  effects.push_back(Fence{is_fenced() ? grant_.deadline() : Instant::never()});
-  effects.push_back(StartWorkers{world_});
-  effects.push_back(Tell{control::Started{world_.round}});
+  lease_killed_ = false;
+  effects.push_back(SetWorkerLease{is_leased() ? worker_lease_.deadline() : Instant::never()});
+  effects.push_back(StartWorkers{assignment_});
+  effects.push_back(SendMessage{control::Started{assignment_.round}});
 }
 
 void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
   if (state_ != State::Running) {  // a stop was quicker; there is nothing to wait for
-    effects.push_back(Note{Note::Level::Warning, error.text});
-    if (has_workers()) on_quiet(now, effects);
+    effects.push_back(LogEvent{LogEvent::Level::Warning, error.text});
+    if (has_workers()) on_all_workers_gone(now, effects);
     return;
   }
-  effects.push_back(Note{Note::Level::Info, error.text});  // people read it in the verdict
-  effects.push_back(Fence{Instant::never()});
+  effects.push_back(
+      LogEvent{LogEvent::Level::Info, error.text});  // people read it in the failure summary
+  effects.push_back(SetWorkerLease{Instant::never()});
   const bool is_fatal = error.kind == ErrorKind::BadValue;
-  unreported_ = control::Failed{world_.round, WorkerEnd{}, is_fatal, error.text};
-  effects.push_back(Tell{*unreported_});
+  unreported_failure_ = control::Failed{assignment_.round, WorkerExit{}, is_fatal, error.text};
+  effects.push_back(SendMessage{*unreported_failure_});
   become_stopped(now, effects);
 }
 
@@ -253,56 +259,59 @@ void Agent::stop_workers(Duration grace, bool lets_save, Effects& effects) {
 }
 
 // The others may go on without this node: no failure of a worker, and charged to nobody.
-void Agent::stop_past_grant(Duration grace, Effects& effects) {
-  effects.push_back(Note{Note::Level::Warning,
-                         "the coordinator has not answered in time; stopping the workers, since "
-                         "the others may go on without this node"});
+void Agent::stop_past_worker_lease(Duration grace, Effects& effects) {
+  effects.push_back(
+      LogEvent{LogEvent::Level::Warning,
+               "the coordinator has not answered in time; stopping the workers, since "
+               "the others may go on without this node"});
   stop_workers(grace, false, effects);
 }
 
-void Agent::on_worker_end(Instant now, const WorkerEnd& end, Effects& effects) {
+void Agent::on_worker_exit(Instant now, const WorkerExit& end, Effects& effects) {
   ends_.push_back(end);
   if (hung_ && hung_->local_rank == end.local_rank) ends_.back().hang = hung_->hang;
   if (is_drained_) return on_failed_save(end, effects);
   if (end.is_success() || state_ != State::Running) return;
-  if (is_fenced() && now >= grant_.deadline()) {  // R11: we were frozen, the guardian was not
-    stop_past_grant(Duration{}, effects);
+  if (is_leased() &&
+      now >= worker_lease_.deadline()) {  // R11: we were frozen, the reaper process was not
+    stop_past_worker_lease(Duration{}, effects);
     return;
   }
   // At once, without waiting for the coordinator. One that was stopped on request shows that
   // another node is draining, which we are about to hear: the others here are saving as well.
   const bool is_on_request = end.exit_code == kStoppedResumable;
   stop_workers(options_.stop_grace, is_on_request, effects);
-  unsaid_ = FirstFailure{end, world_};
-  if (!is_on_request) say_unsaid(effects);
-  unreported_ = control::Failed{world_.round, for_the_wire(end), false};
-  unreported_->sent_at = now;
-  effects.push_back(Tell{*unreported_});
+  held_failure_ = FirstFailure{end, assignment_};
+  if (!is_on_request) flush_held_failure(effects);
+  unreported_failure_ = control::Failed{assignment_.round, for_the_wire(end), false};
+  unreported_failure_->sent_at = now;
+  effects.push_back(SendMessage{*unreported_failure_});
 }
 
-void Agent::on_hang(Instant now, const WorkerEnd& hung, Effects& effects) {
+void Agent::on_hang(Instant now, const WorkerExit& hung, Effects& effects) {
   if (state_ != State::Running) return;  // it is being stopped already, for another reason
-  if (is_fenced() && now >= grant_.deadline()) return stop_past_grant(Duration{}, effects);
+  if (is_leased() && now >= worker_lease_.deadline())
+    return stop_past_worker_lease(Duration{}, effects);
   hung_ = hung;
   stop_workers(options_.stop_grace, false, effects);
-  effects.push_back(FirstFailure{hung, world_});
-  unreported_ = control::Failed{world_.round, for_the_wire(hung), false};
-  effects.push_back(Tell{*unreported_});
+  effects.push_back(FirstFailure{hung, assignment_});
+  unreported_failure_ = control::Failed{assignment_.round, for_the_wire(hung), false};
+  effects.push_back(SendMessage{*unreported_failure_});
 }
 
 void Agent::keep_failed_ends() {
-  auto is_failure = [this](const WorkerEnd& end) { return !end.is_success() && !is_drained_; };
+  auto is_failure = [this](const WorkerExit& end) { return !end.is_success() && !is_drained_; };
   if (std::any_of(ends_.begin(), ends_.end(), is_failure)) failed_ends_ = ends_;
 }
 
-void Agent::on_quiet(Instant now, Effects& effects) {
+void Agent::on_all_workers_gone(Instant now, Effects& effects) {
   keep_failed_ends();
-  effects.push_back(Fence{Instant::never()});
+  effects.push_back(SetWorkerLease{Instant::never()});
   switch (state_) {
     case State::Running:
       state_ = State::Done;
       if (!is_connected_) join_deadline_ = now + options_.join_timeout;
-      effects.push_back(Tell{control::Done{world_.round}});
+      effects.push_back(SendMessage{control::Done{assignment_.round}});
       return;
     case State::Stopping:
       if (is_going_) {
@@ -318,7 +327,7 @@ void Agent::on_quiet(Instant now, Effects& effects) {
       state_ = State::Saved;
       if (!options_.facts.has_snapshot_dir) return leave_after_drain(effects);
       leave_at_ = now + limits::kLastLook;
-      effects.push_back(WantSnapshots{});
+      effects.push_back(ScanSnapshots{});
       return;
     default:
       CPPRUN_CHECK(false);
@@ -332,7 +341,7 @@ void Agent::on_stuck(const std::string& what, Effects& effects) {
   const bool has_all_ends = static_cast<int64_t>(ends_.size()) >= options_.facts.nproc;
   keep_failed_ends();
   const std::string why = "it is unusable: SIGKILL did not end " + what;
-  effects.push_back(Tell{control::Leave{why, has_all_ends && has_saved(), true}});
+  effects.push_back(SendMessage{control::Leave{why, has_all_ends && has_saved(), true}});
   effects.push_back(Disconnect{false});
   finish(Finish{Finish::How::Unusable, signal_, what, {}, 0}, effects);
 }
@@ -343,29 +352,29 @@ void Agent::become_stopped(Instant now, Effects& effects) {
   join_deadline_ = now + options_.join_timeout;
   wants_port_for_stopped_ = true;
   wants_scan_for_stopped_ = options_.facts.has_snapshot_dir;
-  effects.push_back(WantPort{});
-  if (wants_scan_for_stopped_) effects.push_back(WantSnapshots{});
+  effects.push_back(ReservePort{});
+  if (wants_scan_for_stopped_) effects.push_back(ScanSnapshots{});
 }
 
 void Agent::on_port(Instant, int64_t port, Effects& effects) {
   port_ = port;
-  if (std::exchange(wants_port_for_stopped_, false)) say_stopped_if_known(effects);
+  if (std::exchange(wants_port_for_stopped_, false)) send_stopped_if_known(effects);
 }
 
-void Agent::say_stopped_if_known(Effects& effects) {
-  if (!is_stopped_untold() && state_ == State::Stopped) say_stopped(effects);
+void Agent::send_stopped_if_known(Effects& effects) {
+  if (!is_stopped_unreported() && state_ == State::Stopped) send_stopped(effects);
 }
 
-void Agent::say_stopped(Effects& effects) {
-  effects.push_back(
-      Tell{control::Stopped{world_.round, port_, snapshots_, has_saved(), own_failure()}});
+void Agent::send_stopped(Effects& effects) {
+  effects.push_back(SendMessage{
+      control::Stopped{assignment_.round, port_, snapshots_, has_saved(), own_failure()}});
 }
 
 // What failed first here by itself, if anything did: it may have been quicker than the stop.
-std::optional<WorkerEnd> Agent::own_failure() const {
+std::optional<WorkerExit> Agent::own_failure() const {
   const bool is_own = std::any_of(ends_.begin(), ends_.end(), has_own_cause);
   if (!is_own || is_drained_) return std::nullopt;
-  return for_the_wire(ends_[root_cause(ends_)]);
+  return for_the_wire(ends_[root_cause_index(ends_)]);
 }
 
 // ---------------------------------------------------------------- joining
@@ -394,21 +403,22 @@ void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   const bool is_new_wait = is_spare_ && !message.is_spare && !has_workers();
   if (is_new_wait) join_deadline_ = now + options_.join_timeout;
   is_spare_ = message.is_spare;
-  knows_heir_ = message.heir.has_value();
+  knows_standby_ = message.standby.has_value();
   // A spare may wait for as long as the job runs, without a worker to show for it.
   const bool is_news = message.is_spare && message.why != last_wait_;
-  const auto level = message.is_reminder || is_news ? Note::Level::Warning : Note::Level::Info;
+  const auto level =
+      message.is_reminder || is_news ? LogEvent::Level::Warning : LogEvent::Level::Info;
   last_wait_ = message.why;
-  if (message.heir && !is_leading_ && is_fenced()) {
-    const control::Heir& heir = *message.heir;
-    effects.push_back(Routes{{Endpoint{heir.address, static_cast<uint16_t>(heir.port)}}});
+  if (message.standby && !is_leading_ && is_leased()) {
+    const control::Standby& standby = *message.standby;
+    effects.push_back(Routes{{Endpoint{standby.address, static_cast<uint16_t>(standby.port)}}});
   }
-  effects.push_back(Note{level, "waiting: " + message.why});
+  effects.push_back(LogEvent{level, "waiting: " + message.why});
 }
 
 // Before the first round; "" later.
 std::string Agent::waited_for() const {
-  if (state_ != State::Joining || world_.round != RoundNumber()) return "";
+  if (state_ != State::Joining || assignment_.round != RoundNumber()) return "";
   if (!is_connected_) return "while waiting for the coordinator; no worker was started";
   const std::string what = last_wait_.empty() ? "for the first round" : "(" + last_wait_ + ")";
   return "while waiting " + what + "; no worker was started";
@@ -420,10 +430,10 @@ std::string Agent::waited_for() const {
 // that was may do so once all that its coordinator can have granted has ended (I1), unless another
 // node is to lead the job then.
 bool Agent::may_host(Instant now) const {
-  if (state_ != State::Joining || is_connected_ || knows_heir_ || decided_) return false;
-  if (world_.round != RoundNumber()) return false;
-  if (epoch_ == Epoch()) return true;
-  return is_fenced() && now >= heard_at_ + lease_;
+  if (state_ != State::Joining || is_connected_ || knows_standby_ || job_result_) return false;
+  if (assignment_.round != RoundNumber()) return false;
+  if (term_ == Term()) return true;
+  return is_leased() && now >= heard_at_ + lease_;
 }
 
 // ---------------------------------------------------------------- giving up
@@ -437,9 +447,9 @@ void Agent::give_up_joining(Effects& effects) {
   if (!lost_.empty()) text += "; the last round ended because " + lost_ + " [class=lost_node]";
   if (state_ == State::Done) text += "; the workers here ended well, the job's outcome is unknown";
   text += " (--rdzv-conf=join_timeout=SECONDS waits longer)";
-  effects.push_back(Tell{control::Leave{"the join timeout was reached"}});
+  effects.push_back(SendMessage{control::Leave{"the join timeout was reached"}});
   effects.push_back(Disconnect{false});
-  Finish how{Finish::How::Error, 0, text, {}, lost_.empty() ? 0 : world_.restart_count};
+  Finish how{Finish::How::Error, 0, text, {}, lost_.empty() ? 0 : assignment_.restart_count};
   how.lost = lost_;
   finish(std::move(how), effects);
 }

@@ -4,8 +4,8 @@
 //
 // A core: no I/O, no clock; the same calls in the same order give the same effects.
 //
-//   Joining --world--> Starting --grant--> Running --all 0, quiet--> Done --bye--> Ended
-//      ^                                      | failure, stop, fence     | stop
+//   Joining --world--> Starting --worker lease--> Running --all 0, quiet--> Done --bye--> Ended
+//      ^                                      | failure, stop, worker lease     | stop
 //      |                                      v                          v
 //      +------------- Stopped <--quiet--- Stopping                    Stopped
 //   Running --SIGTERM--> Draining --quiet--> Saved --snapshots looked at--> Ended
@@ -25,9 +25,9 @@
 #include <vector>
 
 #include "agent/core/effects.hpp"
-#include "agent/core/grant.hpp"
+#include "agent/core/worker_lease.hpp"
 #include "common/endpoint.hpp"
-#include "common/failure/worker_end.hpp"
+#include "common/failure/worker_exit.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
 #include "common/time.hpp"
@@ -79,9 +79,9 @@ class Agent {
 
   // This worker is known to say its steps, and has made none in this round: told before its end.
   void on_no_step(LocalRank worker) { unstepped_.insert(worker.value); }
-  void on_worker_end(Instant now, const WorkerEnd& end, Effects& effects);
+  void on_worker_exit(Instant now, const WorkerExit& end, Effects& effects);
   // All workers are reaped, nothing of them is left, their output is written.
-  void on_quiet(Instant now, Effects& effects);
+  void on_all_workers_gone(Instant now, Effects& effects);
   // SIGKILL did not end what is left of the workers: `what` names it. The node is unusable, and the
   // agent ends without waiting for it.
   void on_stuck(const std::string& what, Effects& effects);
@@ -90,8 +90,8 @@ class Agent {
   void on_port(Instant now, int64_t port, Effects& effects);
   void on_signal(Instant now, int signal, Effects& effects);
   // A worker hangs, and what could be seen of it is seen: the round ends for it. `hung` says who
-  // and how (WorkerEnd::hang); it lives.
-  void on_hang(Instant now, const WorkerEnd& hung, Effects& effects);
+  // and how (WorkerExit::hang); it lives.
+  void on_hang(Instant now, const WorkerExit& hung, Effects& effects);
 
   // Where other nodes can fetch snapshots from here; 0: nowhere. Told with the next registration.
   void on_serving(int64_t port) { snapshot_port_ = port; }
@@ -105,17 +105,19 @@ class Agent {
   void on_fetched(Instant now, Effects& effects);
   // `is_damaged`: what came is not what its manifest says, so nobody need try again.
   void on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects);
-  // The shares that were sought at a neighbour are here, or not to be had.
-  void on_shares_sought(Instant now, Effects& effects);
+  // The shards that were sought at a neighbour are here, or not to be had.
+  void on_replicas_fetched(Instant now, Effects& effects);
 
   void on_time(Instant now, Effects& effects);
   Instant next_deadline() const;
 
   State state() const { return state_; }
-  const control::World& world() const { return world_; }  // the newest; round 0: none yet
+  const control::RankAssignment& assignment() const {
+    return assignment_;
+  }  // the newest; round 0: none yet
   const std::vector<control::SnapshotName>& snapshots() const { return snapshots_; }
   bool has_workers() const;
-  // Its coordinator grants: there is no other to look for.
+  // Its coordinator issues worker leases: there is no other to look for.
   bool is_led(Instant now) const;
   // It would lead its job; not if it is about to go.
   bool would_lead() const;
@@ -123,55 +125,55 @@ class Agent {
   bool may_host(Instant now) const;
 
  private:
-  void on(Instant now, const control::Welcome& message, Effects& effects);
+  void on(Instant now, const control::Registered& message, Effects& effects);
   void on(Instant now, const control::Refused& message, Effects& effects);
   void on(Instant now, const control::Wait& message, Effects& effects);
-  void on(Instant now, const control::World& message, Effects& effects);
+  void on(Instant now, const control::RankAssignment& message, Effects& effects);
   void on(Instant now, const control::Pong& message, Effects& effects);
   void on(Instant now, const control::Stop& message, Effects& effects);
-  void on(Instant now, const control::Decided& message, Effects& effects);
+  void on(Instant now, const control::JobResult& message, Effects& effects);
   void on(Instant now, const control::Bye& message, Effects& effects);
-  void on(Instant now, const control::Struck& message, Effects& effects);
-  void on(Instant now, const control::Depart& message, Effects& effects);
+  void on(Instant now, const control::FaultPermit& message, Effects& effects);
+  void on(Instant now, const control::ShutdownRequest& message, Effects& effects);
   // For operators and their tools, not for us.
-  void on(Instant, const control::Answer&, Effects&) {}
+  void on(Instant, const control::AdminReply&, Effects&) {}
   void on(Instant, const control::Challenge&, Effects&) {}
   void on(Instant, const control::Watch&, Effects&) {}  // nothing to decide: the daemon tells
-  void on(Instant, const control::Tail&, Effects&) {}   // likewise
-  void on(Instant now, const control::Moved& message, Effects& effects);
+  void on(Instant, const control::LogTailRequest&, Effects&) {}  // likewise
+  void on(Instant now, const control::Redirect& message, Effects& effects);
 
-  bool is_stopping_under_fence() const;
-  bool is_past_fence(Instant now) const;
-  Instant patience_ends() const;
-  bool is_fenced() const { return heartbeat_ > Duration{}; }
-  control::Standing standing() const;
-  bool has_grant(Instant now) const;
+  bool is_stopping_past_worker_lease() const;
+  bool is_past_worker_lease(Instant now) const;
+  Instant node_lease_ends() const;
+  bool is_leased() const { return heartbeat_ > Duration{}; }
+  control::ReportedPhase reported_phase() const;
+  bool has_worker_lease(Instant now) const;
   void ping(Instant now, Effects& effects);
   void ping_sooner(Instant now);
-  void stop_past_grant(Duration grace, Effects& effects);
-  void start_if_granted(Instant now, Effects& effects);
+  void stop_past_worker_lease(Duration grace, Effects& effects);
+  void start_if_leased(Instant now, Effects& effects);
   void drop_fetch(Effects& effects);
   void stop_workers(Duration grace, bool lets_save, Effects& effects);
-  void on_failed_save(const WorkerEnd& end, Effects& effects);
+  void on_failed_save(const WorkerExit& end, Effects& effects);
   bool has_saved() const;
   std::string waited_for() const;
   bool is_leaving() const {
     return state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
   }
   bool is_failing() const;
-  bool is_resumable(const WorkerEnd& end) const;
+  bool is_resumable(const WorkerExit& end) const;
   void on_request(Instant now, Effects& effects);
   void leave_at_once(Effects& effects);
   void leave(Effects& effects);
   void drain(Effects& effects);
   void leave_stopped(Instant now, Effects& effects);
   void leave_after_drain(Effects& effects);
-  void say_unsaid(Effects& effects);
-  control::Snapshots newest_here() const;
-  void say_stopped(Effects& effects);
-  std::optional<WorkerEnd> own_failure() const;
-  void say_stopped_if_known(Effects& effects);
-  bool is_stopped_untold() const { return wants_port_for_stopped_ || wants_scan_for_stopped_; }
+  void flush_held_failure(Effects& effects);
+  control::Snapshots newest_snapshots() const;
+  void send_stopped(Effects& effects);
+  std::optional<WorkerExit> own_failure() const;
+  void send_stopped_if_known(Effects& effects);
+  bool is_stopped_unreported() const { return wants_port_for_stopped_ || wants_scan_for_stopped_; }
   void become_stopped(Instant now, Effects& effects);
   void keep_failed_ends();
   void finish(Finish finish, Effects& effects);
@@ -183,39 +185,40 @@ class Agent {
   State state_ = State::Joining;
   bool is_connected_ = false;
   bool is_spare_ = false;
-  bool knows_heir_ = false;  // of another node that leads the job, now or after our coordinator
+  bool knows_standby_ = false;  // of another node that leads the job, now or after our coordinator
   bool wants_port_for_stopped_ = false;
   bool wants_scan_for_stopped_ = false;
   bool is_fetching_ = false;
-  bool is_seeking_ = false;    // shares in memory, at a neighbour
-  bool fell_back_ = false;     // the workers of world_ could not use what it resumes from
-  bool is_drained_ = false;    // the stop of world_ was asked for, here or at another node
+  bool is_fetching_replicas_ = false;  // shards in memory, at a neighbour
+  bool fell_back_ = false;     // the workers of assignment_ could not use what it resumes from
+  bool is_drained_ = false;    // the stop of assignment_ was asked for, here or at another node
   bool is_going_ = false;      // the job is over; we go as soon as the workers have gone
-  bool fence_killed_ = false;  // this round's workers got KILL because the grant ended
-  bool is_deaf_ = false;       // to what comes on this connection: it is of an older epoch (R13)
-  bool has_warned_ = false;    // of that, since the last one that was not
-  control::Charge charged_ = control::Charge::None;  // for world_
-  int64_t connections_ = 0;                          // so far
+  bool lease_killed_ = false;  // this round's workers got KILL because the worker lease ended
+  bool ignores_connection_ =
+      false;                 // to what comes on this connection: it is of an older epoch (R13)
+  bool has_warned_ = false;  // of that, since the last one that was not
+  control::RestartCharge charged_ = control::RestartCharge::None;  // for assignment_
+  int64_t connections_ = 0;                                        // so far
   int64_t port_ = 0;
   int64_t snapshot_port_ = 0;
   int64_t control_port_ = 0;
-  Endpoint peer_;              // of this connection, or the last one
-  Endpoint led_by_;            // where we were welcomed last
-  bool has_evidence_ = false;  // whoever welcomed us is dead
-  bool is_welcomed_ = false;   // on this connection
-  bool is_heir_ = false;       // of the round that runs, or ran last (R14)
-  bool is_leading_ = false;    // we have taken the job over
+  Endpoint peer_;               // of this connection, or the last one
+  Endpoint led_by_;             // where we were welcomed last
+  bool has_evidence_ = false;   // whoever welcomed us is dead
+  bool is_registered_ = false;  // on this connection
+  bool is_standby_ = false;     // of the round that runs, or ran last (R14)
+  bool is_leading_ = false;     // we have taken the job over
   std::vector<control::SnapshotName> snapshots_;
-  Epoch epoch_;
-  control::World world_;                // the newest; its round is the newest seen
-  std::vector<WorkerEnd> ends_;         // of world_
-  std::set<int64_t> unstepped_;         // of world_: local ranks of workers that made no step
-  std::optional<WorkerEnd> hung_;       // of world_: why it was ended
-  std::vector<WorkerEnd> failed_ends_;  // of the last round that had a failure here
+  Term term_;
+  control::RankAssignment assignment_;   // the newest; its round is the newest seen
+  std::vector<WorkerExit> ends_;         // of assignment_
+  std::set<int64_t> unstepped_;          // of assignment_: local ranks of workers that made no step
+  std::optional<WorkerExit> hung_;       // of assignment_: why it was ended
+  std::vector<WorkerExit> failed_ends_;  // of the last round that had a failure here
   std::optional<control::Failed>
-      unreported_;                      // a failure that may not have reached the coordinator
-  std::optional<FirstFailure> unsaid_;  // may be no failure, if somebody is draining
-  std::optional<control::Decided> decided_;
+      unreported_failure_;                    // a failure that may not have reached the coordinator
+  std::optional<FirstFailure> held_failure_;  // may be no failure, if somebody is draining
+  std::optional<control::JobResult> job_result_;
   int signal_ = 0;    // why we leave
   Instant asked_at_;  // when it came
   std::string last_wait_;
@@ -224,7 +227,7 @@ class Agent {
   Duration heartbeat_{};  // zero: in the coordinator's own process
   Duration lease_{};
   Instant heard_at_;  // when anything came, or the connection was made
-  Grant grant_;
+  WorkerLease worker_lease_;
   Instant ping_at_ = Instant::never();
   Instant join_deadline_ = Instant::never();
   Instant leave_at_;  // in Saved: what lies in --snapshot-dir is not waited for any longer

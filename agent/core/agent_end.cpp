@@ -5,7 +5,7 @@
 #include "agent/core/agent.hpp"
 #include "common/exit_code.hpp"
 #include "common/limits/agent.hpp"
-#include "rendezvous/protocol/plain.hpp"
+#include "rendezvous/protocol/sanitize.hpp"
 
 namespace cpprun::agent {
 namespace {
@@ -16,10 +16,10 @@ constexpr int kSigTerm = 15;
 constexpr int kSigKill = 9;
 
 // Nobody here has seen why the workers stop: failures are told, and a larger world is no loss.
-Note::Level level_of(control::StopCause cause) {
+LogEvent::Level level_of(control::StopCause cause) {
   const bool is_loss =
       cause == control::StopCause::NodeLost || cause == control::StopCause::NodeLeft;
-  return is_loss ? Note::Level::Warning : Note::Level::Info;
+  return is_loss ? LogEvent::Level::Warning : LogEvent::Level::Info;
 }
 
 // A person at a keyboard sends these. Schedulers repeat SIGTERM within milliseconds, and a terminal
@@ -33,20 +33,20 @@ bool hurries(int signal) {
 // ---------------------------------------------------------------- the end of a round
 
 void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
-  if (message.round != world_.round) return;
+  if (message.round != assignment_.round) return;
   // In both cases workers save, and what fails meanwhile is nobody's failure.
   const bool is_drain =
       message.cause == control::StopCause::Drain || message.cause == control::StopCause::Operator;
   const bool is_known =
       message.cause == control::StopCause::Failure || message.cause == control::StopCause::Snapshot;
-  if (is_known) unreported_.reset();
+  if (is_known) unreported_failure_.reset();
   if (message.cause == control::StopCause::NodeLost) lost_ = message.why;
-  if (message.charged != control::Charge::None) charged_ = message.charged;
+  if (message.charged != control::RestartCharge::None) charged_ = message.charged;
   if (is_drain) {
     is_drained_ = true;
-    unsaid_.reset();
-  } else if (unsaid_) {
-    say_unsaid(effects);
+    held_failure_.reset();
+  } else if (held_failure_) {
+    flush_held_failure(effects);
     effects.push_back(EndSaving{kSigTerm});
   }
   switch (state_) {
@@ -55,16 +55,16 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
       become_stopped(now, effects);
       return;
     case State::Done:
-      effects.push_back(Note{level_of(message.cause),
-                             "the workers had ended well and start again: " + message.why});
+      effects.push_back(LogEvent{level_of(message.cause),
+                                 "the workers had ended well and start again: " + message.why});
       become_stopped(now, effects);
       return;
     case State::Running:
-      effects.push_back(Note{level_of(message.cause), "stopping the workers: " + message.why});
+      effects.push_back(LogEvent{level_of(message.cause), "stopping the workers: " + message.why});
       stop_workers(options_.stop_grace, is_drain, effects);
       return;
     case State::Stopped:
-      if (!is_stopped_untold()) say_stopped(effects);
+      if (!is_stopped_unreported()) send_stopped(effects);
       return;
     default:
       return;
@@ -73,10 +73,10 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
 
 // ---------------------------------------------------------------- the end
 
-void Agent::on(Instant, const control::Decided& message, Effects& effects) {
-  decided_ = control::plain(message);
-  if (!message.is_resumable) say_unsaid(effects);
-  effects.push_back(Tell{control::Ack{message.is_success}});
+void Agent::on(Instant, const control::JobResult& message, Effects& effects) {
+  job_result_ = control::sanitize(message);
+  if (!message.is_resumable) flush_held_failure(effects);
+  effects.push_back(SendMessage{control::Ack{message.is_success}});
   drop_fetch(effects);
   if (state_ == State::Starting) state_ = State::Stopped;  // nothing is started any more
   if (state_ == State::Running)
@@ -84,7 +84,7 @@ void Agent::on(Instant, const control::Decided& message, Effects& effects) {
 }
 
 void Agent::on(Instant, const control::Bye&, Effects& effects) {
-  if (decided_) go(effects);
+  if (job_result_) go(effects);
 }
 
 // The outcome is known. Workers of a round that went on without this node are gone first (R4).
@@ -99,18 +99,19 @@ void Agent::go(Effects& effects) {
 
 // Without a `how` of its own the decision is the outcome (R9).
 void Agent::finish(Finish how, Effects& effects) {
-  if (decided_ && how.how == Finish::How::Success && !decided_->is_success) {
-    how.how = decided_->is_resumable ? Finish::How::Stopped : Finish::How::Failure;
-    how.text = decided_->verdict;
+  if (job_result_ && how.how == Finish::How::Success && !job_result_->is_success) {
+    how.how = job_result_->is_resumable ? Finish::How::Stopped : Finish::How::Failure;
+    how.text = job_result_->failure_summary;
   }
   if (!snapshots_.empty()) how.snapshot = snapshots_.front();
   how.ends = failed_ends_;
-  const bool is_hang = decided_ && decided_->culprit && decided_->culprit->end.is_hang();
-  how.restarts_used = is_hang ? world_.hang_restarts : world_.restart_count;
-  how.operator_restarts = world_.operator_restarts;
+  const bool is_hang =
+      job_result_ && job_result_->root_cause && job_result_->root_cause->end.is_hang();
+  how.restarts_used = is_hang ? assignment_.hang_restarts : assignment_.restart_count;
+  how.admin_restarts = assignment_.admin_restarts;
   how.signal = signal_;
-  how.decision = decided_;
-  how.ran_no_worker = world_.round == RoundNumber();
+  how.job_result = job_result_;
+  how.ran_no_worker = assignment_.round == RoundNumber();
   state_ = State::Ended;
   effects.push_back(std::move(how));
 }
@@ -134,7 +135,7 @@ void Agent::on_request(Instant now, Effects& effects) {
   if (state_ == State::Running) return drain(effects);
   if (state_ == State::Stopping && is_drained_) {  // the workers save for another node's sake
     state_ = State::Draining;
-    effects.push_back(Tell{control::Draining{world_.round}});
+    effects.push_back(SendMessage{control::Draining{assignment_.round}});
   } else if (state_ == State::Stopping) {  // they have got SIGTERM and their grace
     state_ = State::Leaving;
   } else if (state_ == State::Stopped && is_drained_) {
@@ -152,9 +153,10 @@ void Agent::leave_at_once(Effects& effects) {
 // No worker runs here, and none was stopped for a request: SIGTERM loses nothing.
 void Agent::leave(Effects& effects) {
   const bool is_kept = signal_ == kSigTerm && !is_failing();
-  effects.push_back(Tell{control::Leave{is_kept ? "asked to stop" : "ended by a signal", is_kept}});
+  effects.push_back(
+      SendMessage{control::Leave{is_kept ? "asked to stop" : "ended by a signal", is_kept}});
   effects.push_back(Disconnect{false});
-  if (signal_ == kSigTerm && decided_) return finish(Finish{}, effects);
+  if (signal_ == kSigTerm && job_result_) return finish(Finish{}, effects);
   Finish how;
   how.how = is_kept ? Finish::How::Stopped : Finish::How::Signal;
   how.text = waited_for();
@@ -163,20 +165,20 @@ void Agent::leave(Effects& effects) {
 
 // The newest round ended by a failure after which there is no other round.
 bool Agent::is_failing() const {
-  const bool is_fatal = unreported_ && unreported_->is_fatal;
-  const bool has_failed = unreported_ || charged_ != control::Charge::None;
-  const bool is_hang =
-      charged_ == control::Charge::Hang || (unreported_ && unreported_->end.is_hang());
-  const int64_t used = is_hang ? world_.hang_restarts : world_.restart_count;
-  return is_fatal || (has_failed && used >= world_.max_restarts);
+  const bool is_fatal = unreported_failure_ && unreported_failure_->is_fatal;
+  const bool has_failed = unreported_failure_ || charged_ != control::RestartCharge::None;
+  const bool is_hang = charged_ == control::RestartCharge::Hang ||
+                       (unreported_failure_ && unreported_failure_->end.is_hang());
+  const int64_t used = is_hang ? assignment_.hang_restarts : assignment_.restart_count;
+  return is_fatal || (has_failed && used >= assignment_.max_restarts);
 }
 
 // ---------------------------------------------------------------- stopping on request
 
 // An operator has asked. Told again it hurries nothing; a real signal does.
-void Agent::on(Instant now, const control::Depart& message, Effects& effects) {
-  if (is_leaving() || decided_) return;
-  effects.push_back(Note{Note::Level::Info, message.why});
+void Agent::on(Instant now, const control::ShutdownRequest& message, Effects& effects) {
+  if (is_leaving() || job_result_) return;
+  effects.push_back(LogEvent{LogEvent::Level::Info, message.why});
   on_signal(now, message.saves ? kSigTerm : kSigInt, effects);
 }
 
@@ -184,23 +186,23 @@ void Agent::on(Instant now, const control::Depart& message, Effects& effects) {
 void Agent::drain(Effects& effects) {
   state_ = State::Draining;
   is_drained_ = true;
-  effects.push_back(Tell{control::Draining{world_.round}});
+  effects.push_back(SendMessage{control::Draining{assignment_.round}});
   effects.push_back(StopWorkers{kSigTerm, options_.stop_grace, true});
 }
 
 // It has lost nothing to a request to stop, and goes on when it is started again.
-bool Agent::is_resumable(const WorkerEnd& end) const {
+bool Agent::is_resumable(const WorkerExit& end) const {
   return end.exit_code == kStoppedResumable || unstepped_.contains(end.local_rank.value);
 }
 
 // Every worker's work is saved, or was done, or had not begun.
 bool Agent::has_saved() const {
-  auto is_well = [this](const WorkerEnd& end) { return end.is_success() || is_resumable(end); };
+  auto is_well = [this](const WorkerExit& end) { return end.is_success() || is_resumable(end); };
   return is_drained_ && std::all_of(ends_.begin(), ends_.end(), is_well);
 }
 
 // Workers save together: when one has failed, the others can't.
-void Agent::on_failed_save(const WorkerEnd& end, Effects& effects) {
+void Agent::on_failed_save(const WorkerExit& end, Effects& effects) {
   const bool is_saving = state_ == State::Draining || state_ == State::Stopping;
   if (!is_saving || end.is_success() || end.exit_code == kStoppedResumable) return;
   effects.push_back(EndSaving{kSigTerm});
@@ -215,10 +217,10 @@ void Agent::leave_stopped(Instant now, Effects& effects) {
 }
 
 void Agent::leave_after_drain(Effects& effects) {
-  const auto goes_on = [this](const WorkerEnd& end) { return is_resumable(end); };
-  const auto is_saved = [](const WorkerEnd& end) { return end.exit_code == kStoppedResumable; };
+  const auto goes_on = [this](const WorkerExit& end) { return is_resumable(end); };
+  const auto is_saved = [](const WorkerExit& end) { return end.exit_code == kStoppedResumable; };
   const bool is_kept = has_saved() && std::any_of(ends_.begin(), ends_.end(), goes_on);
-  effects.push_back(Tell{control::Leave{"asked to stop", has_saved()}});
+  effects.push_back(SendMessage{control::Leave{"asked to stop", has_saved()}});
   effects.push_back(Disconnect{false});
   Finish how;
   how.how = is_kept ? Finish::How::Stopped : Finish::How::Signal;
@@ -228,9 +230,9 @@ void Agent::leave_after_drain(Effects& effects) {
 }
 
 // What looked like a failure here is one.
-void Agent::say_unsaid(Effects& effects) {
-  if (unsaid_) effects.push_back(*unsaid_);
-  unsaid_.reset();
+void Agent::flush_held_failure(Effects& effects) {
+  if (held_failure_) effects.push_back(*held_failure_);
+  held_failure_.reset();
 }
 
 // ---------------------------------------------------------------- snapshots
@@ -239,51 +241,51 @@ void Agent::on_snapshots(Instant, std::vector<control::SnapshotName> snapshots, 
   const bool is_new = snapshots != snapshots_;
   snapshots_ = std::move(snapshots);
   if (state_ == State::Saved) return leave_after_drain(effects);
-  if (std::exchange(wants_scan_for_stopped_, false)) return say_stopped_if_known(effects);
-  if (is_new && is_connected_) effects.push_back(Tell{newest_here()});
+  if (std::exchange(wants_scan_for_stopped_, false)) return send_stopped_if_known(effects);
+  if (is_new && is_connected_) effects.push_back(SendMessage{newest_snapshots()});
 }
 
 // What could not be used is said with each, so that a cut loses it only for a while.
-control::Snapshots Agent::newest_here() const {
-  return {snapshots_, fell_back_ ? world_.resume->snapshot.id : ""};
+control::Snapshots Agent::newest_snapshots() const {
+  return {snapshots_, fell_back_ ? assignment_.resume->snapshot.id : ""};
 }
 
 void Agent::on_fell_back(int64_t step, Effects& effects) {
-  if (!world_.resume || std::exchange(fell_back_, true)) return;
-  const control::SnapshotName& chosen = world_.resume->snapshot;
+  if (!assignment_.resume || std::exchange(fell_back_, true)) return;
+  const control::SnapshotName& chosen = assignment_.resume->snapshot;
   const std::string instead =
       step < 0 ? "training begins anew" : "training goes on from step " + std::to_string(step);
-  effects.push_back(Note{
-      Note::Level::Warning,
+  effects.push_back(LogEvent{
+      LogEvent::Level::Warning,
       "the snapshot of step " + std::to_string(chosen.step) + " could not be used, " + instead});
-  if (is_connected_) effects.push_back(Tell{newest_here()});
+  if (is_connected_) effects.push_back(SendMessage{newest_snapshots()});
 }
 
 void Agent::on_fetched(Instant now, Effects& effects) {
   if (!std::exchange(is_fetching_, false)) return;
-  if (!is_seeking_) join_deadline_ = now + options_.join_timeout;
-  start_if_granted(now, effects);
+  if (!is_fetching_replicas_) join_deadline_ = now + options_.join_timeout;
+  start_if_leased(now, effects);
 }
 
-void Agent::on_shares_sought(Instant now, Effects& effects) {
-  if (!std::exchange(is_seeking_, false)) return;
+void Agent::on_replicas_fetched(Instant now, Effects& effects) {
+  if (!std::exchange(is_fetching_replicas_, false)) return;
   if (!is_fetching_) join_deadline_ = now + options_.join_timeout;
-  start_if_granted(now, effects);
+  start_if_leased(now, effects);
 }
 
 void Agent::drop_fetch(Effects& effects) {
   const bool is_fetching = std::exchange(is_fetching_, false);
-  const bool is_seeking = std::exchange(is_seeking_, false);
+  const bool is_seeking = std::exchange(is_fetching_replicas_, false);
   if (is_fetching || is_seeking) effects.push_back(DropFetch{});
 }
 
 void Agent::on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects) {
   if (!std::exchange(is_fetching_, false)) return;
-  drop_fetch(effects);  // shares that are still sought
-  effects.push_back(Note{Note::Level::Warning, error.text});
-  unreported_ = control::Failed{world_.round, WorkerEnd{}, false, error.text,
-                                is_damaged ? world_.resume->snapshot.id : ""};
-  effects.push_back(Tell{*unreported_});
+  drop_fetch(effects);  // shards that are still sought
+  effects.push_back(LogEvent{LogEvent::Level::Warning, error.text});
+  unreported_failure_ = control::Failed{assignment_.round, WorkerExit{}, false, error.text,
+                                        is_damaged ? assignment_.resume->snapshot.id : ""};
+  effects.push_back(SendMessage{*unreported_failure_});
   become_stopped(now, effects);
 }
 
@@ -291,34 +293,34 @@ void Agent::on_fetch_failed(Instant now, const Error& error, bool is_damaged, Ef
 
 // By I1 no coordinator has counted us as lost yet, and we have not said that we have stopped: there
 // is no later round.
-bool Agent::has_grant(Instant now) const {
+bool Agent::has_worker_lease(Instant now) const {
   const bool is_in_round =
       state_ == State::Starting || state_ == State::Running || state_ == State::Stopping;
-  return is_in_round && is_fenced() && now < grant_.deadline();
+  return is_in_round && is_leased() && now < worker_lease_.deadline();
 }
 
-// Our grant holds, so nobody has gone on without us, and no other heir was named (R16).
+// Our worker lease holds, so nobody has gone on without us, and no other standby was named (R16).
 void Agent::on_refused(Instant now, const std::vector<Endpoint>& places, Effects& effects) {
   const bool is_ours = std::find(places.begin(), places.end(), led_by_) != places.end();
-  if (state_ == State::Ended || is_leading_ || is_connected_ || epoch_ == Epoch() || !is_ours) {
+  if (state_ == State::Ended || is_leading_ || is_connected_ || term_ == Term() || !is_ours) {
     return;
   }
   has_evidence_ = true;
-  const bool is_going = decided_ || is_leaving();
-  const bool is_granted = is_fenced() && now < grant_.deadline();
-  if (!is_heir_ || !is_granted || is_going) return;
+  const bool is_going = job_result_ || is_leaving();
+  const bool is_granted = is_leased() && now < worker_lease_.deadline();
+  if (!is_standby_ || !is_granted || is_going) return;
   is_leading_ = true;
-  effects.push_back(
-      Note{Note::Level::Warning, "the coordinator is dead; leading the job from this node"});
-  effects.push_back(TakeOver{Epoch(epoch_.value + 1), *world_.heir});
+  effects.push_back(LogEvent{LogEvent::Level::Warning,
+                             "the coordinator is dead; leading the job from this node"});
+  effects.push_back(BecomeCoordinator{Term(term_.value + 1), *assignment_.standby});
 }
 
 // Who listens at the job's endpoint knows who leads it (R17).
-void Agent::on(Instant, const control::Moved& message, Effects& effects) {
-  const bool is_blank = world_.round == RoundNumber();
-  if (is_leading_ || (message.epoch < epoch_ && !is_blank)) return;
-  if (is_blank) epoch_ = Epoch();  // of a coordinator that never led the job
-  is_deaf_ = knows_heir_ = true;
+void Agent::on(Instant, const control::Redirect& message, Effects& effects) {
+  const bool is_blank = assignment_.round == RoundNumber();
+  if (is_leading_ || (message.term < term_ && !is_blank)) return;
+  if (is_blank) term_ = Term();  // of a coordinator that never led the job
+  ignores_connection_ = knows_standby_ = true;
   effects.push_back(Routes{{Endpoint{message.address, static_cast<uint16_t>(message.port)}}, true});
   effects.push_back(Reconnect{});
 }
@@ -329,16 +331,16 @@ void Agent::on_led_from(const Endpoint& place, Effects& effects) {
   if (state_ == State::Ended) return;
   effects.push_back(Routes{{place}, true});
   if (!is_connected_ || peer_ == place) return;
-  is_deaf_ = true;
+  ignores_connection_ = true;
   effects.push_back(Reconnect{});
 }
 
 bool Agent::is_led(Instant now) const {
-  return is_connected_ && is_welcomed_ && now < grant_.term_at();
+  return is_connected_ && is_registered_ && now < worker_lease_.term_at();
 }
 
 bool Agent::would_lead() const {
-  return !is_leaving() && state_ != State::Ended && !decided_;
+  return !is_leaving() && state_ != State::Ended && !job_result_;
 }
 
 // ---------------------------------------------------------------- time
@@ -346,18 +348,19 @@ bool Agent::would_lead() const {
 void Agent::on_time(Instant now, Effects& effects) {
   if (state_ == State::Ended) return;
   // R11: first what must not live on, then everything else.
-  if (state_ == State::Running && is_fenced() && now >= grant_.term_at()) {
-    stop_past_grant(std::max(Duration{}, grant_.deadline() - now), effects);
+  if (state_ == State::Running && is_leased() && now >= worker_lease_.term_at()) {
+    stop_past_worker_lease(std::max(Duration{}, worker_lease_.deadline() - now), effects);
   }
-  if (is_past_fence(now)) {
-    fence_killed_ = true;
+  if (is_past_worker_lease(now)) {
+    lease_killed_ = true;
     effects.push_back(StopWorkers{kSigKill, Duration{}});
   }
   if (now >= ping_at_) ping(now, effects);
-  if (now >= patience_ends()) {
+  if (now >= node_lease_ends()) {
     heard_at_ = now;  // a cable, or a host that is gone: the kernel would try for many minutes
-    effects.push_back(Note{Note::Level::Info, "the coordinator is silent; connecting again"});
-    effects.push_back(Reconnect{!is_welcomed_});
+    effects.push_back(
+        LogEvent{LogEvent::Level::Info, "the coordinator is silent; connecting again"});
+    effects.push_back(Reconnect{!is_registered_});
   }
   if (state_ == State::Saved && now >= leave_at_) return leave_after_drain(effects);
   if (now >= join_deadline_ && !is_spare_) give_up_joining(effects);
@@ -368,29 +371,29 @@ Instant Agent::next_deadline() const {
   Instant next = ping_at_;
   if (!is_spare_) next = std::min(next, join_deadline_);
   if (state_ == State::Saved) next = std::min(next, leave_at_);
-  if (!is_welcomed_) next = std::min(next, patience_ends());  // else a ping comes first
-  if (state_ == State::Running && is_fenced()) next = std::min(next, grant_.term_at());
-  if (is_stopping_under_fence()) next = std::min(next, grant_.deadline());
+  if (!is_registered_) next = std::min(next, node_lease_ends());  // else a ping comes first
+  if (state_ == State::Running && is_leased()) next = std::min(next, worker_lease_.term_at());
+  if (is_stopping_past_worker_lease()) next = std::min(next, worker_lease_.deadline());
   return next;
 }
 
 // Who has not been welcomed may wait at the wrong place, for a coordinator that is not to lead
 // (R17).
-Instant Agent::patience_ends() const {
+Instant Agent::node_lease_ends() const {
   if (!is_connected_) return Instant::never();
-  if (!is_welcomed_) return heard_at_ + options_.facts.terms.lease * 2;
-  return is_fenced() ? heard_at_ + lease_ : Instant::never();
+  if (!is_registered_) return heard_at_ + options_.facts.job_spec.lease * 2;
+  return is_leased() ? heard_at_ + lease_ : Instant::never();
 }
 
 // Workers that are being stopped, with whatever grace, must be gone at the deadline.
-bool Agent::is_stopping_under_fence() const {
+bool Agent::is_stopping_past_worker_lease() const {
   bool is_stopping =
       state_ == State::Stopping || state_ == State::Leaving || state_ == State::Draining;
-  return is_stopping && is_fenced() && !fence_killed_;
+  return is_stopping && is_leased() && !lease_killed_;
 }
 
-bool Agent::is_past_fence(Instant now) const {
-  return is_stopping_under_fence() && now >= grant_.deadline();
+bool Agent::is_past_worker_lease(Instant now) const {
+  return is_stopping_past_worker_lease() && now >= worker_lease_.deadline();
 }
 
 }  // namespace cpprun::agent

@@ -36,7 +36,7 @@ struct RendezvousConf {
       limits::kJoinTimeout;                 // for Static: key `timeout`, default kStaticTimeout
   std::optional<Duration> last_call;        // unset: kLastCall of quiet, at most kLastCallMax
   Duration heartbeat = limits::kHeartbeat;  // keep_alive_interval
-  Duration lease = limits::kLease;          // keep_alive_interval x keep_alive_max_attempt
+  Duration lease = limits::kNodeLease;      // keep_alive_interval x keep_alive_max_attempt
   Duration scale_up_interval = limits::kScaleUpInterval;
   std::optional<bool> is_host;
   size_t store_value_bytes = limits::kStoreValueBytes;  // own key: store_value_limit_mb
@@ -68,7 +68,8 @@ struct RendezvousConfig {
   std::optional<int> node_rank;  // Static: the group rank; otherwise only a wish
   std::string local_addr;        // what other nodes reach this one by; empty: found out
   RendezvousConf conf;
-  Duration say_waiting = limits::kSayWaiting;  // how often a wait is said again
+  Duration wait_reminder_interval =
+      limits::kWaitReminderInterval;  // how often a wait is said again
   WorkerStore worker_store = WorkerStore::Rank0;
   std::optional<std::string>
       master_addr;  // fixed by the user (Static); unset: the address of group rank 0
@@ -125,7 +126,7 @@ struct HangConfig {
 struct FaultConfig {
   std::optional<faults::Plan> plan;  // drawn: nothing is left to chance
   std::string junit;                 // --junit; empty: none
-  std::string account_file;          // the account as JSON, for cpprunctl chaos; empty: none
+  std::string report_file;           // the account as JSON, for cpprunctl chaos; empty: none
 };
 
 // What was measured of the launcher before its agent began.
@@ -133,7 +134,7 @@ struct StartTimes {
   Duration exec{};    // processor time until main(): exec, loading, static initialisers
   Instant main_at;    // CLOCK_BOOTTIME, as all of these
   Instant options;    // the options were read
-  Instant prepared;   // guardian, log folder, fixed port
+  Instant prepared;   // reaper process, log folder, fixed port
   Instant listening;  // the rendezvous is served, or is known to be elsewhere
 };
 
@@ -155,7 +156,7 @@ struct AgentConfig {
   std::string own_error_file;  // TORCHELASTIC_ERROR_FILE of the launcher itself; "" = none
   std::string event_log_handler = "null";  // null or console
   std::string snapshot_dir;                // --snapshot-dir; empty: the launcher knows of none
-  bool keeps_copies = false;               // --snapshot-replicas=1
+  bool keeps_replicas = false;             // --snapshot-replicas=1
   FaultConfig faults;
   bool shows_timing = false;  // --timing
 };

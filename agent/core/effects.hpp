@@ -1,8 +1,8 @@
 // What the agent's core wishes to happen. Plain data; the daemon carries it out, the simulator too.
 //
-// Ordering contract: carried out front to back. `WantPort` is answered by Agent::on_port() before
-// anything else happens; `WantSnapshots`, `FetchSnapshot` and `SeekShares` are answered in their
-// own time.
+// Ordering contract: carried out front to back. `ReservePort` is answered by Agent::on_port()
+// before anything else happens; `ScanSnapshots`, `FetchSnapshot` and `FetchReplicas` are answered
+// in their own time.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/endpoint.hpp"
-#include "common/failure/worker_end.hpp"
+#include "common/failure/worker_exit.hpp"
 #include "common/time.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
@@ -19,7 +19,7 @@ namespace cpprun::agent {
 
 // A message for the coordinator; dropped while there is no connection (what matters is said again
 // on registering).
-struct Tell {
+struct SendMessage {
   control::AgentMessage message;
 };
 
@@ -40,13 +40,13 @@ struct Routes {
 };
 
 // Lead the job from here on, in this process and at our control port (R16), and connect to that.
-struct TakeOver {
-  Epoch epoch;
-  control::Heir place;
+struct BecomeCoordinator {
+  Term term;
+  control::Standby place;
 };
 
 struct StartWorkers {
-  control::World world;
+  control::RankAssignment assignment;
 };
 
 // TERM-like signal and CONT to all workers at once, KILL after `grace`.
@@ -65,28 +65,28 @@ struct EndSaving {
 };
 
 // Reserve a port for worker 0 of the next round.
-struct WantPort {};
+struct ReservePort {};
 
 // Look at what lies in --snapshot-dir: Agent::on_snapshots().
-struct WantSnapshots {};
+struct ScanSnapshots {};
 
 // Bring this snapshot into --snapshot-dir: Agent::on_fetched() or on_fetch_failed().
 struct FetchSnapshot {
-  control::Resume resume;
+  control::ResumePoint resume;
   std::string secret;
 };
 
-// Shares in memory that this node lacks, as copies of them may lie at a neighbour: bring them here.
-// Answered by Agent::on_shares_sought(), whatever comes of it.
-struct SeekShares {
-  control::Peer at;
-  control::World world;
+// Shards in memory that this node lacks, as replicas of them may lie at a neighbour: bring them
+// here. Answered by Agent::on_replicas_fetched(), whatever comes of it.
+struct FetchReplicas {
+  control::PeerAddress at;
+  control::RankAssignment assignment;
 };
 
-// From now on keep copies of the shares of that node; nothing: of nobody's. Copies that are here
-// stay until there are newer ones.
-struct KeepCopies {
-  std::optional<control::Peer> of;
+// From now on keep replicas of the shards of that node; nothing: of nobody's. Replicas that are
+// here stay until there are newer ones.
+struct KeepReplicas {
+  std::optional<control::PeerAddress> of;
   std::string secret;
 };
 
@@ -99,18 +99,18 @@ struct ServeSnapshots {
   std::string secret;
 };
 
-// The guardian kills the workers at this time if nobody moves it (R6).
-struct Fence {
+// The reaper process kills the workers at this time if nobody moves it (R6).
+struct SetWorkerLease {
   Instant deadline;
 };
 
 // A worker has failed, the first one of its round here: for the console.
 struct FirstFailure {
-  WorkerEnd end;
-  control::World world;
+  WorkerExit end;
+  control::RankAssignment assignment;
 };
 
-struct Note {
+struct LogEvent {
   enum class Level { Debug, Info, Warning } level = Level::Info;
   std::string text;
 };
@@ -127,22 +127,23 @@ struct Finish {
     Unusable  // SIGKILL did not end what runs here: `text` names it
   };
   How how = How::Success;
-  int signal = 0;               // that asked us to go; 0: none did
-  std::string text;             // the verdict, or the error
-  std::vector<WorkerEnd> ends;  // of the last round here that had a failure
+  int signal = 0;                // that asked us to go; 0: none did
+  std::string text;              // the failure summary, or the error
+  std::vector<WorkerExit> ends;  // of the last round here that had a failure
   int64_t restarts_used = 0;
-  int64_t operator_restarts = 0;
+  int64_t admin_restarts = 0;
   std::optional<control::SnapshotName> snapshot{};  // the newest here
   bool has_saved = false;  // of Stopped, with a signal: workers of ours have saved, for it
   Instant stays_until{};   // with a signal: others may need the coordinator in this process so long
   std::string lost{};  // the node whose loss ended the last round, and how; empty: another cause
-  std::optional<control::Decided> decision{};  // what the coordinator said, if it did
-  bool ran_no_worker = false;                  // this node had no part in any round
+  std::optional<control::JobResult> job_result{};  // what the coordinator said, if it did
+  bool ran_no_worker = false;                      // this node had no part in any round
 };
 
-using Effect = std::variant<Tell, Disconnect, Reconnect, StartWorkers, StopWorkers, WantPort, Fence,
-                            FirstFailure, Note, Finish, WantSnapshots, FetchSnapshot, DropFetch,
-                            ServeSnapshots, EndSaving, SeekShares, KeepCopies, Routes, TakeOver>;
+using Effect = std::variant<SendMessage, Disconnect, Reconnect, StartWorkers, StopWorkers,
+                            ReservePort, SetWorkerLease, FirstFailure, LogEvent, Finish,
+                            ScanSnapshots, FetchSnapshot, DropFetch, ServeSnapshots, EndSaving,
+                            FetchReplicas, KeepReplicas, Routes, BecomeCoordinator>;
 using Effects = std::vector<Effect>;
 
 }  // namespace cpprun::agent

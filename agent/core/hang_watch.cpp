@@ -10,7 +10,7 @@
 namespace cpprun::agent {
 namespace {
 
-using State = WorkerSight::State;
+using State = WorkerObservation::State;
 
 // worker::Phase, which the page carries as a number.
 constexpr uint32_t kStarting = 0, kTraining = 2, kEvaluating = 3, kSaving = 4;
@@ -40,12 +40,12 @@ std::string seconds_text(Duration duration) {
 
 // The only worker that is least by `value`; nothing if several are, or all.
 template <class Value>
-const WorkerSight* only_least(const std::vector<WorkerSight>& workers, Value value) {
-  const auto by_value = [&](const WorkerSight& a, const WorkerSight& b) {
+const WorkerObservation* only_least(const std::vector<WorkerObservation>& workers, Value value) {
+  const auto by_value = [&](const WorkerObservation& a, const WorkerObservation& b) {
     return value(a) < value(b);
   };
   const auto least = std::min_element(workers.begin(), workers.end(), by_value);
-  const auto is_as_low = [&](const WorkerSight& w) { return value(w) == value(*least); };
+  const auto is_as_low = [&](const WorkerObservation& w) { return value(w) == value(*least); };
   return std::count_if(workers.begin(), workers.end(), is_as_low) == 1 ? &*least : nullptr;
 }
 
@@ -58,20 +58,20 @@ std::string phase_name(uint32_t phase) {
 // ---------------------------------------------------------------- limits
 
 Duration HangWatch::interval() const {
-  if (config_.mode == HangConfig::Mode::Auto) return limits::kHangLook;
-  return std::clamp<Duration>(config_.limit / kLooksPerLimit, limits::kHangLookMin,
-                              limits::kHangLook);
+  if (config_.mode == HangConfig::Mode::Auto) return limits::kHangPollInterval;
+  return std::clamp<Duration>(config_.limit / kLooksPerLimit, limits::kHangPollIntervalMin,
+                              limits::kHangPollInterval);
 }
 
 Duration HangWatch::stopped_limit() const {
-  return config_.mode == HangConfig::Mode::Auto ? limits::kHangStopped : config_.limit;
+  return config_.mode == HangConfig::Mode::Auto ? limits::kHangStoppedTimeout : config_.limit;
 }
 
 Duration HangWatch::limit(const Track& track) const {
   if (config_.mode == HangConfig::Mode::Fixed) return config_.limit;
   const uint32_t phase = track.beat ? track.beat->phase : kStarting;
   const bool is_regular = track.beat && (phase == kTraining || phase == kEvaluating);
-  const Duration least = is_regular ? limits::kHangQuiet : limits::kHangQuietLong;
+  const Duration least = is_regular ? limits::kHangSilence : limits::kHangSilenceLong;
   const Duration longest = phase < kPhases ? track.longest_gap[phase] : Duration{};
   return std::max(least, longest * kGapFactor);
 }
@@ -103,11 +103,11 @@ void HangWatch::end_round() {
   next_look_ = Instant::never();
 }
 
-std::optional<Hang> HangWatch::look(Instant now, const std::vector<WorkerSight>& workers) {
+std::optional<Hang> HangWatch::look(Instant now, const std::vector<WorkerObservation>& workers) {
   if (next_look_.is_never()) return std::nullopt;
-  const bool has_slept = now - looked_at_ > interval() * 3 + limits::kHangLookMin;
+  const bool has_slept = now - looked_at_ > interval() * 3 + limits::kHangPollIntervalMin;
   std::map<int64_t, Track> kept;
-  for (const WorkerSight& worker : workers) {
+  for (const WorkerObservation& worker : workers) {
     const auto known = tracks_.find(worker.local_rank.value);
     const bool is_known = known != tracks_.end() && known->second.pid == worker.pid;
     Track& track = kept[worker.local_rank.value];
@@ -116,9 +116,9 @@ std::optional<Hang> HangWatch::look(Instant now, const std::vector<WorkerSight>&
     note(now, worker, track);
   }
   tracks_ = std::move(kept);
-  const bool is_debugged = std::any_of(workers.begin(), workers.end(), [](const WorkerSight& w) {
-    return w.state == State::Traced;
-  });
+  const bool is_debugged =
+      std::any_of(workers.begin(), workers.end(),
+                  [](const WorkerObservation& w) { return w.state == State::Traced; });
   if (has_slept || is_debugged) wake_up(now);
   looked_at_ = now;
   next_look_ = now + interval();
@@ -141,7 +141,7 @@ void HangWatch::wake_up(Instant now) {
   }
 }
 
-void HangWatch::note(Instant now, const WorkerSight& worker, Track& track) const {
+void HangWatch::note(Instant now, const WorkerObservation& worker, Track& track) const {
   const auto used = worker.cpu > track.cpu ? worker.cpu - track.cpu : track.cpu - worker.cpu;
   const bool has_worked = used * 100 > (now - looked_at_) * kIdlePercent;
   if (has_worked || worker.bytes != track.bytes || track.pid != worker.pid) track.moved_at = now;
@@ -166,21 +166,21 @@ void HangWatch::note(Instant now, const WorkerSight& worker, Track& track) const
 
 // ---------------------------------------------------------------- judgement
 
-std::optional<Hang> HangWatch::judge(Instant now, const std::vector<WorkerSight>& workers) {
+std::optional<Hang> HangWatch::judge(Instant now, const std::vector<WorkerObservation>& workers) {
   if (workers.empty()) return std::nullopt;
   if (std::optional<Hang> stopped = find_stopped(now, workers)) return stopped;
   if (!is_breach(now)) return std::nullopt;
   Hang hang = describe(now, workers);
   const bool all_beat = std::all_of(workers.begin(), workers.end(),
-                                    [](const WorkerSight& w) { return w.beat.has_value(); });
+                                    [](const WorkerObservation& w) { return w.beat.has_value(); });
   hang.is_sure = config_.mode == HangConfig::Mode::Fixed || all_beat;
   if (!hang.is_sure && std::exchange(is_said_, true)) return std::nullopt;
   return hang;
 }
 
 std::optional<Hang> HangWatch::find_stopped(Instant now,
-                                            const std::vector<WorkerSight>& workers) const {
-  for (const WorkerSight& worker : workers) {
+                                            const std::vector<WorkerObservation>& workers) const {
+  for (const WorkerObservation& worker : workers) {
     const Instant since = tracks_.at(worker.local_rank.value).stopped_since;
     if (since.is_never() || now - since < stopped_limit()) continue;
     return Hang{worker, "stopped by a signal, such as SIGSTOP, for " + seconds_text(now - since),
@@ -201,9 +201,9 @@ bool HangWatch::is_breach(Instant now) const {
          std::none_of(tracks_.begin(), tracks_.end(), is_at_work);
 }
 
-Hang HangWatch::describe(Instant now, const std::vector<WorkerSight>& workers) const {
+Hang HangWatch::describe(Instant now, const std::vector<WorkerObservation>& workers) const {
   std::string why;
-  const WorkerSight& worker = odd_one_out(now, workers, why);
+  const WorkerObservation& worker = odd_one_out(now, workers, why);
   const Track& track = tracks_.at(worker.local_rank.value);
   std::string how;
   if (worker.beat) {
@@ -218,43 +218,44 @@ Hang HangWatch::describe(Instant now, const std::vector<WorkerSight>& workers) c
 }
 
 // The one that the others wait for, as far as it shows.
-const WorkerSight& HangWatch::odd_one_out(Instant now, const std::vector<WorkerSight>& workers,
-                                          std::string& why) const {
+const WorkerObservation& HangWatch::odd_one_out(Instant now,
+                                                const std::vector<WorkerObservation>& workers,
+                                                std::string& why) const {
   for (const auto& [state, words] : {std::pair{State::Stopped, "; it is stopped by a signal"},
                                      std::pair{State::Blocked, "; it waits inside the kernel"}}) {
-    for (const WorkerSight& worker : workers) {
+    for (const WorkerObservation& worker : workers) {
       if (worker.state != state) continue;
       why = words;
       return worker;
     }
   }
-  const auto least_silent_first = [&](const WorkerSight& a, const WorkerSight& b) {
+  const auto least_silent_first = [&](const WorkerObservation& a, const WorkerObservation& b) {
     return silence(tracks_.at(a.local_rank.value), now) <
            silence(tracks_.at(b.local_rank.value), now);
   };
-  const WorkerSight& most_silent =
+  const WorkerObservation& most_silent =
       *std::max_element(workers.begin(), workers.end(), least_silent_first);
   if (workers.size() == 1) return most_silent;
   const bool all_beat = std::all_of(workers.begin(), workers.end(),
-                                    [](const WorkerSight& w) { return w.beat.has_value(); });
+                                    [](const WorkerObservation& w) { return w.beat.has_value(); });
   if (all_beat) {
-    const auto collectives = [](const WorkerSight& w) { return w.beat->collectives; };
-    if (const WorkerSight* odd = only_least(workers, collectives)) {
+    const auto collectives = [](const WorkerObservation& w) { return w.beat->collectives; };
+    if (const WorkerObservation* odd = only_least(workers, collectives)) {
       why = "; it has come to fewer collectives than the others (" +
             std::to_string(odd->beat->collectives) + ")";
       return *odd;
     }
-    const auto step = [](const WorkerSight& w) { return w.beat->step; };
-    if (const WorkerSight* odd = only_least(workers, step)) {
+    const auto step = [](const WorkerObservation& w) { return w.beat->step; };
+    if (const WorkerObservation* odd = only_least(workers, step)) {
       why = "; the others have come further";
       return *odd;
     }
   }
   // Of those that wait for each other one may be busy: the others wait for it.
-  const auto idle = [&](const WorkerSight& w) {
+  const auto idle = [&](const WorkerObservation& w) {
     return tracks_.at(w.local_rank.value).moved_at == now ? 0 : 1;
   };
-  const WorkerSight* busy = only_least(workers, idle);
+  const WorkerObservation* busy = only_least(workers, idle);
   if (busy == nullptr || idle(*busy) != 0) return most_silent;
   why = "; it is busy, the others wait";
   return *busy;

@@ -24,14 +24,14 @@
 
 #include "agent/core/config.hpp"
 #include "common/time.hpp"
-#include "common/worker_sight.hpp"
+#include "common/worker_observation.hpp"
 
 namespace cpprun::agent {
 
 struct Hang {
-  WorkerSight worker;    // the odd one out
-  std::string how;       // as WorkerEnd::hang
-  bool is_sure = false;  // the round is to be ended; else it is only worth a word
+  WorkerObservation worker;  // the odd one out
+  std::string how;           // as WorkerExit::hang
+  bool is_sure = false;      // the round is to be ended; else it is only worth a word
 };
 
 class HangWatch {
@@ -43,7 +43,7 @@ class HangWatch {
 
   // A look at all live workers. May come at any time; is due at next_look(). After a hang that is
   // sure there is no further look in this round.
-  std::optional<Hang> look(Instant now, const std::vector<WorkerSight>& workers);
+  std::optional<Hang> look(Instant now, const std::vector<WorkerObservation>& workers);
   Instant next_look() const { return next_look_; }
 
  private:
@@ -64,14 +64,15 @@ class HangWatch {
   Duration limit(const Track& track) const;
   Duration silence(const Track& track, Instant now) const;
   bool is_excused(const Track& track, Instant now) const;
-  void note(Instant now, const WorkerSight& worker, Track& track) const;
+  void note(Instant now, const WorkerObservation& worker, Track& track) const;
   void wake_up(Instant now);
-  std::optional<Hang> judge(Instant now, const std::vector<WorkerSight>& workers);
-  std::optional<Hang> find_stopped(Instant now, const std::vector<WorkerSight>& workers) const;
+  std::optional<Hang> judge(Instant now, const std::vector<WorkerObservation>& workers);
+  std::optional<Hang> find_stopped(Instant now,
+                                   const std::vector<WorkerObservation>& workers) const;
   bool is_breach(Instant now) const;
-  Hang describe(Instant now, const std::vector<WorkerSight>& workers) const;
-  const WorkerSight& odd_one_out(Instant now, const std::vector<WorkerSight>& workers,
-                                 std::string& why) const;
+  Hang describe(Instant now, const std::vector<WorkerObservation>& workers) const;
+  const WorkerObservation& odd_one_out(Instant now, const std::vector<WorkerObservation>& workers,
+                                       std::string& why) const;
 
   const HangConfig config_;
   std::map<int64_t, Track> tracks_;  // by local rank

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "agent/core/template.hpp"
+#include "agent/core/string_template.hpp"
 #include "common/text.hpp"
 
 namespace cpprun::agent {
@@ -41,32 +41,33 @@ std::string virtual_device(const AgentConfig& config, int local_rank) {
   return devices.at(static_cast<size_t>(local_rank));
 }
 
-std::vector<Variable> rank_variables(const AgentConfig& config, const control::World& world,
-                                     int local_rank) {
+std::vector<Variable> rank_variables(const AgentConfig& config,
+                                     const control::RankAssignment& assignment, int local_rank) {
   bool is_virtual = config.workers.is_virtual_local_rank;
   auto text = [](int64_t number) { return std::to_string(number); };
   return {{"LOCAL_RANK", text(is_virtual ? 0 : local_rank)},
-          {"RANK", text(world.base_rank + local_rank)},
-          {"GROUP_RANK", text(world.group_rank)},
-          {"ROLE_RANK", text(world.base_role_rank + local_rank)},
+          {"RANK", text(assignment.base_rank + local_rank)},
+          {"GROUP_RANK", text(assignment.group_rank)},
+          {"ROLE_RANK", text(assignment.base_role_rank + local_rank)},
           {"ROLE_NAME", config.workers.role},
           {"LOCAL_WORLD_SIZE", text(config.workers.nproc)},
-          {"WORLD_SIZE", text(world.world_size)},
-          {"GROUP_WORLD_SIZE", text(world.group_size)},
-          {"ROLE_WORLD_SIZE", text(world.role_world_size)},
-          {"MASTER_ADDR", world.master_addr},
-          {"MASTER_PORT", text(world.master_port)}};
+          {"WORLD_SIZE", text(assignment.world_size)},
+          {"GROUP_WORLD_SIZE", text(assignment.group_size)},
+          {"ROLE_WORLD_SIZE", text(assignment.role_world_size)},
+          {"MASTER_ADDR", assignment.master_addr},
+          {"MASTER_PORT", text(assignment.master_port)}};
 }
 
-std::vector<Variable> elastic_variables(const AgentConfig& config, const control::World& world,
-                                        const WorkerPlace& place) {
-  return {{"TORCHELASTIC_RESTART_COUNT", std::to_string(restarts_of(world))},
-          {"TORCHELASTIC_MAX_RESTARTS", std::to_string(world.max_restarts)},
+std::vector<Variable> elastic_variables(const AgentConfig& config,
+                                        const control::RankAssignment& assignment,
+                                        const LaunchContext& place) {
+  return {{"TORCHELASTIC_RESTART_COUNT", std::to_string(restarts_of(assignment))},
+          {"TORCHELASTIC_MAX_RESTARTS", std::to_string(assignment.max_restarts)},
           {"TORCHELASTIC_RUN_ID", config.rendezvous.run_id},
-          {"TORCHELASTIC_USE_AGENT_STORE", world.is_agent_store ? "True" : "False"},
+          {"TORCHELASTIC_USE_AGENT_STORE", assignment.is_agent_store ? "True" : "False"},
           {"TORCHELASTIC_SIGNALS_TO_HANDLE", config.signals_text},
           {"TORCHELASTIC_ERROR_FILE", place.error_file},
-          {"CPPRUN_ROUND", std::to_string(world.round.value)},
+          {"CPPRUN_ROUND", std::to_string(assignment.round.value)},
           {"CPPRUN_STORE", place.store},
           {"CPPRUN_TOKEN", place.token},
           {"CPPRUN_AGENT", place.agent}};
@@ -105,11 +106,12 @@ std::vector<Variable> optional_variables(const AgentConfig& config, int local_ra
 
 constexpr const char* kResumeFrom = "CPPRUN_RESUME_FROM";
 
-std::vector<Variable> snapshot_variables(const AgentConfig& config, const control::World& world) {
+std::vector<Variable> snapshot_variables(const AgentConfig& config,
+                                         const control::RankAssignment& assignment) {
   if (config.snapshot_dir.empty()) return {};
   std::vector<Variable> variables{{"CPPRUN_SNAPSHOT_DIR", config.snapshot_dir}};
-  if (world.resume) {
-    const std::string step = std::to_string(world.resume->snapshot.step);
+  if (assignment.resume) {
+    const std::string step = std::to_string(assignment.resume->snapshot.step);
     variables.emplace_back(kResumeFrom, config.snapshot_dir + "/step-" + step);
   }
   return variables;
@@ -118,18 +120,20 @@ std::vector<Variable> snapshot_variables(const AgentConfig& config, const contro
 constexpr const char* kFaults = "CPPRUN_FAULTS";
 
 // Beside a fault of the user's own; a plan's file is none, it was read here.
-std::vector<Variable> fault_variables(const AgentConfig& config, const control::World& world) {
+std::vector<Variable> fault_variables(const AgentConfig& config,
+                                      const control::RankAssignment& assignment) {
   if (!config.faults.plan) return {};
   const std::string own = inherited(config, kFaults).value_or("");
-  std::string text = faults::worker_text(*config.faults.plan, world.world_size, world.group_size);
+  std::string text =
+      faults::worker_text(*config.faults.plan, assignment.world_size, assignment.group_size);
   if (faults::is_inline(own)) text = own + (text.empty() ? "" : ";") + text;
   return {{kFaults, text}};
 }
 
 }  // namespace
 
-int64_t restarts_of(const control::World& world) {
-  return world.restart_count + world.hang_restarts;
+int64_t restarts_of(const control::RankAssignment& assignment) {
+  return assignment.restart_count + assignment.hang_restarts;
 }
 
 std::vector<std::string> worker_argv(const WorkerConfig& config, int local_rank) {
@@ -153,18 +157,19 @@ std::vector<std::string> after_debugger(const std::vector<std::string>& argv) {
   return waiting;
 }
 
-std::vector<std::string> worker_environment(const AgentConfig& config, const control::World& world,
-                                            const WorkerPlace& place, int local_rank) {
-  std::vector<Variable> ours = rank_variables(config, world, local_rank);
-  for (Variable& v : elastic_variables(config, world, place)) ours.push_back(std::move(v));
+std::vector<std::string> worker_environment(const AgentConfig& config,
+                                            const control::RankAssignment& assignment,
+                                            const LaunchContext& place, int local_rank) {
+  std::vector<Variable> ours = rank_variables(config, assignment, local_rank);
+  for (Variable& v : elastic_variables(config, assignment, place)) ours.push_back(std::move(v));
   for (Variable& v : optional_variables(config, local_rank)) ours.push_back(std::move(v));
-  for (Variable& v : snapshot_variables(config, world)) ours.push_back(std::move(v));
-  for (Variable& v : fault_variables(config, world)) ours.push_back(std::move(v));
+  for (Variable& v : snapshot_variables(config, assignment)) ours.push_back(std::move(v));
+  for (Variable& v : fault_variables(config, assignment)) ours.push_back(std::move(v));
   std::set<std::string_view> replaced;
   if (!config.snapshot_dir.empty()) replaced.insert(kResumeFrom);  // nothing: from the beginning
   for (const Variable& v : ours) replaced.insert(v.first);
-  replaced.insert("CPPRUN_OPERATOR_TOKEN");  // no program of the job may give orders by it
-  replaced.insert("CPPRUN_ETCD_PASSWORD");   // nor say who leads it
+  replaced.insert("CPPRUN_ADMIN_TOKEN");    // no program of the job may send admin commands with it
+  replaced.insert("CPPRUN_ETCD_PASSWORD");  // nor say who leads it
   std::vector<std::string> all;
   for (const std::string& entry : config.environment) {
     std::string_view name = std::string_view(entry).substr(0, entry.find('='));
@@ -174,11 +179,11 @@ std::vector<std::string> worker_environment(const AgentConfig& config, const con
   return all;
 }
 
-std::string line_prefix(const AgentConfig& config, const control::World& world,
-                        const WorkerPlace& place, int local_rank) {
+std::string line_prefix(const AgentConfig& config, const control::RankAssignment& assignment,
+                        const LaunchContext& place, int local_rank) {
   Macros macros{{"role_name", config.workers.role},
                 {"local_rank", std::to_string(local_rank)},
-                {"rank", std::to_string(world.base_rank + local_rank)},
+                {"rank", std::to_string(assignment.base_rank + local_rank)},
                 {"hostname", place.host_name.substr(0, place.host_name.find('.'))}};
   return safe_substitute(config.logs.prefix_template.value_or(kDefaultPrefix), macros);
 }

@@ -13,7 +13,7 @@
 namespace cpprun::agent {
 
 // What only the daemon knows.
-struct WorkerPlace {
+struct LaunchContext {
   std::string error_file;  // TORCHELASTIC_ERROR_FILE; may be empty
   std::string store;       // CPPRUN_STORE: "host:port" of the round's store
   std::string token;       // CPPRUN_TOKEN
@@ -22,7 +22,7 @@ struct WorkerPlace {
 };
 
 // The number of restarts that workers and log folders know: whatever they were charged to.
-int64_t restarts_of(const control::World& world);
+int64_t restarts_of(const control::RankAssignment& assignment);
 
 std::vector<std::string> worker_argv(const WorkerConfig& config, int local_rank);
 
@@ -32,12 +32,13 @@ std::vector<std::string> after_debugger(const std::vector<std::string>& argv);
 
 // Complete, "NAME=value"; what the launcher itself inherited, with the contract's variables
 // replaced.
-std::vector<std::string> worker_environment(const AgentConfig& config, const control::World& world,
-                                            const WorkerPlace& place, int local_rank);
+std::vector<std::string> worker_environment(const AgentConfig& config,
+                                            const control::RankAssignment& assignment,
+                                            const LaunchContext& place, int local_rank);
 
 // Before each console line of a tee'd stream.
-std::string line_prefix(const AgentConfig& config, const control::World& world,
-                        const WorkerPlace& place, int local_rank);
+std::string line_prefix(const AgentConfig& config, const control::RankAssignment& assignment,
+                        const LaunchContext& place, int local_rank);
 
 // --virtual-local-rank: the one device each worker may see, or why there are too few.
 Status check_virtual_devices(const AgentConfig& config);

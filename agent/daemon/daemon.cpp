@@ -13,7 +13,7 @@
 #include "agent/daemon/join_options.hpp"
 #include "agent/daemon/worker_specs.hpp"
 #include "agent/process/cleanup/cgroup.hpp"
-#include "agent/process/streams/stream_ends.hpp"
+#include "agent/process/streams/stream_fds.hpp"
 #include "common/check.hpp"
 #include "common/log/log.hpp"
 #include "common/machine/identity.hpp"
@@ -51,10 +51,10 @@ AgentDaemon::Impl::Impl(AgentConfig given)
       loop_(1),
       timer_(loop_),
       signals_(loop_),
-      guardian_fd_(loop_) {}
+      reaper_fd_(loop_) {}
 
 AgentDaemon::Impl::~Impl() {
-  way_->close();
+  poster_->close();
   if (!finish_) leave_folder(true);  // nothing was ever started
 }
 
@@ -73,33 +73,35 @@ Status AgentDaemon::Impl::prepare() {
   if (!folder) return folder.error();
   folder_ = std::move(*folder);
   // Before any thread is made.
-  Result<std::unique_ptr<Guardian>> guardian = Guardian::start(token_, cgroup_folder(token_));
-  if (!guardian) return guardian.error();
-  guardian_ = std::move(*guardian);
+  Result<std::unique_ptr<Reaper>> reaper = Reaper::start(token_, cgroup_folder(token_));
+  if (!reaper) return reaper.error();
+  reaper_ = std::move(*reaper);
   start_host();
   watch_for_hangs();
-  report_.emplace(config_, host_name_);
-  recorder_.emplace(config_, host_name_, folder_.run_folder());
+  reporter_.emplace(config_, host_name_);
+  event_recorder_.emplace(config_, host_name_, folder_.run_folder());
   return {};
 }
 
 void AgentDaemon::Impl::start_host() {
   ProcessHost::Events events;
   events.on_start = [this](LocalRank local_rank, Rank rank, int pid) {
-    recorder_->worker_started(local_rank, rank, pid);
+    event_recorder_->worker_started(local_rank, rank, pid);
   };
-  events.on_ready = [this](LocalRank local_rank) { recorder_->worker_ready(local_rank); };
-  events.on_word = [this](int local_rank, WorkerWord word) { on_word(local_rank, word); };
-  events.on_end = [this](const WorkerEnd& end) {
-    recorder_->worker_ended(end);
-    tell_core([&](agent::Effects& e) { core_->on_worker_end(boot_now(), end, e); });
+  events.on_ready = [this](LocalRank local_rank) { event_recorder_->worker_ready(local_rank); };
+  events.on_milestone = [this](int local_rank, WorkerMilestone word) {
+    on_milestone(local_rank, word);
   };
-  events.on_quiet = [this] {
-    recorder_->quiet();
+  events.on_end = [this](const WorkerExit& end) {
+    event_recorder_->worker_exited(end);
+    run_core([&](agent::Effects& e) { core_->on_worker_exit(boot_now(), end, e); });
+  };
+  events.on_all_workers_gone = [this] {
+    event_recorder_->quiet();
     if (faults_) faults_->on_stopped();
     unwatch_workers();
     if (timers_) timers_->end_round();
-    tell_core([&](agent::Effects& e) { core_->on_quiet(boot_now(), e); });
+    run_core([&](agent::Effects& e) { core_->on_all_workers_gone(boot_now(), e); });
   };
   events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.look(std::move(all)); };
   events.on_stdout_closed = [](bool goes_on) {
@@ -108,17 +110,18 @@ void AgentDaemon::Impl::start_host() {
     log::warning(text + "; the workers go on, with their log files only");
   };
   events.on_note = [](const std::string& text) { log::info(text); };
-  events.holds_grant = [this] { return boot_now() < fence_; };
+  events.holds_worker_lease = [this] { return boot_now() < worker_lease_deadline_; };
   events.on_snapshot = [this](int local_rank, int64_t step, const std::string& path) {
-    recorder_->snapshot_complete(LocalRank(local_rank), step, path);
+    event_recorder_->snapshot_complete(LocalRank(local_rank), step, path);
     if (snapshots_) snapshots_->look();
   };
   events.on_fell_back = [this](int, int64_t step) {
-    tell_core([&](agent::Effects& e) { core_->on_fell_back(step, e); });
+    run_core([&](agent::Effects& e) { core_->on_fell_back(step, e); });
   };
   if (config_.faults.plan) {
-    events.on_strike = [this](int rank, const channel::Strike& question, auto answer) {
-      faults_->on_asked(rank, question, std::move(answer));
+    events.on_fault_permit_request = [this](int rank, const channel::FaultPermitRequest& query,
+                                            auto answer) {
+      faults_->on_permit_requested(rank, query, std::move(answer));
     };
     events.on_began = [this](int, const channel::Began& began) { faults_->on_began(began); };
   }
@@ -128,26 +131,26 @@ void AgentDaemon::Impl::start_host() {
   ProcessHost::Options options;
   options.token = token_;
   options.channel_name = "cpprun/agent/" + text::hex(random_bytes());
-  open_copies();
-  if (copies_) options.arenas = copies_->shelves().own;
+  open_replicas();
+  if (replicas_) options.arenas = replicas_->shard_arenas().own;
   host_ = std::make_unique<ProcessHost>(loop_, options, events);
 }
 
 void AgentDaemon::Impl::watch_for_hangs() {
-  HangRoom::Events events;
+  HangMonitor::Events events;
   events.look = [this] { return host_->look(); };
-  events.on_hang = [this](const WorkerEnd& hung) {
-    tell_core([&](agent::Effects& e) { core_->on_hang(boot_now(), hung, e); });
+  events.on_hang = [this](const WorkerExit& hung) {
+    run_core([&](agent::Effects& e) { core_->on_hang(boot_now(), hung, e); });
   };
   events.on_warning = [this](const std::string& text) {
     log::warning(text);
-    recorder_->warning(text);
+    event_recorder_->warning(text);
   };
-  hangs_ = std::make_unique<HangRoom>(loop_, config_.hangs, std::move(events));
+  hangs_ = std::make_unique<HangMonitor>(loop_, config_.hangs, std::move(events));
   if (config_.timer_file.empty()) return;
-  FileTimerRoom::Events timer_events{[this] { return host_->pids(); },
-                                     [](const std::string& text) { log::warning(text); }};
-  timers_ = std::make_unique<FileTimerRoom>(loop_, config_.timer_file, std::move(timer_events));
+  FileTimerServer::Events timer_events{[this] { return host_->pids(); },
+                                       [](const std::string& text) { log::warning(text); }};
+  timers_ = std::make_unique<FileTimerServer>(loop_, config_.timer_file, std::move(timer_events));
 }
 
 // A port that another agent of this machine has costs the job nothing.
@@ -160,25 +163,25 @@ void AgentDaemon::Impl::answer_probes() {
 
 int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   coordinator_ = coordinator;
-  if (config_.workers.set_omp_num_threads) report_->omp_banner();
-  recorder_->run_started();
+  if (config_.workers.set_omp_num_threads) reporter_->omp_banner();
+  event_recorder_->run_started();
   core_.emplace(join_options(config_, host_name_, key_));
   keep_control_port();
   catch_signals();
-  watch_guardian();
+  watch_reaper();
   is_own_ = is_own;
-  open_operators();
+  open_admin_socket();
   answer_probes();
   open_faults();
   open_snapshots();
   if (!snapshots_) connect();
-  tell_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
+  run_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
   say_unended(host_->kill_everything());  // a refused agent may have workers
-  guardian_->dismiss();
-  const int code = report_->finish(*finish_, *recorder_);
-  recorder_->finished(*finish_, code);
+  reaper_->dismiss();
+  const int code = reporter_->finish(*finish_, *event_recorder_);
+  event_recorder_->finished(*finish_, code);
   using How = agent::Finish::How;
   leave_folder(finish_->how == How::Success || finish_->how == How::Stopped);
   return faults_ ? faults_->finish(code) : code;
@@ -191,7 +194,7 @@ std::optional<Duration> AgentDaemon::Impl::may_stay() const {
 
 // A temporary folder stays for those who look for the reason of a failure, and only for them.
 void AgentDaemon::Impl::leave_folder(bool is_well) {
-  if (recorder_) recorder_->close();  // a file that is open may stay as another one
+  if (event_recorder_) event_recorder_->close();  // a file that is open may stay as another one
   const std::string said = folder_.leave(is_well);
   if (!said.empty()) log::warning(said);
 }
@@ -207,51 +210,52 @@ void AgentDaemon::Impl::keep_control_port() {
 
 void AgentDaemon::Impl::open_faults() {
   if (!config_.faults.plan) return;
-  FaultRoom::Doors doors;
-  doors.ask_coordinator = [this](const control::Strike& strike) {
+  FaultInjector::Callbacks election_callbacks;
+  election_callbacks.request_permit = [this](const control::FaultPermitRequest& strike) {
     if (connection_) connection_->send(strike);
   };
-  doors.pid_of = [this](int local_rank) { return host_->pid_of(local_rank); };
-  doors.step_of = [this](int local_rank) { return host_->step_of(local_rank); };
-  doors.drop_line = [this] {
+  election_callbacks.pid_of = [this](int local_rank) { return host_->pid_of(local_rank); };
+  election_callbacks.step_of = [this](int local_rank) { return host_->step_of(local_rank); };
+  election_callbacks.drop_connection = [this] {
     if (connection_) connection_->reconnect();
   };
-  faults_ = std::make_unique<FaultRoom>(loop_, config_.faults, std::move(doors));
+  faults_ = std::make_unique<FaultInjector>(loop_, config_.faults, std::move(election_callbacks));
 }
 
-void AgentDaemon::Impl::open_copies() {
-  if (!config_.keeps_copies) return;
-  CopiesRoom::Events events;
+void AgentDaemon::Impl::open_replicas() {
+  if (!config_.keeps_replicas) return;
+  ReplicaManager::Events events;
   events.on_sought = [this] {
-    tell_core([&](agent::Effects& e) { core_->on_shares_sought(boot_now(), e); });
+    run_core([&](agent::Effects& e) { core_->on_replicas_fetched(boot_now(), e); });
   };
   events.on_note = [](bool is_rare, const std::string& text) {
     is_rare ? log::info(text) : log::debug(text);
   };
   events.on_warning = [this](const std::string& text) {
     log::warning(text);
-    recorder_->warning(text);
+    event_recorder_->warning(text);
   };
   const auto workers = static_cast<size_t>(config_.workers.nproc);
-  copies_ = std::make_unique<CopiesRoom>(loop_, workers, std::move(events));
+  replicas_ = std::make_unique<ReplicaManager>(loop_, workers, std::move(events));
 }
 
 void AgentDaemon::Impl::open_snapshots() {
   if (config_.snapshot_dir.empty()) return;
-  SnapshotRoom::Events events;
+  SnapshotManager::Events events;
   events.on_snapshots = [this](std::vector<control::SnapshotName> found) {
     if (!connection_ && !finish_) connect();
-    tell_core([&](agent::Effects& e) { core_->on_snapshots(boot_now(), std::move(found), e); });
+    run_core([&](agent::Effects& e) { core_->on_snapshots(boot_now(), std::move(found), e); });
   };
   events.on_fetched = [this] {
-    tell_core([&](agent::Effects& e) { core_->on_fetched(boot_now(), e); });
+    run_core([&](agent::Effects& e) { core_->on_fetched(boot_now(), e); });
   };
   events.on_fetch_failed = [this](const Error& error, bool is_damaged) {
-    tell_core([&](agent::Effects& e) { core_->on_fetch_failed(boot_now(), error, is_damaged, e); });
+    run_core([&](agent::Effects& e) { core_->on_fetch_failed(boot_now(), error, is_damaged, e); });
   };
   events.on_warning = [](const std::string& text) { log::warning(text); };
-  snapshots_ = std::make_unique<SnapshotRoom>(loop_, config_.snapshot_dir, std::move(events),
-                                              copies_ ? copies_->shelves() : ShareShelves{});
+  snapshots_ =
+      std::make_unique<SnapshotManager>(loop_, config_.snapshot_dir, std::move(events),
+                                        replicas_ ? replicas_->shard_arenas() : ShardArenas{});
 }
 
 // On the address that the coordinator sees; on all of them where others reach us by another.
@@ -270,7 +274,7 @@ void AgentDaemon::Impl::connect() {
   events.on_connected = [this](std::vector<std::string> addresses, const Endpoint& peer) {
     serve_snapshots(addresses);
     led_from_ = peer;
-    tell_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, peer, e); });
+    run_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, peer, e); });
     if (faults_) faults_->on_connected();
   };
   events.on_message = [this](const control::CoordinatorMessage& message) { on_message(message); };
@@ -279,14 +283,14 @@ void AgentDaemon::Impl::connect() {
     tails_->on_disconnected();
     if (faults_) faults_->on_disconnected();
     orders_.on_disconnected();
-    tell_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
+    run_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
   };
   events.on_refused = [this](const std::vector<Endpoint>& places) {
-    tell_core([&](agent::Effects& e) { core_->on_refused(boot_now(), places, e); });
+    run_core([&](agent::Effects& e) { core_->on_refused(boot_now(), places, e); });
   };
   events.on_trouble = [](const std::string& text) { log::warning(text); };
   events.on_found = [this](const auto& addresses) { return host_if_free(addresses); };
-  ControlClient::Options options{is_own_, config_.rendezvous.say_waiting};
+  ControlClient::Options options{is_own_, config_.rendezvous.wait_reminder_interval};
   options.is_led_by_election = arbiter_ != nullptr;
   connection_ = std::make_unique<ControlClient>(loop_, coordinator_, options, events);
   if (arbiter_ && coordinator_.port != 0) connection_->set_routes({coordinator_}, true, false);
@@ -302,22 +306,22 @@ std::optional<Endpoint> AgentDaemon::Impl::host_if_free(const std::vector<std::s
 }
 
 void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
-  if (const auto* answer = std::get_if<control::Answer>(&message)) orders_.on_answer(*answer);
+  if (const auto* answer = std::get_if<control::AdminReply>(&message)) orders_.on_answer(*answer);
   if (const auto* asked = std::get_if<control::Challenge>(&message)) orders_.on_challenge(*asked);
   const auto tell = [this](const control::CoordinatorMessage& said) {
-    recorder_->on_message(said);
-    tell_core([&](agent::Effects& e) { core_->on_message(boot_now(), said, e); });
+    event_recorder_->on_message(said);
+    run_core([&](agent::Effects& e) { core_->on_message(boot_now(), said, e); });
   };
   // Once who asked for it is answered: the core may end the loop at once.
-  if (std::holds_alternative<control::Depart>(message)) {
+  if (std::holds_alternative<control::ShutdownRequest>(message)) {
     host_->hurry();
     return asio::post(loop_, [tell, message] { tell(message); });
   }
   tell(message);
-  const auto* struck = std::get_if<control::Struck>(&message);
-  if (faults_ && struck != nullptr) faults_->on_struck(*struck);
+  const auto* struck = std::get_if<control::FaultPermit>(&message);
+  if (faults_ && struck != nullptr) faults_->on_fault_permit(*struck);
   if (const auto* watch = std::get_if<control::Watch>(&message)) progress_->on_watch(*watch);
-  if (const auto* tail = std::get_if<control::Tail>(&message)) tails_->on_tail(*tail);
+  if (const auto* tail = std::get_if<control::LogTailRequest>(&message)) tails_->on_tail(*tail);
 }
 
 void AgentDaemon::Impl::catch_signals() {
@@ -331,20 +335,20 @@ void AgentDaemon::Impl::wait_for_signal() {
     if (error) return;
     wait_for_signal();
     host_->hurry();
-    recorder_->on_signal(number);
-    tell_core([&](agent::Effects& e) { core_->on_signal(boot_now(), number, e); });
+    event_recorder_->on_signal(number);
+    run_core([&](agent::Effects& e) { core_->on_signal(boot_now(), number, e); });
   });
 }
 
-// The guardian itself may be killed; it is replaced at once.
-void AgentDaemon::Impl::watch_guardian() {
-  guardian_fd_.assign(dup(guardian_->pidfd()));
-  guardian_fd_.async_wait(asio::posix::stream_descriptor::wait_read, [this](error_code error) {
+// The reaper process itself may be killed; it is replaced at once.
+void AgentDaemon::Impl::watch_reaper() {
+  reaper_fd_.assign(dup(reaper_->pidfd()));
+  reaper_fd_.async_wait(asio::posix::stream_descriptor::wait_read, [this](error_code error) {
     if (error) return;
-    guardian_fd_.close();
-    log::info("the guardian was killed; starting another");
-    if (Status ok = guardian_->renew(); ok) {
-      watch_guardian();
+    reaper_fd_.close();
+    log::info("the reaper process was killed; starting another");
+    if (Status ok = reaper_->renew(); ok) {
+      watch_reaper();
     } else {
       log::warning(ok.error().text);
     }
@@ -367,7 +371,7 @@ void AgentDaemon::Impl::arm_timer() {
 // Mail comes after.
 void AgentDaemon::Impl::on_timer() {
   armed_for_ = Instant::never();
-  tell_core([&](agent::Effects& e) { core_->on_time(boot_now(), e); });
+  run_core([&](agent::Effects& e) { core_->on_time(boot_now(), e); });
 }
 
 // ---------------------------------------------------------------- the door
@@ -388,7 +392,7 @@ Incarnation AgentDaemon::incarnation() const {
 void AgentDaemon::may_host(HostJob host_job) {
   impl_->may_host(std::move(host_job));
 }
-void AgentDaemon::may_lead(TakeOver take_over) {
+void AgentDaemon::may_lead(BecomeCoordinator take_over) {
   impl_->may_lead(std::move(take_over));
 }
 void AgentDaemon::took(const StartTimes& times) {
@@ -397,8 +401,8 @@ void AgentDaemon::took(const StartTimes& times) {
 Result<uint16_t> AgentDaemon::keep_port() {
   return impl_->keep_port();
 }
-AgentDoors AgentDaemon::doors() {
-  return impl_->doors();
+ElectionCallbacks AgentDaemon::election_callbacks() {
+  return impl_->election_callbacks();
 }
 std::optional<Duration> AgentDaemon::may_stay() const {
   return impl_->may_stay();
@@ -424,9 +428,9 @@ void AgentDaemon::Impl::close(bool is_reset) {
   connection_->close(is_reset, [this] { end_loop(); });
 }
 
-// If it fails, the grant ends, and the run with the join timeout.
-void AgentDaemon::Impl::carry_out(const agent::TakeOver& effect) {
-  Result<Endpoint> own = take_over_(effect.epoch, effect.place);
+// If it fails, the worker lease ends, and the run with the join timeout.
+void AgentDaemon::Impl::carry_out(const agent::BecomeCoordinator& effect) {
+  Result<Endpoint> own = take_over_(effect.term, effect.place);
   if (!own) return log::error("this node can't lead the job: " + own.error().text);
   is_own_ = true;
   connection_->set_routes({*own}, true, true);
@@ -439,43 +443,45 @@ void AgentDaemon::Impl::carry_out(const agent::Routes& effect) {
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StartWorkers& effect) {
-  recorder_->starting();
-  if (Status ok = start_workers(effect.world); !ok) {
-    tell_core([&](agent::Effects& e) { core_->on_start_failed(boot_now(), ok.error(), e); });
+  event_recorder_->starting();
+  if (Status ok = start_workers(effect.assignment); !ok) {
+    run_core([&](agent::Effects& e) { core_->on_start_failed(boot_now(), ok.error(), e); });
     return;
   }
-  recorder_->round_started();
-  if (faults_) faults_->on_started(effect.world, config_.workers.nproc);
+  event_recorder_->round_started();
+  if (faults_) faults_->on_started(effect.assignment, config_.workers.nproc);
 }
 
-Status AgentDaemon::Impl::start_workers(const control::World& world) {
-  int attempt = static_cast<int>(agent::restarts_of(world));
-  begin_files(folder_.begin_attempt(attempt, world.round.value, config_.workers.nproc));
-  int64_t port = world.store_port != 0 ? world.store_port : coordinator_.port;
-  agent::WorkerPlace place;
+Status AgentDaemon::Impl::start_workers(const control::RankAssignment& assignment) {
+  int attempt = static_cast<int>(agent::restarts_of(assignment));
+  begin_files(folder_.begin_attempt(attempt, assignment.round.value, config_.workers.nproc));
+  int64_t port = assignment.store_port != 0 ? assignment.store_port : coordinator_.port;
+  agent::LaunchContext place;
   place.store = to_string(Endpoint{connection_->peer_address(), static_cast<uint16_t>(port)});
   place.token = token_;
   place.agent = host_->channel_name();
   place.host_name = host_name_;
-  const std::vector<WorkerSpec> specs = worker_specs(config_, world, folder_, std::move(place));
+  const std::vector<WorkerSpec> specs =
+      worker_specs(config_, assignment, folder_, std::move(place));
   if (timers_) {
     if (Status open = timers_->begin_round(); !open) return open;
   }
-  if (!host_->is_quiet()) {
+  if (!host_->is_idle()) {
     return Error{ErrorKind::System, "processes of a start that failed have not ended yet"};
   }
   if (Status started = host_->start(specs); !started) return started;
-  watch_workers(world);
-  say_debugged_worker(specs, world.world_size);
+  watch_workers(assignment);
+  report_debugged_worker(specs, assignment.world_size);
   return {};
 }
 
-void AgentDaemon::Impl::watch_workers(const control::World& world) {
+void AgentDaemon::Impl::watch_workers(const control::RankAssignment& assignment) {
   const std::string folder = folder_.run_folder();
-  hangs_->begin_round(
-      folder.empty() ? "" : folder + "/hang_round_" + std::to_string(world.round.value) + ".txt");
-  const bool is_served_here = !world.is_agent_store && world.group_rank == 0;
-  if (is_served_here) store_monitor_.begin_round(static_cast<uint16_t>(world.master_port));
+  hangs_->begin_round(folder.empty() ? ""
+                                     : folder + "/hang_round_" +
+                                           std::to_string(assignment.round.value) + ".txt");
+  const bool is_served_here = !assignment.is_agent_store && assignment.group_rank == 0;
+  if (is_served_here) store_monitor_.begin_round(static_cast<uint16_t>(assignment.master_port));
 }
 
 void AgentDaemon::Impl::unwatch_workers() {
@@ -492,8 +498,8 @@ void AgentDaemon::Impl::begin_files(const Status& made) {
   }
 }
 
-void AgentDaemon::Impl::say_debugged_worker(const std::vector<WorkerSpec>& specs,
-                                            int64_t world_size) const {
+void AgentDaemon::Impl::report_debugged_worker(const std::vector<WorkerSpec>& specs,
+                                               int64_t world_size) const {
   if (config_.debug_rank && *config_.debug_rank >= world_size) {
     log::warning("--debug-rank=" + std::to_string(*config_.debug_rank) +
                  ": no worker waits for a debugger, since ranks go from 0 to " +
@@ -509,12 +515,12 @@ void AgentDaemon::Impl::say_debugged_worker(const std::vector<WorkerSpec>& specs
   }
 }
 
-void AgentDaemon::Impl::on_word(int local_rank, WorkerWord word) {
+void AgentDaemon::Impl::on_milestone(int local_rank, WorkerMilestone word) {
   const LocalRank worker(local_rank);
-  if (word == WorkerWord::Connected) recorder_->worker_connected(worker);
-  if (word == WorkerWord::Resumed) recorder_->worker_resumed(worker);
-  if (word == WorkerWord::Stepped) recorder_->worker_stepped(worker);
-  if (word == WorkerWord::EndedBeforeStep) core_->on_no_step(worker);
+  if (word == WorkerMilestone::Connected) event_recorder_->worker_connected(worker);
+  if (word == WorkerMilestone::Resumed) event_recorder_->worker_resumed(worker);
+  if (word == WorkerMilestone::Stepped) event_recorder_->worker_stepped(worker);
+  if (word == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
 }
 
 // Said of each that has not ended while it was looked at.
@@ -523,11 +529,11 @@ void AgentDaemon::Impl::on_stuck(const std::vector<std::string>& lines) {
   if (stuck.empty() || finish_) return;
   for (const std::string& line : lines) {
     log::warning(line);
-    recorder_->warning(line);
+    event_recorder_->warning(line);
   }
   std::string what = name_of(stuck.front());
   if (stuck.size() > 1) what += " and " + text::count(stuck.size() - 1, "other");
-  tell_core([&](agent::Effects& e) { core_->on_stuck(what, e); });
+  run_core([&](agent::Effects& e) { core_->on_stuck(what, e); });
 }
 
 // At the end of the run, where nobody looks at them any more.
@@ -540,7 +546,7 @@ void AgentDaemon::Impl::say_unended(const std::vector<StuckProcess>& left) const
 }
 
 void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
-  recorder_->stopping();
+  event_recorder_->stopping();
   unwatch_workers();
   if (effect.is_urgent) host_->be_urgent();
   if (effect.lets_save) {
@@ -550,32 +556,32 @@ void AgentDaemon::Impl::carry_out(const agent::StopWorkers& effect) {
   }
 }
 
-void AgentDaemon::Impl::carry_out(const agent::WantPort&) {
+void AgentDaemon::Impl::carry_out(const agent::ReservePort&) {
   bool is_needed = config_.rendezvous.worker_store == WorkerStore::Rank0;
   if (is_needed && !config_.rendezvous.master_port) {
     port_.reset();
     Result<PortReservation> fresh = PortReservation::make(std::nullopt);
     if (!fresh) {
-      tell_core([&](agent::Effects& e) { core_->on_unreachable(boot_now(), fresh.error(), e); });
+      run_core([&](agent::Effects& e) { core_->on_unreachable(boot_now(), fresh.error(), e); });
       return;
     }
     port_.emplace(std::move(*fresh));
   }
   int64_t number = port_ ? port_->port() : 0;
-  tell_core([&](agent::Effects& e) { core_->on_port(boot_now(), number, e); });
+  run_core([&](agent::Effects& e) { core_->on_port(boot_now(), number, e); });
 }
 
-void AgentDaemon::Impl::carry_out(const agent::Note& effect) {
+void AgentDaemon::Impl::carry_out(const agent::LogEvent& effect) {
   switch (effect.level) {
-    case agent::Note::Level::Debug:
+    case agent::LogEvent::Level::Debug:
       log::debug(effect.text);
       return;
-    case agent::Note::Level::Info:
+    case agent::LogEvent::Level::Info:
       log::info(effect.text);
       return;
-    case agent::Note::Level::Warning:
+    case agent::LogEvent::Level::Warning:
       log::warning(effect.text);
-      recorder_->warning(effect.text);
+      event_recorder_->warning(effect.text);
       return;
   }
 }
@@ -606,15 +612,15 @@ Result<uint16_t> AgentDaemon::Impl::keep_port() {
   return control_port_->port();
 }
 
-AgentDoors AgentDaemon::Impl::doors() {
-  AgentDoors doors;
-  doors.led_from = [this, way = way_](const Endpoint& place) {
-    WayBack::post(way, [this, place] { on_led_from(place); });
+ElectionCallbacks AgentDaemon::Impl::election_callbacks() {
+  ElectionCallbacks election_callbacks;
+  election_callbacks.led_from = [this, way = poster_](const Endpoint& place) {
+    LoopPoster::post(way, [this, place] { on_led_from(place); });
   };
-  doors.no_election = [this, way = way_](const std::string& why) {
-    WayBack::post(way, [this, why] { no_election_ = why; });
+  election_callbacks.no_election = [this, way = poster_](const std::string& why) {
+    LoopPoster::post(way, [this, why] { no_election_ = why; });
   };
-  return doors;
+  return election_callbacks;
 }
 
 int AgentDaemon::Impl::run_elected(Arbiter arbiter) {
@@ -628,17 +634,17 @@ void AgentDaemon::Impl::on_led_from(const Endpoint& place) {
   no_election_.clear();
   coordinator_ = place;
   log::info("the job is led from " + to_string(place));
-  tell_core([&](agent::Effects& e) { core_->on_led_from(place, e); });
+  run_core([&](agent::Effects& e) { core_->on_led_from(place, e); });
 }
 
-void AgentDaemon::Impl::tell_arbiter() {
+void AgentDaemon::Impl::notify_arbiter() {
   const Instant now = boot_now();
-  const std::pair standing(core_->is_led(now), core_->would_lead());
-  if (told_ == standing && now - told_at_ < config_.rendezvous.conf.heartbeat / 2) return;
-  if (standing.first) no_election_.clear();
-  told_ = standing;
+  const std::pair reported_phase(core_->is_led(now), core_->would_lead());
+  if (told_ == reported_phase && now - told_at_ < config_.rendezvous.conf.heartbeat / 2) return;
+  if (reported_phase.first) no_election_.clear();
+  told_ = reported_phase;
   told_at_ = now;
-  arbiter_(standing.first, standing.second);
+  arbiter_(reported_phase.first, reported_phase.second);
 }
 
 }  // namespace cpprun

@@ -13,23 +13,23 @@
 
 #include "agent/core/agent.hpp"
 #include "agent/daemon/daemon.hpp"
-#include "agent/daemon/events/recorder.hpp"
-#include "agent/daemon/events/report.hpp"
-#include "agent/daemon/faults/fault_room.hpp"
-#include "agent/daemon/services/file_timer_room.hpp"
-#include "agent/daemon/services/hang_room.hpp"
+#include "agent/daemon/events/console_reporter.hpp"
+#include "agent/daemon/events/event_recorder.hpp"
+#include "agent/daemon/faults/fault_injector.hpp"
+#include "agent/daemon/loop_poster.hpp"
+#include "agent/daemon/services/admin_command_relay.hpp"
+#include "agent/daemon/services/admin_socket.hpp"
+#include "agent/daemon/services/file_timer_server.hpp"
+#include "agent/daemon/services/hang_monitor.hpp"
 #include "agent/daemon/services/health_server.hpp"
-#include "agent/daemon/services/operator_socket.hpp"
-#include "agent/daemon/services/order_room.hpp"
-#include "agent/daemon/services/progress_room.hpp"
-#include "agent/daemon/services/stack_room.hpp"
+#include "agent/daemon/services/log_tail_reporter.hpp"
+#include "agent/daemon/services/progress_reporter.hpp"
+#include "agent/daemon/services/stack_dump_service.hpp"
 #include "agent/daemon/services/store_monitor.hpp"
 #include "agent/daemon/services/stuck_reporter.hpp"
-#include "agent/daemon/services/tail_room.hpp"
-#include "agent/daemon/snapshots/copies_room.hpp"
-#include "agent/daemon/snapshots/snapshot_room.hpp"
-#include "agent/daemon/way_back.hpp"
-#include "agent/process/cleanup/guardian.hpp"
+#include "agent/daemon/snapshots/replica_manager.hpp"
+#include "agent/daemon/snapshots/snapshot_manager.hpp"
+#include "agent/process/cleanup/reaper.hpp"
 #include "agent/process/clock.hpp"
 #include "agent/process/process_host.hpp"
 #include "agent/process/spawn/port_reservation.hpp"
@@ -47,19 +47,19 @@ class AgentDaemon::Impl {
 
   Status prepare();
   Incarnation incarnation() const { return node_id_of(key_); }
-  void took(const StartTimes& times) { recorder_->took(times); }
-  void may_lead(TakeOver take_over) { take_over_ = std::move(take_over); }
+  void took(const StartTimes& times) { event_recorder_->took(times); }
+  void may_lead(BecomeCoordinator take_over) { take_over_ = std::move(take_over); }
   void may_host(HostJob host_job) { host_job_ = std::move(host_job); }
   int run(const Endpoint& coordinator, bool is_own);
   Result<uint16_t> keep_port();
-  AgentDoors doors();
+  ElectionCallbacks election_callbacks();
   int run_elected(Arbiter arbiter);
   std::optional<Duration> may_stay() const;
 
  private:
   // Carries the effects of one call of the core out, and those of the calls that follow from them.
   template <class Call>
-  void tell_core(Call call) {
+  void run_core(Call call) {
     agent::Effects effects;
     call(effects);
     for (agent::Effect& effect : effects) queue_.push_back(std::move(effect));
@@ -72,72 +72,74 @@ class AgentDaemon::Impl {
     }
     is_carrying_out_ = false;
     arm_timer();
-    if (arbiter_) tell_arbiter();
+    if (arbiter_) notify_arbiter();
   }
 
-  void carry_out(const agent::Tell& effect) {
+  void carry_out(const agent::SendMessage& effect) {
     if (connection_) connection_->send(effect.message);
   }
   void carry_out(const agent::Disconnect& effect);
   void carry_out(const agent::Reconnect& e) { connection_->reconnect(e.is_elsewhere); }
   void carry_out(const agent::Routes& effect);
-  void carry_out(const agent::TakeOver& effect);
+  void carry_out(const agent::BecomeCoordinator& effect);
   void carry_out(const agent::StartWorkers& effect);
   void carry_out(const agent::StopWorkers& effect);
   void carry_out(const agent::EndSaving& effect) { host_->end_saving(effect.signal); }
-  void carry_out(const agent::WantPort&);
-  void carry_out(const agent::Fence& effect) {
-    guardian_->set_deadline(effect.deadline);
-    fence_ = effect.deadline;
+  void carry_out(const agent::ReservePort&);
+  void carry_out(const agent::SetWorkerLease& effect) {
+    reaper_->set_deadline(effect.deadline);
+    worker_lease_deadline_ = effect.deadline;
   }
   void carry_out(const agent::FirstFailure& effect) {
-    recorder_->first_failure(report_->first_failure(effect));
+    event_recorder_->first_failure(reporter_->first_failure(effect));
   }
-  void carry_out(const agent::Note& effect);
+  void carry_out(const agent::LogEvent& effect);
   void carry_out(const agent::Finish& effect);
-  void carry_out(const agent::WantSnapshots&) { snapshots_->look(); }
+  void carry_out(const agent::ScanSnapshots&) { snapshots_->look(); }
   void carry_out(const agent::FetchSnapshot& e) { snapshots_->fetch(e.resume, e.secret); }
   void carry_out(const agent::DropFetch&) {
     snapshots_->drop_fetch();
-    if (copies_) copies_->drop_seek();
+    if (replicas_) replicas_->cancel_fetch();
   }
-  void carry_out(const agent::SeekShares& effect) { copies_->seek(effect.at, effect.world); }
-  void carry_out(const agent::KeepCopies& effect) { copies_->keep(effect.of, effect.secret); }
+  void carry_out(const agent::FetchReplicas& effect) {
+    replicas_->seek(effect.at, effect.assignment);
+  }
+  void carry_out(const agent::KeepReplicas& effect) { replicas_->keep(effect.of, effect.secret); }
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
-  Status start_workers(const control::World& world);
+  Status start_workers(const control::RankAssignment& assignment);
   void begin_files(const Status& made);
   void start_host();
-  void on_word(int local_rank, WorkerWord word);
+  void on_milestone(int local_rank, WorkerMilestone word);
   void on_stuck(const std::vector<std::string>& lines);
   void say_unended(const std::vector<StuckProcess>& left) const;
   void keep_control_port();
   void open_faults();
   void watch_for_hangs();
-  void watch_workers(const control::World& world);
+  void watch_workers(const control::RankAssignment& assignment);
   void unwatch_workers();
   void answer_probes();
-  void say_debugged_worker(const std::vector<WorkerSpec>& specs, int64_t world_size) const;
-  void open_copies();
+  void report_debugged_worker(const std::vector<WorkerSpec>& specs, int64_t world_size) const;
+  void open_replicas();
   void open_snapshots();
   void serve_snapshots(const std::vector<std::string>& addresses);
   void connect();
   std::optional<Endpoint> host_if_free(const std::vector<std::string>& addresses);
   void on_led_from(const Endpoint& place);
-  void tell_arbiter();
+  void notify_arbiter();
   void catch_signals();
   void wait_for_signal();
-  void watch_guardian();
+  void watch_reaper();
   void arm_timer();
   void on_timer();
-  void open_operators();
+  void open_admin_socket();
   static std::string operator_token();
   bool is_connected() const { return connection_ && !connection_->peer_address().empty(); }
   void on_message(const control::CoordinatorMessage& message);
-  operators::NodeView node_view() const;
+  admin::NodeView node_view() const;
   void open_dashboard();
-  std::string on_signal_question(const operators::Question& question);
-  std::string on_leave_question(const operators::Question& question);
+  std::string on_signal_query(const admin::AdminQuery& query);
+  std::string on_leave_query(const admin::AdminQuery& query);
   void close(bool is_reset);
   void end_loop();
   void leave_folder(bool is_well);
@@ -148,7 +150,7 @@ class AgentDaemon::Impl {
   const std::string key_;    // shows the coordinator that we are this node; nobody else has it
   Endpoint coordinator_;
   HostJob host_job_;                             // none: this agent never hosts its job
-  TakeOver take_over_;                           // none: this agent is never an heir
+  BecomeCoordinator take_over_;                  // none: this agent is never a standby
   std::optional<PortReservation> control_port_;  // where it would lead its job
   Arbiter arbiter_;                              // none: the coordinator is not elected
   std::optional<std::pair<bool, bool>> told_;    // to it
@@ -158,45 +160,45 @@ class AgentDaemon::Impl {
   boost::asio::io_context loop_;
   boost::asio::steady_timer timer_;
   boost::asio::signal_set signals_;
-  boost::asio::posix::stream_descriptor guardian_fd_;
+  boost::asio::posix::stream_descriptor reaper_fd_;
   Instant armed_for_ = Instant::never();
-  Instant fence_ = Instant::never();  // workers live until then
+  Instant worker_lease_deadline_ = Instant::never();  // workers live until then
 
-  std::unique_ptr<Guardian> guardian_;
+  std::unique_ptr<Reaper> reaper_;
   LogFolder folder_;
   bool has_no_files_ = false;  // of the newest attempt
-  std::optional<Report> report_;
-  std::optional<Recorder> recorder_;
+  std::optional<ConsoleReporter> reporter_;
+  std::optional<EventRecorder> event_recorder_;
   std::optional<PortReservation> port_;
   std::unique_ptr<ProcessHost> host_;
-  std::unique_ptr<HangRoom> hangs_;
-  StoreMonitor store_monitor_{loop_, config_.rendezvous.say_waiting,
+  std::unique_ptr<HangMonitor> hangs_;
+  StoreMonitor store_monitor_{loop_, config_.rendezvous.wait_reminder_interval,
                               [this](const std::string& text) {
                                 log::warning(text);
-                                recorder_->warning(text);
+                                event_recorder_->warning(text);
                               }};
-  std::unique_ptr<FileTimerRoom> timers_;      // with TORCHELASTIC_ENABLE_FILE_TIMER only
-  HealthServer health_{loop_};                 // opened by TORCHELASTIC_HEALTH_CHECK_PORT only
-  bool is_own_ = false;                        // the coordinator is in this process
-  Endpoint led_from_;                          // where this agent reaches it, or did last
-  std::unique_ptr<ControlClient> connection_;  // none before the snapshots here are known
-  std::unique_ptr<SnapshotRoom> snapshots_;    // with --snapshot-dir only
-  std::unique_ptr<CopiesRoom> copies_;         // with --snapshot-replicas=1 only
-  std::unique_ptr<FaultRoom> faults_;          // with a fault plan only
-  std::unique_ptr<ProgressRoom> progress_;     // with the connection
-  std::unique_ptr<TailRoom> tails_;            // likewise
+  std::unique_ptr<FileTimerServer> timers_;     // with TORCHELASTIC_ENABLE_FILE_TIMER only
+  HealthServer health_{loop_};                  // opened by TORCHELASTIC_HEALTH_CHECK_PORT only
+  bool is_own_ = false;                         // the coordinator is in this process
+  Endpoint led_from_;                           // where this agent reaches it, or did last
+  std::unique_ptr<ControlClient> connection_;   // none before the snapshots here are known
+  std::unique_ptr<SnapshotManager> snapshots_;  // with --snapshot-dir only
+  std::unique_ptr<ReplicaManager> replicas_;    // with --snapshot-replicas=1 only
+  std::unique_ptr<FaultInjector> faults_;       // with a fault plan only
+  std::unique_ptr<ProgressReporter> progress_;  // with the connection
+  std::unique_ptr<LogTailReporter> tails_;      // likewise
   std::optional<agent::Agent> core_;
-  OperatorSocket operators_{loop_};  // who can answer a verb of cpprunctl says operators_.on()
-  OrderRoom orders_{[this](const control::AgentMessage& message) {
-                      if (!is_connected()) return false;
-                      connection_->send(message);
-                      return true;
-                    },
-                    config_.rendezvous.run_id, operator_token()};
-  StackRoom stacks_{loop_, [this] { return host_->look(); }};
+  AdminSocket admin_{loop_};  // who can answer a verb of cpprunctl says admin_.on()
+  AdminCommandRelay orders_{[this](const control::AgentMessage& message) {
+                              if (!is_connected()) return false;
+                              connection_->send(message);
+                              return true;
+                            },
+                            config_.rendezvous.run_id, operator_token()};
+  StackDumpService stacks_{loop_, [this] { return host_->look(); }};
   StuckReporter stuck_{loop_, [this](const std::vector<std::string>& lines) { on_stuck(lines); }};
   const Instant begun_at_ = boot_now();
-  const std::shared_ptr<WayBack> way_ = std::make_shared<WayBack>(loop_);
+  const std::shared_ptr<LoopPoster> poster_ = std::make_shared<LoopPoster>(loop_);
 
   std::deque<agent::Effect> queue_;
   bool is_carrying_out_ = false;

@@ -13,7 +13,8 @@ namespace cpprun {
 
 // One per local rank, in order. `place.error_file` is filled in here; `place.token` is the agent's
 // own. Requires: the folder has begun the attempt.
-std::vector<WorkerSpec> worker_specs(const AgentConfig& config, const control::World& world,
-                                     const LogFolder& folder, agent::WorkerPlace place);
+std::vector<WorkerSpec> worker_specs(const AgentConfig& config,
+                                     const control::RankAssignment& assignment,
+                                     const LogFolder& folder, agent::LaunchContext place);
 
 }  // namespace cpprun

@@ -1,4 +1,4 @@
-// The two clocks of agent/process: the house's monotonic time (it counts a suspended machine's
+// The two clocks of agent/process: the project's monotonic time (it counts a suspended machine's
 // sleep too) and the wall.
 #pragma once
 

@@ -1,7 +1,7 @@
 // What /proc tells about processes: small files, children, sessions, and whose environment carries
 // a token.
 //
-// Functions that the guardian uses after a fork allocate nothing. Any thread.
+// Functions that the reaper process uses after a fork allocate nothing. Any thread.
 #pragma once
 
 #include <stddef.h>
@@ -55,7 +55,7 @@ bool carries_token(std::string_view environment, std::string_view token);
 // Value of a variable in an environment block, or nothing. Allocates nothing.
 std::optional<std::string_view> find_variable(std::string_view environment, std::string_view name);
 
-// Buffer for one call of getdents64: the guardian's stack has room for it.
+// Buffer for one call of getdents64: the reaper process's stack has room for it.
 inline constexpr size_t kEntryBufferBytes = 16 * 1024;
 int64_t read_entries(int folder, char* buffer, size_t size);
 struct Entry {

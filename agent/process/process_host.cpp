@@ -11,9 +11,9 @@
 #include <cstdio>
 #include <utility>
 
-#include "agent/process/diagnostics/worker_look.hpp"
-#include "agent/process/host_impl.hpp"
-#include "agent/process/streams/stream_ends.hpp"
+#include "agent/process/diagnostics/process_sampler.hpp"
+#include "agent/process/process_host_impl.hpp"
+#include "agent/process/streams/stream_fds.hpp"
 #include "agent/process/streams/terminal.hpp"
 #include "common/check.hpp"
 #include "common/limits/agent.hpp"
@@ -62,8 +62,8 @@ bool ProcessHost::forward_to(LocalRank worker, int signal) {
 std::vector<StuckProcess> ProcessHost::kill_everything() {
   return impl_->kill_everything();
 }
-bool ProcessHost::is_quiet() const {
-  return impl_->is_quiet();
+bool ProcessHost::is_idle() const {
+  return impl_->is_idle();
 }
 std::vector<int> ProcessHost::pids() const {
   return impl_->pids();
@@ -77,8 +77,8 @@ std::optional<int> ProcessHost::pid_of(int local_rank) const {
 std::optional<int64_t> ProcessHost::step_of(int local_rank) const {
   return impl_->step_of(local_rank);
 }
-std::vector<Witness> ProcessHost::look() const {
-  return impl_->look_at_workers();
+std::vector<StackTarget> ProcessHost::look() const {
+  return impl_->observe_workers();
 }
 const std::string& ProcessHost::channel_name() const {
   return impl_->channel_name();
@@ -94,7 +94,7 @@ void ProcessHost::Impl::post(Call call) {
 Status ProcessHost::Impl::open_output() {
   if (output_) return {};
   Output::Events events;
-  events.on_drained = [this] { post([this] { on_drained(); }); };
+  events.on_output_drained = [this] { post([this] { on_output_drained(); }); };
   events.on_stdout_closed = [this](bool goes_on) {
     post([this, goes_on] {
       if (events_.on_stdout_closed) events_.on_stdout_closed(goes_on);
@@ -161,23 +161,23 @@ void ProcessHost::Impl::on_dead(int pid) {
     return;
   }
   traced_.erase(pid);
-  const WorkerEnd& noted = worker.note_end(oom_);
+  const WorkerExit& noted = worker.record_exit(oom_);
   const bool is_failure = !noted.is_success();
-  if (is_failure) sweep_.set_hard();
+  if (is_failure) orphan_sweep_.set_hard();
   const Instant now = noted.ended_at;
-  sweep_.on_worker_ended(pid, now);
+  orphan_sweep_.on_worker_ended(pid, now);
 
-  WorkerEnd end = worker.take_end();
-  if (channel_) take_last_words(end);
+  WorkerExit end = worker.take_exit();
+  if (channel_) read_final_report(end);
   workers_.erase(pid);
   const int rank = static_cast<int>(end.local_rank.value);
-  if (!is_drained_) output_->on_worker_end(rank);
+  if (!is_drained_) output_->on_worker_exit(rank);
   // One that our signal ended has nothing to say; one that ended by itself meanwhile may be the
-  // root cause (worker_end.hpp: has_own_cause).
+  // root cause (worker_exit.hpp: has_own_cause).
   const bool is_own = !end.is_stopped_by_us || end.exit_code > 0;
   const bool wants_lines = is_failure && is_own && has_lines_[rank];
   if (wants_lines) output_->ask_tail(rank);
-  ends_.push(std::move(end), wants_lines ? now + limits::kLastLinesTake : Instant::never());
+  ends_.push(std::move(end), wants_lines ? now + limits::kLastLinesTimeout : Instant::never());
   if (workers_.empty()) {
     kill_timer_.set(Instant::never());
     if (!is_drained_) output_->finish();
@@ -195,7 +195,7 @@ void ProcessHost::Impl::on_lines(int local_rank, std::vector<std::string> lines)
 
 void ProcessHost::Impl::deliver() {
   while (ends_.is_ready(boot_now())) {
-    const WorkerEnd end = ends_.pop();
+    const WorkerExit end = ends_.pop();
     events_.on_end(end);
   }
   lines_timer_.set(ends_.next_deadline());
@@ -213,7 +213,7 @@ void ProcessHost::Impl::limit_drain() {
   drain_timer_.set(std::min(drain_timer_.at(), boot_now() + most));
 }
 
-void ProcessHost::Impl::on_drained() {
+void ProcessHost::Impl::on_output_drained() {
   drain_timer_.set(Instant::never());
   is_drained_ = true;
   settle();
@@ -229,21 +229,21 @@ void ProcessHost::Impl::look() {
   is_look_posted_ = false;
   if (!is_running_) return;
   for (int pid : std::set<int>(traced_)) on_dead(pid);
-  sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
-  sweep_timer_.set(sweep_.next_deadline());
+  orphan_sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
+  sweep_timer_.set(orphan_sweep_.next_deadline());
   watch_killed();
   settle();
 }
 
 void ProcessHost::Impl::settle() {
   if (!is_running_ || is_look_posted_ || !workers_.empty() || !ends_.is_empty()) return;
-  if (!is_drained_ || !sweep_.is_clean()) return;
+  if (!is_drained_ || !orphan_sweep_.is_clean()) return;
   is_running_ = false;
   child_signals_.cancel();
   sweep_timer_.set(Instant::never());
   stuck_timer_.set(Instant::never());
   guard_.reset();
-  if (events_.on_quiet) events_.on_quiet();
+  if (events_.on_all_workers_gone) events_.on_all_workers_gone();
 }
 
 void ProcessHost::Impl::stop(int signal, Duration grace) {
@@ -276,7 +276,7 @@ void ProcessHost::Impl::end_saving(int signal) {
 }
 
 void ProcessHost::Impl::stop_all(int signal, Duration grace) {
-  sweep_.set_hard();
+  orphan_sweep_.set_hard();
   for (auto& [pid, worker] : workers_) {
     if (worker.is_dead()) continue;  // it was quicker; its end is its own
     worker.mark_stopped();
@@ -303,7 +303,7 @@ void ProcessHost::Impl::on_grace_over() {
 // ---------------------------------------------------------------- what SIGKILL does not end
 
 std::optional<Instant> ProcessHost::Impl::waits_since() const {
-  std::optional<Instant> since = sweep_.first_kill();
+  std::optional<Instant> since = orphan_sweep_.first_kill();
   if (killed_at_ && !workers_.empty()) since = std::min(since.value_or(*killed_at_), *killed_at_);
   return since;
 }
@@ -323,13 +323,13 @@ void ProcessHost::Impl::be_urgent() {
 std::vector<StuckProcess> ProcessHost::Impl::unended(Duration least) {
   const Instant now = boot_now();
   std::vector<StuckProcess> found;
-  sweep_.look(now, cgroup_ ? &*cgroup_ : nullptr);
+  orphan_sweep_.look(now, cgroup_ ? &*cgroup_ : nullptr);
   const bool is_due = killed_at_ && *killed_at_ + least <= now;
   for (const auto& [pid, worker] : workers_) {
     if (!is_due || worker.has_status()) continue;
     found.push_back({pid, worker.local_rank(), worker.rank(), now - *killed_at_});
   }
-  for (const Sweep::Unended& left : sweep_.unended()) {
+  for (const OrphanSweep::Unended& left : orphan_sweep_.unended()) {
     if (left.killed_at + least > now) continue;
     found.push_back({left.pid, left.worker, std::nullopt, now - left.killed_at});
   }
@@ -399,7 +399,7 @@ ProcessHost::Impl::Impl(boost::asio::io_context& loop, Options options, Events e
     : loop_(loop),
       options_(std::move(options)),
       events_(std::move(events)),
-      sweep_(options_.token),
+      orphan_sweep_(options_.token),
       kill_timer_(loop, [this] { on_grace_over(); }),
       sweep_timer_(loop, [this] { look(); }),
       lines_timer_(loop,
@@ -419,8 +419,8 @@ ProcessHost::Impl::Impl(boost::asio::io_context& loop, Options options, Events e
 ProcessHost::Impl::~Impl() = default;
 
 Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
-  CPPRUN_CHECK(is_quiet() && !specs.empty());
-  sweep_.begin_round();
+  CPPRUN_CHECK(is_idle() && !specs.empty());
+  orphan_sweep_.begin_round();
   oom_.begin_round();
   has_lines_.clear();
   if (channel_) channel_->begin_round(specs.size());
@@ -462,7 +462,7 @@ void ProcessHost::Impl::run() {
 Status ProcessHost::Impl::start_all(const std::vector<WorkerSpec>& specs,
                                     std::vector<OutputStream>& streams) {
   SharedLogFiles shared;
-  SpawnGround ground;
+  SpawnContext ground;
   const bool is_alone = specs.size() == 1;
   for (const WorkerSpec& spec : specs) {
     Status started = passes_agent(spec, is_alone) ? open_output() : Status();
@@ -473,7 +473,7 @@ Status ProcessHost::Impl::start_all(const std::vector<WorkerSpec>& specs,
   return {};
 }
 
-Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, SpawnGround& ground,
+Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& ground,
                                     SharedLogFiles& shared, std::vector<OutputStream>& streams) {
   CPPRUN_CHECK(!spec.argv.empty());
   Result<std::string> program = program_of(spec);
@@ -492,9 +492,9 @@ Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, Spawn
   if (!spawned) return spawned.error();
   const int pid = spawned->pid;
   workers_.try_emplace(pid, loop_, std::move(*spawned), spec);
-  sweep_.on_worker_started(pid, spec.local_rank);
+  orphan_sweep_.on_worker_started(pid, spec.local_rank);
   if (events_.on_start) events_.on_start(spec.local_rank, spec.rank, pid);
-  for (StreamEnds* each : {&ends->out, &ends->err}) {
+  for (StreamFds* each : {&ends->out, &ends->err}) {
     if (each->ours) streams.push_back(std::move(*each->ours));
   }
   return {};
@@ -515,7 +515,7 @@ Result<std::string> ProcessHost::Impl::program_of(const WorkerSpec& spec) {
   return program;
 }
 
-// Every worker carries the token: the sweep and the guardian know it by that.
+// Every worker carries the token: the sweep and the reaper process know it by that.
 std::vector<std::string> ProcessHost::Impl::marked(
     const std::vector<std::string>& environment) const {
   std::vector<std::string> result = environment;
@@ -528,9 +528,9 @@ std::vector<std::string> ProcessHost::Impl::marked(
 
 std::vector<StuckProcess> ProcessHost::Impl::kill_everything() {
   if (workers_.empty() && !is_running_) return {};
-  sweep_.set_hard();
+  orphan_sweep_.set_hard();
   on_grace_over();
-  reap_killed(*killed_at_ + limits::kEndingTakes);
+  reap_killed(*killed_at_ + limits::kEndingTimeout);
   return unended(Duration{});
 }
 
@@ -543,16 +543,16 @@ void ProcessHost::Impl::reap_killed(Instant until) {
       ++next;
       continue;
     }
-    worker.note_end(oom_);
-    sweep_.on_worker_ended(worker.pid(), boot_now());
-    worker.take_end();
+    worker.record_exit(oom_);
+    orphan_sweep_.on_worker_ended(worker.pid(), boot_now());
+    worker.take_exit();
     next = workers_.erase(next);
   }
   // Killed processes need a moment to end; only here, where nobody can wait for an event, it is
   // asked for.
   for (;;) {
-    sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
-    if (sweep_.is_clean() || boot_now() >= until) return;
+    orphan_sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
+    if (orphan_sweep_.is_clean() || boot_now() >= until) return;
     ::poll(nullptr, 0, 1);
   }
 }
@@ -587,11 +587,11 @@ void ProcessHost::Impl::open_channel() {
     return static_cast<int>(worker->second.local_rank().value);
   };
   events.on_ready = [this](int rank) { on_ready(rank); };
-  events.on_word = events_.on_word;
-  events.why_not_commit = [this] { return why_not_commit(); };
+  events.on_milestone = events_.on_milestone;
+  events.commit_refusal = [this] { return commit_refusal(); };
   events.on_snapshot = events_.on_snapshot;
   events.on_fell_back = events_.on_fell_back;
-  events.on_strike = events_.on_strike;
+  events.on_fault_permit_request = events_.on_fault_permit_request;
   events.on_began = events_.on_began;
   channel_.emplace(loop_, options_.channel_name, std::move(events), arenas_);
   if (channel_->is_open()) return;
@@ -609,9 +609,9 @@ void ProcessHost::Impl::on_ready(int local_rank) {
 }
 
 // Who gives a snapshot its final name must be the only world of its job.
-std::string ProcessHost::Impl::why_not_commit() const {
+std::string ProcessHost::Impl::commit_refusal() const {
   if (!is_running_ || is_stopping_) return "this round is being stopped";
-  const bool is_ours = !events_.holds_grant || events_.holds_grant();
+  const bool is_ours = !events_.holds_worker_lease || events_.holds_worker_lease();
   return is_ours ? "" : "this node has lost its coordinator";
 }
 
@@ -620,20 +620,20 @@ bool ProcessHost::Impl::has_stopped_worker() const {
                      [](const auto& item) { return item.second.is_stopped(); });
 }
 
-std::vector<Witness> ProcessHost::Impl::look_at_workers() const {
-  std::vector<Witness> seen;
+std::vector<StackTarget> ProcessHost::Impl::observe_workers() const {
+  std::vector<StackTarget> seen;
   for (const auto& [pid, worker] : workers_) {
-    Witness witness;
+    StackTarget witness;
     witness.worker.pid = pid;
     witness.worker.local_rank = worker.local_rank();
     witness.worker.rank = worker.rank();
-    look_at_process(witness.worker);
+    sample_process(witness.worker);
     const auto rank = static_cast<int>(worker.local_rank().value);
     if (channel_) witness.worker.beat = channel_->heartbeat(rank);
     if (channel_) witness.stack_file = channel_->stack_file(rank);
     seen.push_back(std::move(witness));
   }
-  const auto by_rank = [](const Witness& a, const Witness& b) {
+  const auto by_rank = [](const StackTarget& a, const StackTarget& b) {
     return a.worker.local_rank < b.worker.local_rank;
   };
   std::sort(seen.begin(), seen.end(), by_rank);
@@ -648,10 +648,11 @@ bool ProcessHost::Impl::can_save(int local_rank) const {
   return channel_ && channel_->can_save(local_rank);
 }
 
-void ProcessHost::Impl::take_last_words(WorkerEnd& end) {
+void ProcessHost::Impl::read_final_report(WorkerExit& end) {
   const auto rank = static_cast<int>(end.local_rank.value);
-  const WorkerChannel::LastWords words = channel_->worker_ended(rank);
-  if (words.made_no_step && events_.on_word) events_.on_word(rank, WorkerWord::EndedBeforeStep);
+  const WorkerChannel::FinalReport words = channel_->worker_exited(rank);
+  if (words.made_no_step && events_.on_milestone)
+    events_.on_milestone(rank, WorkerMilestone::EndedBeforeStep);
   if (end.is_success()) return;
   if (!end.error && !words.report.empty()) end.error = report_of(words.report);
   if (!words.heartbeat || !events_.on_note) return;

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/process/diagnostics/evidence.hpp"
+#include "agent/process/diagnostics/stack_collector.hpp"
 #include "agent/process/diagnostics/stuck_process.hpp"
-#include "common/failure/worker_end.hpp"
+#include "common/failure/worker_exit.hpp"
 #include "common/heartbeat.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
@@ -31,7 +31,7 @@ class Arenas;
 
 // Where one stream of a worker goes. File only: the worker writes it itself. Console: whole lines
 // through the agent.
-struct StreamPlan {
+struct StreamRoute {
   std::string file;        // empty: no file
   bool to_console = true;  // neither file nor console: /dev/null
   std::string prefix;      // before each console line
@@ -47,8 +47,8 @@ struct WorkerSpec {
       argv;  // argv[0] is looked up on PATH of `environment` unless it has a slash
   std::vector<std::string> environment;  // complete, "NAME=value"
   std::vector<int> cpus{};               // on which it may run; empty: as we
-  StreamPlan out;
-  StreamPlan err;
+  StreamRoute out;
+  StreamRoute err;
   std::string error_file;  // read when the worker has ended; empty: none
 };
 
@@ -79,14 +79,15 @@ class ProcessHost {
     std::function<void(LocalRank)> on_ready{};
     // How far a worker is on its way to its first step: worker_channel.hpp. EndedBeforeStep comes
     // before on_end. Unset: nobody asks.
-    std::function<void(int local_rank, WorkerWord word)> on_word{};
+    std::function<void(int local_rank, WorkerMilestone word)> on_milestone{};
     // A worker's end, once for each started worker, in the order in which the kernel told us.
-    std::function<void(const WorkerEnd&)> on_end;
+    std::function<void(const WorkerExit&)> on_end;
     // After the last worker's end: nothing it started lives, all its output is written. Once per
     // start().
-    std::function<void()> on_quiet;
-    // SIGKILL has not ended these in its time (limits::kKillPatience), so on_quiet() does not come
-    // before they have gone by themselves. Comes again each second until then. Unset: nobody asks.
+    std::function<void()> on_all_workers_gone;
+    // SIGKILL has not ended these in its time (limits::kKillPatience), so on_all_workers_gone()
+    // does not come before they have gone by themselves. Comes again each second until then. Unset:
+    // nobody asks.
     std::function<void(std::vector<StuckProcess>)> on_stuck{};
     // Our own stdout was closed by its reader; the workers' stdout is closed too (they get EPIPE or
     // SIGPIPE).
@@ -99,7 +100,7 @@ class ProcessHost {
     std::function<void()> on_stopped;
     // May this node's workers count as its job's only world now? Asked before a worker gives a
     // snapshot its final name. Unset: always.
-    std::function<bool()> holds_grant;
+    std::function<bool()> holds_worker_lease;
     // A worker has committed the snapshot of `step`. `path` is absolute, and as hostile as the
     // worker; it may come often, and more than once for a step.
     std::function<void(int local_rank, int64_t step, const std::string& path)> on_snapshot;
@@ -107,8 +108,9 @@ class ProcessHost {
     // of this step (-1: none). As hostile, and may come often.
     std::function<void(int local_rank, int64_t step)> on_fell_back;
     // With a fault plan: worker_channel.hpp.
-    std::function<void(int local_rank, const channel::Strike&, std::function<void(bool)> answer)>
-        on_strike;
+    std::function<void(int local_rank, const channel::FaultPermitRequest&,
+                       std::function<void(bool)> answer)>
+        on_fault_permit_request;
     std::function<void(int local_rank, const channel::Began&)> on_began;
   };
 
@@ -118,11 +120,11 @@ class ProcessHost {
   ~ProcessHost();
   ProcessHost(const ProcessHost&) = delete;
 
-  // Does so now, and waits until they are gone, at most limits::kEndingTakes after the first
+  // Does so now, and waits until they are gone, at most limits::kEndingTimeout after the first
   // SIGKILL; nothing is told of their ends. Returns those that have not gone.
   std::vector<StuckProcess> kill_everything();
 
-  // Starts all workers of a round, in order. Requires: is_quiet(). On an error the ones already
+  // Starts all workers of a round, in order. Requires: is_idle(). On an error the ones already
   // started are killed and their ends are not reported; the text names the program and the reason.
   Status start(const std::vector<WorkerSpec>& workers);
 
@@ -157,14 +159,14 @@ class ProcessHost {
   // The same to one worker's group. False: it does not live.
   bool forward_to(LocalRank worker, int signal);
 
-  bool is_quiet() const;
+  bool is_idle() const;
   std::vector<int> pids() const;         // of live workers, by local rank
   std::vector<LiveWorker> live() const;  // by local rank
   // Nothing: it has ended, or there never was one. Good until the next event of the loop.
   std::optional<int> pid_of(int local_rank) const;
   std::optional<int64_t> step_of(int local_rank) const;  // that it last said; nothing: none
   // What there is to see of the live workers, by local rank. Reads some files of /proc.
-  std::vector<Witness> look() const;
+  std::vector<StackTarget> look() const;
 
  private:
   class Impl;

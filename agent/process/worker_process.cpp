@@ -94,7 +94,7 @@ void WorkerProcess::signal_group(int signal) const {
   ::kill(-pid_, signal);
 }
 
-const WorkerEnd& WorkerProcess::note_end(OomCounter& oom) {
+const WorkerExit& WorkerProcess::record_exit(OomCounter& oom) {
   siginfo_t info{};
   const int flags = WEXITED | WNOHANG | WNOWAIT;
   const int done = ::waitid(kPidfdType, static_cast<id_t>(pidfd_.native_handle()), &info, flags);
@@ -109,7 +109,7 @@ const WorkerEnd& WorkerProcess::note_end(OomCounter& oom) {
   return end_;
 }
 
-WorkerEnd WorkerProcess::take_end() {
+WorkerExit WorkerProcess::take_exit() {
   siginfo_t info{};
   ::waitid(kPidfdType, static_cast<id_t>(pidfd_.native_handle()), &info, WEXITED | WNOHANG);
   boost::system::error_code ignored;

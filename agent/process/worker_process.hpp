@@ -10,7 +10,7 @@
 #include "agent/process/diagnostics/oom.hpp"
 #include "agent/process/process_host.hpp"
 #include "agent/process/spawn/spawn.hpp"
-#include "common/failure/worker_end.hpp"
+#include "common/failure/worker_exit.hpp"
 
 namespace cpprun {
 
@@ -36,15 +36,15 @@ class WorkerProcess {
 
   // How it ended. Requires: has_status(). Leaves it unreaped, so its number still is its group's
   // name.
-  const WorkerEnd& note_end(OomCounter& oom);
-  // Reaps it, reads its error file, and gives the whole account. Once, after note_end().
-  WorkerEnd take_end();
+  const WorkerExit& record_exit(OomCounter& oom);
+  // Reaps it, reads its error file, and gives the whole account. Once, after record_exit().
+  WorkerExit take_exit();
 
  private:
   int pid_;
   boost::asio::posix::stream_descriptor pidfd_;
   std::string error_file_;
-  WorkerEnd end_;
+  WorkerExit end_;
 };
 
 }  // namespace cpprun

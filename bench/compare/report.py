@@ -21,7 +21,7 @@ def cell(row, subject):
     return number(row.median(subject)) if row.was_measured(subject) else ''
 
 
-def verdict(row):
+def failure_summary(row):
     """'≤ 1.5 × floor + 5 = 12.1: reached'."""
     if not row.goal:
         return ''
@@ -40,7 +40,7 @@ def table(rows):
     ]
     for row in rows:
         cells = [row.case, row.unit, *(cell(row, subject) for subject in (OURS, THEIRS))]
-        cells += [number(row.ratio()), cell(row, FLOOR), verdict(row)]
+        cells += [number(row.ratio()), cell(row, FLOOR), failure_summary(row)]
         lines.append('| ' + ' | '.join(cells) + ' |')
     return '\n'.join(lines)
 

@@ -93,7 +93,7 @@ void train(const std::string& name, int warmup, int steps, bool is_fused) {
     losses.push_back(loss.detach());
   }
   const Usage after = usage();
-  if (!dist::is_master()) return;
+  if (!dist::is_main_process()) return;
   nlohmann::json out{
       {"cpu_ms", (after.cpu_s - before.cpu_s) * 1000 / steps},
       {"training_cpu_ms", (after.training_cpu_s - before.training_cpu_s) * 1000 / steps},

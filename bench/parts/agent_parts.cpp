@@ -35,32 +35,32 @@ class Node {
     core_.start(now_, effects_);
     core_.on_port(now_, 40000, effects_);
     core_.on_connected(now_, {"10.0.0.1"}, Endpoint{"10.0.0.1", 29500}, effects_);
-    control::Welcome welcome;
-    welcome.epoch = Epoch(1);
+    control::Registered welcome;
+    welcome.term = Term(1);
     core_.on_message(now_, welcome, effects_);
     run_next_round();
   }
 
   void fail_and_restart() {
     for (int64_t rank = 0; rank < kWorkers; ++rank) {
-      WorkerEnd end;
+      WorkerExit end;
       end.local_rank = LocalRank(rank);
       end.exit_code = rank == 0 ? 1 : -15;  // the others were stopped
-      core_.on_worker_end(now_, end, effects_);
+      core_.on_worker_exit(now_, end, effects_);
     }
-    core_.on_quiet(now_, effects_);
+    core_.on_all_workers_gone(now_, effects_);
     core_.on_port(now_, 40000, effects_);
     run_next_round();
   }
 
  private:
   void run_next_round() {
-    control::World world;
-    world.epoch = Epoch(1);
-    world.round = RoundNumber(++round_);
-    world.world_size = kWorkers;
-    world.restart_count = round_ - 1;
-    core_.on_message(now_, world, effects_);
+    control::RankAssignment assignment;
+    assignment.term = Term(1);
+    assignment.round = RoundNumber(++round_);
+    assignment.world_size = kWorkers;
+    assignment.restart_count = round_ - 1;
+    core_.on_message(now_, assignment, effects_);
     CPPRUN_CHECK(core_.state() == agent::Agent::State::Running);
     effects_.clear();
   }
@@ -72,7 +72,7 @@ class Node {
 };
 
 void spawn_and_reap(const SpawnPlan& plan) {
-  SpawnGround ground;
+  SpawnContext ground;
   const auto spawned = ground.spawn(plan);
   CPPRUN_CHECK(spawned.ok());
   siginfo_t info{};

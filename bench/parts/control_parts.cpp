@@ -5,20 +5,20 @@
 namespace cpprun::bench {
 namespace {
 
-control::World some_world() {
-  control::World world;
-  world.round = RoundNumber(3);
-  world.world_size = 8000;
-  world.group_size = 1000;
-  world.master_addr = "10.20.30.40";
-  world.master_port = 29500;
-  return world;
+control::RankAssignment some_assignment() {
+  control::RankAssignment assignment;
+  assignment.round = RoundNumber(3);
+  assignment.world_size = 8000;
+  assignment.group_size = 1000;
+  assignment.master_addr = "10.20.30.40";
+  assignment.master_port = 29500;
+  return assignment;
 }
 
 }  // namespace
 
-BENCH_PART(control_world) {
-  return [message = control::CoordinatorMessage(some_world())](size_t n) {
+BENCH_PART(control_assignment) {
+  return [message = control::CoordinatorMessage(some_assignment())](size_t n) {
     while (n-- > 0) keep(control::decode_coordinator(control::encode(message)).ok());
   };
 }

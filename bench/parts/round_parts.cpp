@@ -14,23 +14,23 @@ namespace {
 class Job {
  public:
   explicit Job(int nodes) {
-    control::Terms terms;
-    terms.min_nodes = nodes;
-    terms.max_nodes = nodes;
-    terms.max_restarts = 1'000'000'000;
+    control::JobSpec job_spec;
+    job_spec.min_nodes = nodes;
+    job_spec.max_nodes = nodes;
+    job_spec.max_restarts = 1'000'000'000;
     MembershipOptions options;
     options.run_id = "job";
     options.coordinator = "host";
-    options.epoch = options.first_epoch = Epoch(1);
-    job_ = std::make_unique<Membership>(std::move(options), terms, effects_);
+    options.term = options.first_term = Term(1);
+    job_ = std::make_unique<Membership>(std::move(options), job_spec, effects_);
     job_->on_store_port(now_, 30000, effects_);
-    for (int i = 0; i < nodes; ++i) add(i, terms);
+    for (int i = 0; i < nodes; ++i) add(i, job_spec);
     CPPRUN_CHECK(job_->phase() == Membership::Phase::Running);
   }
 
   void fail_and_form() {
     const RoundNumber round = job_->round();
-    WorkerEnd end;
+    WorkerExit end;
     end.exit_code = 1;
     job_->on_message(now_, SessionId(1), control::Failed{round, end, false}, effects_);
     for (const SessionId session : sessions_) {
@@ -42,7 +42,7 @@ class Job {
   }
 
  private:
-  void add(int number, const control::Terms& terms) {
+  void add(int number, const control::JobSpec& job_spec) {
     const SessionId session(static_cast<uint64_t>(number) + 1);
     control::Hello hello;
     hello.run_id = "job";
@@ -50,7 +50,7 @@ class Job {
     hello.node = NodeId{"node" + std::to_string(number), Incarnation(session.value)};
     hello.connection = 1;
     control::Register facts;
-    facts.terms = terms;
+    facts.job_spec = job_spec;
     facts.nproc = 8;
     facts.addresses = {"10.0.0.1"};
     facts.reserved_port = 40000;

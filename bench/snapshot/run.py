@@ -71,7 +71,7 @@ def median(lines, key):
     return statistics.median(line[key] for line in lines)
 
 
-def verdict(value, goal):
+def decision(value, goal):
     return f'{value:.2f} (goal {goal})'
 
 
@@ -83,7 +83,7 @@ def bench_pause(folder, mib, times):
     print('| --- | ---: | ---: | ---: | ---: | ---: |')
     print(
         f'| wall | {paused * per_gib:.0f} (goal 120) | {copied * per_gib:.0f} '
-        f'| {verdict(paused / copied, 1.3)} | {median(lines, "whole_s"):.2f} '
+        f'| {decision(paused / copied, 1.3)} | {median(lines, "whole_s"):.2f} '
         f'| {disk_seconds(folder, mib):.2f} |'
     )
     paused, copied = median(lines, 'pause_cpu_s'), median(lines, 'copy_cpu_s')
@@ -112,13 +112,13 @@ def bench_train(folder, mib, seconds):
     saved = sum(line['saved'] for line in lines)
     print(
         f'| steps per second | {without:.1f} | {saving:.1f} '
-        f'| {verdict(to_neighbours("steps_per_s"), 0.95)} | {saved} |'
+        f'| {decision(to_neighbours("steps_per_s"), 0.95)} | {saved} |'
     )
     cpu_without, cpu_saving = both('cpu_s_per_step')
     ratio = f'{1 / to_neighbours("cpu_s_per_step"):.2f}'
     print(f'| steps per second of CPU | {1 / cpu_without:.1f} | {1 / cpu_saving:.1f} | {ratio} | |')
     # What a save takes does not depend on how many steps the neighbours leave time for.
-    left = verdict(1 - (cpu_saving - cpu_without) * saving, 0.95)
+    left = decision(1 - (cpu_saving - cpu_without) * saving, 0.95)
     print(f'| what saves leave of a core, if a rank has one | | {left} | | |\n')
 
 
@@ -136,7 +136,7 @@ def bench_resume(folder, mib, rounds):
     memory, disk = (statistics.median(seconds[kind]) for kind in ('memory', 'disk'))
     print('| | resume from memory, s | from disk, page cache dropped, s | ratio |')
     print('| --- | ---: | ---: | ---: |')
-    print(f'| wall | {memory:.3f} | {disk:.3f} | {verdict(disk / memory, 5)} |')
+    print(f'| wall | {memory:.3f} | {disk:.3f} | {decision(disk / memory, 5)} |')
     memory, disk = (statistics.median(cpu[kind]) for kind in ('memory', 'disk'))
     print(f'| CPU | {memory:.3f} | {disk:.3f} | |')
 

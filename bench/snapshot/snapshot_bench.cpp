@@ -147,7 +147,7 @@ void train(Snapshot& snapshot, double seconds) {
     const double rate = static_cast<double>(taken) / seconds_since(start);
     snapshot.wait();
     const double cpu = (process_cpu() - before) / static_cast<double>(taken);
-    if (!dist::is_master()) continue;
+    if (!dist::is_main_process()) continue;
     print({{"saves", saves}, {"steps_per_s", rate}, {"cpu_s_per_step", cpu}, {"saved", saved}});
   }
 }
@@ -172,7 +172,7 @@ void resume(Snapshot& snapshot) {
   if (worker::environment()->restart_count > 0 || from.source == SnapshotSource::Disk) return;
   snapshot.save(1);
   dist::barrier();
-  if (dist::is_master()) std::raise(SIGKILL);
+  if (dist::is_main_process()) std::raise(SIGKILL);
 }
 
 int run(Args args) {
@@ -185,7 +185,7 @@ int run(Args args) {
   auto group = dist::init_process_group({.backend = "gloo"});
   torch::manual_seed(0);
   auto state = std::make_shared<State>(mib);
-  Snapshot snapshot({.dir = args.argv[2], .keep = 1, .has_hints = false});
+  Snapshot snapshot({.dir = args.argv[2], .keep = 1, .hints = false});
   snapshot.track("model", *state);
   if (what == "pause") {
     pause(snapshot, mib, std::atoi(args.argv[4]));

@@ -103,7 +103,7 @@ def measure(options, names):
         command = [options.bin / 'cpprun', f'--nproc-per-node={options.workers}', '--tee=3',
                    '--rdzv-backend=c10d', *rendezvous, f'--log-dir={folder}/logs', '--no-python',
                    options.bin / 'watched_worker', folder]
-        env = {**os.environ, 'CPPRUN_OPERATOR_TOKEN': TOKEN, 'OMP_NUM_THREADS': '1'}
+        env = {**os.environ, 'CPPRUN_ADMIN_TOKEN': TOKEN, 'OMP_NUM_THREADS': '1'}
         job = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=env)
         watchers = Watchers(port, run_id, options.bin)
         try:

@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::string folder = argv[1];
   const char* rank = std::getenv("RANK");
-  cpprun::worker::mark_ready();
+  cpprun::worker::report_ready();
   Sum with;
   Sum without;
   int64_t next = now(CLOCK_MONOTONIC);

@@ -53,17 +53,17 @@ const char* name_of(FailureClass kind) {
   return "unknown";
 }
 
-FailureClass classify(const WorkerEnd& end) {
+FailureClass classify(const WorkerExit& end) {
   if (end.is_hang()) return FailureClass::Hang;
   if (end.is_oom_kill) return FailureClass::OutOfMemory;
   if (end.signal() != 0) {
     return is_own_fault(end.signal()) ? FailureClass::Crash : FailureClass::Killed;
   }
   if (is_consequence(end)) return FailureClass::LostPeer;
-  return is_short_of_memory(own_words(end)) ? FailureClass::OutOfMemory : FailureClass::UserError;
+  return is_short_of_memory(error_text(end)) ? FailureClass::OutOfMemory : FailureClass::UserError;
 }
 
-std::string own_words(const WorkerEnd& end) {
+std::string error_text(const WorkerExit& end) {
   const bool has_message = end.error && end.error->is_readable && !end.error->message.empty();
   if (has_message) return end.error->message;
   for (auto line = end.last_lines.rbegin(); line != end.last_lines.rend(); ++line) {
@@ -73,16 +73,16 @@ std::string own_words(const WorkerEnd& end) {
   return "";
 }
 
-std::string signature_of(const WorkerEnd& end) {
+std::string signature_of(const WorkerExit& end) {
   std::string text = name_of(classify(end));
   text += " " + std::to_string(end.exit_code) + " ";
-  for (char c : own_words(end)) {
+  for (char c : error_text(end)) {
     if (!is_digit(c)) text += c;
   }
   return text;
 }
 
-bool is_start_up_failure(const WorkerEnd& end) {
+bool is_startup_failure(const WorkerExit& end) {
   return lived(end) < limits::kStartUp;
 }
 

@@ -1,10 +1,10 @@
-// FailureClass: in one word, what kind of end a worker had. The verdict shows it as `class=...`,
-// events carry it, and hints are chosen by it. Pure.
+// FailureClass: in one word, what kind of end a worker had. The failure summary shows it as
+// `class=...`, events carry it, and hints are chosen by it. Pure.
 #pragma once
 
 #include <string>
 
-#include "common/failure/worker_end.hpp"
+#include "common/failure/worker_exit.hpp"
 
 namespace cpprun {
 
@@ -24,17 +24,17 @@ enum class FailureClass {
 const char* name_of(FailureClass kind);
 
 // By how it ended and what it said. Requires: a failure.
-FailureClass classify(const WorkerEnd& end);
+FailureClass classify(const WorkerExit& end);
 
 // The worker's own last word: the message of its error file, else the last line on its stderr that
 // says something (an exception rather than what the interpreter prints after it). "" if none.
-std::string own_words(const WorkerEnd& end);
+std::string error_text(const WorkerExit& end);
 
 // Two ends with the same signature ended in the same way: class, code, and own words without their
 // numbers (pids, addresses, times).
-std::string signature_of(const WorkerEnd& end);
+std::string signature_of(const WorkerExit& end);
 
 // Whether the worker died before it can have done any work: its first limits::kStartUp.
-bool is_start_up_failure(const WorkerEnd& end);
+bool is_startup_failure(const WorkerExit& end);
 
 }  // namespace cpprun

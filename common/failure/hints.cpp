@@ -133,7 +133,7 @@ constexpr std::array kHints{
          "the usual cause"},
 };
 
-std::string said_by(const WorkerEnd& end, FailureClass kind, std::string_view why) {
+std::string said_by(const WorkerExit& end, FailureClass kind, std::string_view why) {
   std::string text = std::string("class=") + name_of(kind) + "\n";
   if (end.signal() != 0) text += "signal=" + signal_name(end.signal()) + "\n";
   text += std::string(why) + "\n";
@@ -154,7 +154,7 @@ std::span<const Hint> hints() {
   return kHints;
 }
 
-const Hint* hint_for(const WorkerEnd& end, FailureClass kind, std::string_view why) {
+const Hint* hint_for(const WorkerExit& end, FailureClass kind, std::string_view why) {
   const std::string said = said_by(end, kind, why);
   for (const Hint& hint : kHints) {
     for (const std::string& word : text::split(hint.words, '|')) {

@@ -1,5 +1,5 @@
-// Hints: what is known of failures that many people meet, as a table. The verdict adds the hint
-// that fits; docs/troubleshooting.md is this table for people who read. Pure.
+// Hints: what is known of failures that many people meet, as a table. The failure summary adds the
+// hint that fits; docs/troubleshooting.md is this table for people who read. Pure.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/failure/failure_class.hpp"
-#include "common/failure/worker_end.hpp"
+#include "common/failure/worker_exit.hpp"
 
 namespace cpprun {
 
@@ -23,6 +23,6 @@ std::span<const Hint> hints();
 
 // The first hint whose words stand in what the worker said (its error, its last lines), or that
 // fits how it ended. nullptr: none is known. `why`: what went wrong before it ran, if anything.
-const Hint* hint_for(const WorkerEnd& end, FailureClass kind, std::string_view why = "");
+const Hint* hint_for(const WorkerExit& end, FailureClass kind, std::string_view why = "");
 
 }  // namespace cpprun

@@ -7,7 +7,7 @@ namespace cpprun::faults {
 namespace {
 
 // What a number is drawn for: none depends on another.
-enum class Use : uint64_t { Rank, Node, Step, Epoch, Round, Attempt, After, Gap, Victim };
+enum class Use : uint64_t { Rank, Node, Step, Epoch, Round, Connector, After, Gap, Victim };
 
 // The mixing step of SplitMix64 (Steele, Lea and Flood, 2014).
 uint64_t mix(uint64_t x) {
@@ -38,9 +38,9 @@ Plan drawn(Plan plan, uint64_t seed) {
     if (fault.rank) fault.rank->draw = number(seed, i, Use::Rank);
     if (fault.node) fault.node->draw = number(seed, i, Use::Node);
     settle(fault.step, number(seed, i, Use::Step));
-    settle(fault.training_epoch, number(seed, i, Use::Epoch));
+    settle(fault.epoch, number(seed, i, Use::Epoch));
     settle(fault.round, number(seed, i, Use::Round));
-    settle(fault.attempt, number(seed, i, Use::Attempt));
+    settle(fault.attempt, number(seed, i, Use::Connector));
     settle(fault.after_ns, number(seed, i, Use::After));
   }
   return plan;

@@ -23,7 +23,7 @@ std::string shown_seconds(int64_t nanoseconds) {
   return text;
 }
 
-std::string shown(const char* noun, const std::optional<Who>& who) {
+std::string shown(const char* noun, const std::optional<TargetSelector>& who) {
   if (!who) return "";
   return std::string(" ") +
          (who->number ? noun + (" " + std::to_string(*who->number)) : std::string("any ") + noun);
@@ -49,12 +49,13 @@ std::string program_text(const Fault& fault, size_t index, int64_t ranks, int64_
   if (fault.rank) text += ",rank=" + std::to_string(fault.rank->among(ranks));
   if (fault.node) text += ",node=" + std::to_string(fault.node->among(nodes));
   add_place(text, "step", fault.step);
-  add_place(text, "epoch", fault.training_epoch);
+  add_place(text, "epoch", fault.epoch);
   add_place(text, "round", fault.round);
   add_place(text, "attempt", fault.attempt);
   if (fault.phase) text += std::string(",phase=") + kPhases[static_cast<size_t>(*fault.phase)];
-  if (fault.what == What::Exit) text += ",code=" + std::to_string(fault.exit_code);
-  if (fault.what == What::Slow) text += ",ms=" + std::to_string(fault.lasts.count() / 1'000'000);
+  if (fault.what == FaultKind::Exit) text += ",code=" + std::to_string(fault.exit_code);
+  if (fault.what == FaultKind::Slow)
+    text += ",ms=" + std::to_string(fault.lasts.count() / 1'000'000);
   return text;
 }
 
@@ -69,7 +70,7 @@ bool is_inline(std::string_view value) {
   return !word.empty() && word.find_first_of("/.") == std::string_view::npos;
 }
 
-const char* name_of(What what) {
+const char* name_of(FaultKind what) {
   return kNames[static_cast<size_t>(what)];
 }
 
@@ -78,7 +79,7 @@ std::string describe(const Fault& fault) {
   const auto add = [&at](const char* noun, const std::optional<Span>& number) {
     if (number) at.push_back(std::string(noun) + " " + shown(*number));
   };
-  add("training epoch", fault.training_epoch);
+  add("training epoch", fault.epoch);
   add("step", fault.step);
   add("round", fault.round);
   add("attempt", fault.attempt);

@@ -2,8 +2,9 @@
 // format for people, docs/faults.schema.json for programs.
 //
 // Pure data and its reader; who carries a fault out is elsewhere
-// (agent/daemon/faults/fault_room.hpp, worker/faults.hpp). A plan as read may leave choices open (a
-// range of steps, any rank): drawn() in draw.hpp settles them by a seed. Threads: none of its own.
+// (agent/daemon/faults/fault_injector.hpp, worker/faults.hpp). A plan as read may leave choices
+// open (a range of steps, any rank): drawn() in draw.hpp settles them by a seed. Threads: none of
+// its own.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace cpprun::faults {
 
-enum class What { Kill, Stop, Exit, Throw, Slow, KillAgent, DropCoordinator, DiskFull };
+enum class FaultKind { Kill, Stop, Exit, Throw, Slow, KillAgent, DropCoordinator, DiskFull };
 enum class Phase {
   Starting,  // the program begins
   Training,  // a step of its loop
@@ -32,22 +33,22 @@ struct Span {
 };
 
 // A rank or a node: a given one, or any.
-struct Who {
+struct TargetSelector {
   std::optional<int64_t> number;  // nothing: any
   uint64_t draw = 0;              // of the seed, for any
   // Its number among `count`; what was given may lie beyond.
   int64_t among(int64_t count) const {
     return number ? *number : static_cast<int64_t>(draw % static_cast<uint64_t>(count));
   }
-  bool operator==(const Who&) const = default;
+  bool operator==(const TargetSelector&) const = default;
 };
 
 struct Fault {
-  What what = What::Kill;
+  FaultKind what = FaultKind::Kill;
   // Whom it hits: a worker's rank, or for what concerns an agent also a node.
-  std::optional<Who> rank, node;
+  std::optional<TargetSelector> rank, node;
   // Where: what is left out fits everywhere.
-  std::optional<Span> step, training_epoch, round, attempt;
+  std::optional<Span> step, epoch, round, attempt;
   std::optional<Phase> phase;
   // When, instead of a place in the program: so many nanoseconds after the start of the job's first
   // round (of the named round or attempt), or at random with this mean time between two.
@@ -59,17 +60,19 @@ struct Fault {
   bool operator==(const Fault&) const = default;
 
   // It strikes where the program is, not at a time.
-  bool is_at_place() const { return step || training_epoch || phase; }
+  bool is_at_place() const { return step || epoch || phase; }
   // It concerns an agent, not a worker.
-  bool is_of_agent() const { return what == What::KillAgent || what == What::DropCoordinator; }
+  bool is_of_agent() const {
+    return what == FaultKind::KillAgent || what == FaultKind::DropCoordinator;
+  }
   // Only the program itself can do it.
   bool is_of_program() const {
-    return what == What::Exit || what == What::Throw || what == What::Slow;
+    return what == FaultKind::Exit || what == FaultKind::Throw || what == FaultKind::Slow;
   }
   // The round can go on afterwards.
   bool is_survived() const {
-    return what == What::Slow || what == What::DropCoordinator ||
-           ((what == What::Stop || what == What::DiskFull) && lasts > Duration{});
+    return what == FaultKind::Slow || what == FaultKind::DropCoordinator ||
+           ((what == FaultKind::Stop || what == FaultKind::DiskFull) && lasts > Duration{});
   }
 };
 
@@ -107,7 +110,7 @@ std::string encode(const Plan& plan);
 bool is_inline(std::string_view value);
 
 // The word of the plan: "kill-agent".
-const char* name_of(What what);
+const char* name_of(FaultKind what);
 // One fault for people: "kill rank 1 at training epoch 3, step 12".
 std::string describe(const Fault& fault);
 

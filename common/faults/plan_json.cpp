@@ -17,14 +17,14 @@ using nlohmann::ordered_json;
 constexpr int64_t kNumberMax = std::numeric_limits<int64_t>::max() / 2;
 constexpr int kExitCodeMax = 255;
 constexpr double kSecondsMax = 1e6;  // eleven days; nanoseconds of it are exact
-constexpr What kWhats[] = {What::Kill,
-                           What::Stop,
-                           What::Exit,
-                           What::Throw,
-                           What::Slow,
-                           What::KillAgent,
-                           What::DropCoordinator,
-                           What::DiskFull};
+constexpr FaultKind kWhats[] = {FaultKind::Kill,
+                                FaultKind::Stop,
+                                FaultKind::Exit,
+                                FaultKind::Throw,
+                                FaultKind::Slow,
+                                FaultKind::KillAgent,
+                                FaultKind::DropCoordinator,
+                                FaultKind::DiskFull};
 constexpr const char* kPhases[] = {"starting", "training", "saving"};
 
 std::string shown(const ordered_json& value) {
@@ -105,12 +105,12 @@ class Fields {
       into = Duration(*read);
     }
   }
-  void who(const char* key, std::optional<Who>& into) {
+  void who(const char* key, std::optional<TargetSelector>& into) {
     const ordered_json* value = find(key);
     if (value == nullptr) return;
     const auto read = whole(*value, 0, kNumberMax);
     if (!read && *value != "any") return refuse(key, *value, "a whole number from 0, or \"any\"");
-    into = Who{read, 0};
+    into = TargetSelector{read, 0};
   }
 
  private:
@@ -169,7 +169,7 @@ void read_place(Fields& at, Fault& fault) {
   at.who("rank", fault.rank);
   at.who("node", fault.node);
   at.span("step", fault.step);
-  at.span("epoch", fault.training_epoch);
+  at.span("epoch", fault.epoch);
   at.span("round", fault.round);
   at.span("attempt", fault.attempt);
   at.seconds_span("after_s", fault.after_ns);
@@ -204,11 +204,12 @@ std::string contradiction(const Fault& fault, const Fields& own) {
   if (fault.node && fault.is_at_place()) {
     return ".at.node: a place in the program is that of a worker; name its rank instead";
   }
-  if (own.has("code") && fault.what != What::Exit) return ".code is for 'exit' alone; remove it";
-  const bool may_last =
-      fault.what == What::Slow || fault.what == What::Stop || fault.what == What::DiskFull;
+  if (own.has("code") && fault.what != FaultKind::Exit)
+    return ".code is for 'exit' alone; remove it";
+  const bool may_last = fault.what == FaultKind::Slow || fault.what == FaultKind::Stop ||
+                        fault.what == FaultKind::DiskFull;
   if (own.has("for_s") && !may_last) return ".for_s is for slow, stop and disk-full; remove it";
-  if (fault.what == What::Slow && fault.lasts == Duration{}) {
+  if (fault.what == FaultKind::Slow && fault.lasts == Duration{}) {
     return " is 'slow' without for_s: say for how many seconds";
   }
   if (fault.times > 1 && fault.after_ns) return ".times: after_s comes once; use every_s instead";
@@ -230,8 +231,8 @@ Fault read_fault(const ordered_json& json, const std::string& path, std::optiona
     Fields place(*at, path + ".at", error);
     read_place(place, fault);
   }
-  fault.times = fault.every ? limits::kFaultStrikes : 1;
-  own.number("times", fault.times, 1, limits::kFaultStrikes);
+  fault.times = fault.every ? limits::kFaultInjections : 1;
+  own.number("times", fault.times, 1, limits::kFaultInjections);
   const std::string why = error ? "" : contradiction(fault, own);
   if (!why.empty()) own.wrong(path + why);
   return fault;
@@ -293,7 +294,7 @@ double in_seconds(int64_t nanoseconds) {
 
 ordered_json written(const Fault& fault) {
   ordered_json at = ordered_json::object();
-  const auto who = [&at](const char* key, const std::optional<Who>& value) {
+  const auto who = [&at](const char* key, const std::optional<TargetSelector>& value) {
     if (value) at[key] = value->number ? ordered_json(*value->number) : ordered_json("any");
   };
   const auto span = [&at](const char* key, const std::optional<Span>& value) {
@@ -302,7 +303,7 @@ ordered_json written(const Fault& fault) {
   who("rank", fault.rank);
   who("node", fault.node);
   span("step", fault.step);
-  span("epoch", fault.training_epoch);
+  span("epoch", fault.epoch);
   span("round", fault.round);
   span("attempt", fault.attempt);
   if (fault.phase) at["phase"] = kPhases[static_cast<size_t>(*fault.phase)];
@@ -312,7 +313,7 @@ ordered_json written(const Fault& fault) {
   }
   if (fault.every) at["every_s"] = to_seconds(*fault.every);
   ordered_json object = {{"do", name_of(fault.what)}, {"at", at}};
-  if (fault.what == What::Exit) object["code"] = fault.exit_code;
+  if (fault.what == FaultKind::Exit) object["code"] = fault.exit_code;
   if (fault.lasts > Duration{}) object["for_s"] = to_seconds(fault.lasts);
   if (!fault.after_ns) object["times"] = fault.times;
   return object;

@@ -27,7 +27,7 @@ Schedule::Schedule(const Plan& plan) : plan_(plan) {
 void Schedule::set(Timed& timed, Instant now) const {
   const Fault& fault = *timed.fault;
   const bool is_here = fits(fault.round, here_->round) && fits(fault.attempt, here_->attempt);
-  if (timed.struck >= fault.times || (names_round(fault) ? !is_here : has_begun_)) {
+  if (timed.injected >= fault.times || (names_round(fault) ? !is_here : has_begun_)) {
     if (names_round(fault)) timed.at = Instant::never();
     return;
   }
@@ -35,7 +35,7 @@ void Schedule::set(Timed& timed, Instant now) const {
                                 : Duration(fault.after_ns ? fault.after_ns->from : 0));
 }
 
-void Schedule::on_started(Instant now, const Here& here) {
+void Schedule::on_started(Instant now, const Placement& here) {
   here_ = here;
   for (Timed& timed : timed_) set(timed, now);
   has_begun_ = true;
@@ -48,33 +48,33 @@ Instant Schedule::next_deadline() const {
   return next;
 }
 
-std::vector<Due> Schedule::take_due(Instant now) {
-  std::vector<Due> all;
+std::vector<DueFault> Schedule::take_due(Instant now) {
+  std::vector<DueFault> all;
   if (!here_) return all;
   for (Timed& timed : timed_) {
     if (timed.at > now) continue;
-    if (const std::optional<Due> due = hits(timed)) all.push_back(*due);
-    ++timed.struck;
+    if (const std::optional<DueFault> due = target(timed)) all.push_back(*due);
+    ++timed.injected;
     const Fault& fault = *timed.fault;
-    const bool goes_on = fault.every && timed.struck < fault.times;
-    timed.at =
-        goes_on ? now + gap(plan_.seed, timed.index, timed.struck, *fault.every) : Instant::never();
+    const bool goes_on = fault.every && timed.injected < fault.times;
+    timed.at = goes_on ? now + gap(plan_.seed, timed.index, timed.injected, *fault.every)
+                       : Instant::never();
   }
   return all;
 }
 
-std::optional<Due> Schedule::hits(const Timed& timed) const {
+std::optional<DueFault> Schedule::target(const Timed& timed) const {
   const Fault& fault = *timed.fault;
-  const uint64_t draw = victim(plan_.seed, timed.index, timed.struck);
+  const uint64_t draw = victim(plan_.seed, timed.index, timed.injected);
   if (fault.node || (fault.is_of_agent() && !fault.rank)) {
-    const Who any{fault.node ? fault.node->number : std::nullopt, draw};
+    const TargetSelector any{fault.node ? fault.node->number : std::nullopt, draw};
     if (any.among(here_->nodes) != here_->node) return std::nullopt;
-    return Due{timed.index, std::nullopt};
+    return DueFault{timed.index, std::nullopt};
   }
-  const Who any{fault.rank ? fault.rank->number : std::nullopt, draw};
+  const TargetSelector any{fault.rank ? fault.rank->number : std::nullopt, draw};
   const int64_t rank = any.among(here_->ranks);
   if (rank < here_->base_rank || rank >= here_->base_rank + here_->workers) return std::nullopt;
-  return Due{timed.index, fault.is_of_agent() ? std::nullopt : std::optional(rank)};
+  return DueFault{timed.index, fault.is_of_agent() ? std::nullopt : std::optional(rank)};
 }
 
 }  // namespace cpprun::faults

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/faults/account_text.hpp"
+#include "common/faults/fault_report_text.hpp"
 
 namespace cpprun::faults {
 
@@ -19,7 +19,7 @@ class Statistics {
 
  private:
   struct Kind {
-    int64_t strikes = 0;
+    int64_t injections = 0;
     std::vector<double> recoveries;  // seconds
     int64_t lost_steps = 0, lost_epochs = 0;
   };

@@ -1,4 +1,4 @@
-// Limits: an agent and its workers: stopping, output, what is kept for the verdict.
+// Limits: an agent and its workers: stopping, output, what is kept for the failure summary.
 #pragma once
 
 #include <chrono>
@@ -26,13 +26,14 @@ inline constexpr Duration kPartialLine = 100ms;  // a line without end is shown 
 inline constexpr size_t kLineBytes = 64 * 1024;  // longer lines are shown in pieces of this size
 inline constexpr size_t kOutputBufferBytes =
     256 * 1024;  // per stream; a slow console slows its writer from then on
-inline constexpr size_t kLastLines = 20;  // kept of each worker's stderr for the verdict
+inline constexpr size_t kLastLines = 20;  // kept of each worker's stderr for the failure summary
 inline constexpr Duration kStartUp =
     10s;  // a worker that ends sooner has not begun its work: a start-up failure
-inline constexpr Duration kLastLinesTake =
-    200ms;                                    // a blocked output holds up a worker's end no longer
-inline constexpr Duration kEndingTakes = 1s;  // a host that goes waits this long for what it killed
-inline constexpr Duration kGuardianTakes = 1s;  // how long it looks for processes of a dead agent
+inline constexpr Duration kLastLinesTimeout =
+    200ms;  // a blocked output holds up a worker's end no longer
+inline constexpr Duration kEndingTimeout =
+    1s;  // a host that goes waits this long for what it killed
+inline constexpr Duration kReaperTimeout = 1s;  // how long it looks for processes of a dead agent
 inline constexpr Duration kKillPatience =
     5s;  // SIGKILL to "it does not end": giving back hundreds of GiB takes the kernel seconds
 inline constexpr Duration kUrgentKillPatience =
@@ -43,16 +44,16 @@ inline constexpr Duration kStuckLookTakes =
 inline constexpr size_t kStuckProcesses = 64;    // are shown one by one, the rest is counted
 inline constexpr size_t kStuckThreads = 1024;    // of one process are searched for the blocked one
 inline constexpr size_t kStuckStackFrames = 12;  // of its kernel stack are shown: the innermost
-inline constexpr Duration kGuardianLookTakes =
+inline constexpr Duration kReaperLookTakes =
     200ms;  // reading one process's environment; then it is skipped until the next pass
-inline constexpr Duration kGuardianSearchTakes =
+inline constexpr Duration kReaperSearchTakes =
     10s;  // one pass over all processes, on a slow machine or where many of them block
 inline constexpr size_t kErrorFileBytes = 1 << 20;  // a larger error file is cut in the summary
 inline constexpr uint64_t kEventsBytes =
     256 << 20;  // of events.jsonl; a worker that commits without end must not fill the disk
 inline constexpr size_t kSummaryTextBytes = 16 * 1024;  // per worker on the wire and in the summary
 inline constexpr size_t kLastLinesWireBytes =
-    8 * 1024;  // of a worker's end: with its two texts of 16 KiB, its verdict and the rest of a
-               // message it must fit into a frame of 64 KiB
+    8 * 1024;  // of a worker's end: with its two texts of 16 KiB, its failure summary and the rest
+               // of a message it must fit into a frame of 64 KiB
 
 }  // namespace cpprun::limits

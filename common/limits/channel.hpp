@@ -23,8 +23,9 @@ inline constexpr int kChannelBurst =
     64;  // connections turned away at a time; then the other business of the agent
 inline constexpr Duration kChannelPause =
     100ms;  // after a burst, or without descriptors: no busier than this however many knock
-inline constexpr Duration kAgentAnswers = 2s;  // a worker waits this long for its page, once
-inline constexpr Duration kLeaveTakes =
+inline constexpr Duration kAgentResponseTimeout =
+    2s;  // a worker waits this long for its page, once
+inline constexpr Duration kPermissionTimeout =
     10s;  // and so long for other answers: a busy machine must not cost a snapshot
 
 }  // namespace cpprun::limits

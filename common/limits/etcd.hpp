@@ -21,8 +21,9 @@ inline constexpr Duration kEtcdConnect = std::chrono::milliseconds(400);
 // To log in: members take their time over passwords, more than a question has.
 inline constexpr Duration kEtcdLogin = std::chrono::seconds(5);
 // The first question of all: any member, and what it takes to find one.
-inline constexpr Duration kEtcdGreet = std::chrono::seconds(10);
-inline constexpr Duration kEtcdGreetAgain = std::chrono::milliseconds(500);
-inline constexpr Duration kEtcdLeave = std::chrono::seconds(2);  // to give up what we lead by
+inline constexpr Duration kEtcdRetryTimeout = std::chrono::seconds(10);
+inline constexpr Duration kEtcdRetryInterval = std::chrono::milliseconds(500);
+inline constexpr Duration kEtcdLeaveTimeout =
+    std::chrono::seconds(2);  // to give up what we lead by
 
 }  // namespace cpprun::limits

@@ -10,7 +10,7 @@ namespace cpprun::limits {
 
 using namespace std::chrono_literals;
 
-inline constexpr size_t kFileTimers = 4'096;     // of one node; a worker has one or two
-inline constexpr Duration kFileTimerLook = 60s;  // the wall clock may be set while one runs
+inline constexpr size_t kFileTimers = 4'096;             // of one node; a worker has one or two
+inline constexpr Duration kFileTimerPollInterval = 60s;  // the wall clock may be set while one runs
 
 }  // namespace cpprun::limits

@@ -10,8 +10,8 @@ namespace cpprun::limits {
 using namespace std::chrono_literals;
 
 inline constexpr size_t kLogWaitingBytes =
-    256 * 1024;  // while nobody reads; the longest verdict fits several times
-inline constexpr Duration kLastWords =
+    256 * 1024;  // while nobody reads; the longest failure summary fits several times
+inline constexpr Duration kLogFlushTimeout =
     1s;  // for those of a launcher that was told to go by a signal
 
 }  // namespace cpprun::limits

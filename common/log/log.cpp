@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "common/log/patient.hpp"
+#include "common/log/async_log_writer.hpp"
 
 namespace cpprun::log {
 namespace {
@@ -34,8 +34,8 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::warn;
 }
 
-PatientWriter& err() {
-  static PatientWriter& kErr = *new PatientWriter(STDERR_FILENO);  // its thread may outlive main
+AsyncLogWriter& err() {
+  static AsyncLogWriter& kErr = *new AsyncLogWriter(STDERR_FILENO);  // its thread may outlive main
   static const int kAtExit = std::atexit([] { err().finish(std::nullopt); });
   static_cast<void>(kAtExit);
   return kErr;

@@ -1,7 +1,8 @@
 // What the launcher itself says, on stderr: "cpprun: text" for warnings and errors, with level and
 // time when LOGLEVEL asks for more. The only translation unit that holds spdlog. Thread-safe.
 //
-// Nothing here waits for whoever reads stderr (patient.hpp); the process does, when it ends.
+// Nothing here waits for whoever reads stderr (async_log_writer.hpp); the process does, when it
+// ends.
 #pragma once
 
 #include <string_view>

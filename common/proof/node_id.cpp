@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string>
 
-#include "common/proof/proof.hpp"
+#include "common/proof/hmac.hpp"
 
 namespace cpprun {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 uint64_t number_of(std::string_view key, std::string_view purpose) {
   constexpr size_t kDigits = 16;
   constexpr int kBase = 16;
-  const std::string digits = proof_of(key, purpose);
+  const std::string digits = hmac_of(key, purpose);
   uint64_t number = 0;
   std::from_chars(digits.data(), digits.data() + kDigits, number, kBase);
   return number;

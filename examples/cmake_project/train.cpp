@@ -6,7 +6,7 @@
 namespace dist = cpprun::dist;
 
 int train(cpprun::Args) {
-  auto group = dist::init_process_group_or_solo({.backend = "gloo"});
+  auto group = dist::init_process_group_or_single({.backend = "gloo"});
   torch::manual_seed(0);
   const auto x = torch::randn({64, 1});
   const auto y = 3 * x + 2 + 0.1 * torch::randn({64, 1});
@@ -28,7 +28,7 @@ int train(cpprun::Args) {
   }
   dist::all_reduce(loss.detach_(), dist::ReduceOp::AVG);
   const auto& line = ddp.module();
-  if (dist::is_master()) {
+  if (dist::is_main_process()) {
     std::printf("%d rank(s), loss %.4f, line %.2f x + %.2f\n", dist::get_world_size(),
                 loss.item<double>(), line.weight.item<double>(), line.bias.item<double>());
   }

@@ -56,7 +56,7 @@ class Checkpoints {
   // Saved by one, loaded by all. Every rank leaves with generation `round` loaded.
   void save_and_load(int64_t round) {
     jitter();
-    if (dist::is_master()) save(round);
+    if (dist::is_main_process()) save(round);
     wait_for_all();  // nobody reads before the file is whole
     jitter();
     load(round);
@@ -96,7 +96,7 @@ class Checkpoints {
 };
 
 void run_rounds(const Settings& settings) {
-  if (dist::is_master()) {  // files of an earlier run must not be taken for this one's
+  if (dist::is_main_process()) {  // files of an earlier run must not be taken for this one's
     for (int64_t round = 1; round <= settings.rounds; ++round)
       std::filesystem::remove(Checkpoints::path(settings, round));
   }
@@ -108,12 +108,12 @@ void run_rounds(const Settings& settings) {
 // Each sample on exactly one rank. DistributedSampler would pad the shares to equal lengths and
 // count some samples twice.
 void evaluate(const Settings& settings) {
-  cpprun::data::EvalSampler sampler(static_cast<size_t>(settings.size));
+  cpprun::data::UnpaddedDistributedSampler sampler(static_cast<size_t>(settings.size));
   int64_t mine = 0;
   while (auto batch = sampler.next(4)) mine += static_cast<int64_t>(batch->size());
   auto count = torch::tensor({mine});
   dist::all_reduce(count);  // behind the loop: shares may differ by one batch
-  if (settings.prints_count && dist::is_master()) examples::say(count.item<int64_t>());
+  if (settings.prints_count && dist::is_main_process()) examples::say(count.item<int64_t>());
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ int main(int argc, char** argv) {
         .add("--n", s.size, "samples of the evaluation")
         .add("--print-count", s.prints_count, "print how many samples all ranks evaluated")
         .parse(args);
-    auto group = dist::init_process_group_or_solo({.backend = "gloo"});
+    auto group = dist::init_process_group_or_single({.backend = "gloo"});
     s.evaluates ? evaluate(s) : run_rounds(s);
   });
 }

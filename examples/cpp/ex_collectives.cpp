@@ -107,7 +107,7 @@ void all_gather(const Settings&) {
 }
 
 void gather(const Settings&) {
-  const bool is_first = dist::is_master();
+  const bool is_first = dist::is_main_process();
   auto room = is_first ? room_for_all() : std::vector<at::Tensor>{};
   dist::gather(one(10 * dist::get_rank()), room, 0);
   if (is_first) say("gather dst=0 ", list_all(room));
@@ -115,7 +115,7 @@ void gather(const Settings&) {
 
 void scatter(const Settings&) {
   std::vector<at::Tensor> parts;
-  for (int i = 0; dist::is_master() && i < dist::get_world_size(); ++i)
+  for (int i = 0; dist::is_main_process() && i < dist::get_world_size(); ++i)
     parts.push_back(one(100 + i));
   auto mine = one(-1);
   dist::scatter(mine, parts, 0);
@@ -147,7 +147,7 @@ void objects(const Settings&) {
   for (const auto& each : dist::all_gather_object(name)) line += " " + each;
   say(line);
 
-  std::vector<std::string> words{dist::is_master() ? "from 0" : ""};
+  std::vector<std::string> words{dist::is_main_process() ? "from 0" : ""};
   dist::broadcast_object_list(words, 0);
   say("broadcast_object_list ", words[0]);
 }
@@ -187,10 +187,10 @@ std::string outcome(ReduceOp op, at::ScalarType type) {
 
 void reduce_ops(const Settings&) {
   using enum ReduceOp;
-  if (dist::is_master()) say("op | float32 | int32");
+  if (dist::is_main_process()) say("op | float32 | int32");
   for (ReduceOp op : {SUM, PRODUCT, MIN, MAX, BAND, BOR, BXOR, AVG, PREMUL_SUM}) {
     const auto floats = outcome(op, torch::kFloat), integers = outcome(op, torch::kInt);
-    if (dist::is_master()) say(dist::name(op), " | ", floats, " | ", integers);
+    if (dist::is_main_process()) say(dist::name(op), " | ", floats, " | ", integers);
   }
 }
 
@@ -199,7 +199,7 @@ void table(const Settings& settings) {
   const auto can = dist::capabilities(settings.backend);
   std::string calls;
   for (const auto& call : can.calls) calls += " " + call;
-  if (dist::is_master()) say(settings.backend, " has", calls);
+  if (dist::is_main_process()) say(settings.backend, " has", calls);
   reduce_ops(settings);
 }
 
@@ -245,7 +245,7 @@ int main(int argc, char** argv) {
         .add("--skip-rank", settings.skip_rank, "this rank stays away from monitored_barrier")
         .parse(args);
 
-    auto group = dist::init_process_group_or_solo(
+    auto group = dist::init_process_group_or_single(
         {.backend = settings.backend, .timeout = std::chrono::seconds(20)});
     settings.shows_table ? table(settings) : run(settings);
   });

@@ -63,13 +63,13 @@ int main(int argc, char** argv) {
         .parse(args);
 
     // With a GPU the device of this rank is set inside: tensors arrive on it.
-    auto group = dist::init_process_group_or_solo({.backend = uses_cuda ? "auto" : "gloo"});
+    auto group = dist::init_process_group_or_single({.backend = uses_cuda ? "auto" : "gloo"});
     const int rank = dist::get_rank();
 
     const auto reports = dist::gather_object(make_report(rank, dist::local_device()), 0);
     std::string line;
     for (const auto& report : reports) line += (line.empty() ? "[" : ",") + to_json(report);
-    if (dist::is_master()) examples::say(line, "]");
+    if (dist::is_main_process()) examples::say(line, "]");
 
     const auto machines = dist::gather_object(Machine{"worker " + std::to_string(rank)}, 0);
     for (const auto& machine : machines) examples::say("gathered from ", machine.name);

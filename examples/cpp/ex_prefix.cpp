@@ -37,7 +37,7 @@ void show_stripping() {
 
 // load_state_dict takes either, so that a plain model reads what a wrapped one saved in Python.
 void save_wrapped(const std::string& path) {
-  auto group = cpprun::dist::init_process_group_or_solo({.backend = "gloo"});
+  auto group = cpprun::dist::init_process_group_or_single({.backend = "gloo"});
   cpprun::nn::parallel::DistributedDataParallel model(torch::nn::Linear(20, 1).ptr());
   cpprun::save_state_dict(model.module(), path);
   Names names;

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cpprun/data/group_split.hpp"
+#include "cpprun/data/group_shuffle_split.hpp"
 #include "cpprun/torch.hpp"
 #include "cpprun/worker/agent_link.hpp"
 #include "cpprun/worker/faults.hpp"
@@ -70,14 +70,14 @@ Settings parse(cpprun::Args args) {
 }
 
 dist::ProcessGroupGuard join(const Settings& settings) {
-  if (!settings.is_solo) return dist::init_process_group_or_solo({.backend = settings.backend});
+  if (!settings.is_solo) return dist::init_process_group_or_single({.backend = settings.backend});
   return dist::init_process_group(
       {.backend = settings.backend, .world_size = 1, .rank = 0, .store = dist::make_hash_store()});
 }
 
 struct Sides {
   std::vector<ranzcr::Study> studies;
-  cpprun::data::GroupSplit split;
+  cpprun::data::GroupShuffleSplit split;
 };
 
 // All images of a patient go to the same side, and all ranks must make the same split: they draw
@@ -93,12 +93,13 @@ Sides divide(const Settings& settings) {
     return all;
   };
   if (settings.sample_fraction < 1) {
-    const auto kept = cpprun::data::group_split(patients(), settings.sample_fraction, seed + 1);
+    const auto kept =
+        cpprun::data::group_shuffle_split(patients(), settings.sample_fraction, seed + 1);
     std::vector<ranzcr::Study> some;
     for (size_t index : kept.train) some.push_back(std::move(sides.studies[index]));
     sides.studies = std::move(some);
   }
-  sides.split = cpprun::data::group_split(patients(), settings.train_size, seed);
+  sides.split = cpprun::data::group_shuffle_split(patients(), settings.train_size, seed);
   const auto fingerprints = dist::all_gather_object(sides.split.fingerprint());
   for (size_t rank = 1; rank < fingerprints.size(); ++rank) {
     if (fingerprints[rank] != fingerprints[0])
@@ -118,7 +119,8 @@ torch::data::DataLoaderOptions loader_options(const Settings& settings) {
       .workers(static_cast<size_t>(settings.loader_threads));
 }
 
-// One after the other from each rank, as EvalSampler dealt them: sample i is rank i % world's.
+// One after the other from each rank, as UnpaddedDistributedSampler dealt them: sample i is rank i
+// % world's.
 at::Tensor in_order(const std::vector<at::Tensor>& shares, int64_t size) {
   std::vector<at::Tensor> rows;
   const auto world = static_cast<int64_t>(shares.size());
@@ -146,7 +148,7 @@ class Pipeline {
     if (settings_.only_evaluates) return evaluate();
     const cpprun::Resumed from = snapshot_.resume();
     step_ = from.step;
-    if (from && dist::is_master())
+    if (from && dist::is_main_process())
       examples::say("Resuming from ", settings_.snapshot, " at Epoch ", epochs_run_);
     while (epochs_run_ < settings_.epochs) {
       train(epochs_run_);
@@ -154,7 +156,7 @@ class Pipeline {
       checkpoint(epochs_run_++);
       snapshot_.save(step_);
     }
-    if (!dist::is_master()) return;
+    if (!dist::is_main_process()) return;
     if (settings_.saves_model) save("model.pt");
     if (settings_.prints_hash) examples::say("hash=", examples::hash_of(*net_));
   }
@@ -191,11 +193,11 @@ class Pipeline {
       totals[0] += loss.detach();
       totals[1] += 1;
       cpprun::worker::heartbeat(++step_);
-      if (++steps % settings_.log_interval == 0 && dist::is_master())
+      if (++steps % settings_.log_interval == 0 && dist::is_main_process())
         examples::say("Epoch ", epoch, " step ", steps, " loss=", loss.item<double>());
     }
     dist::all_reduce(totals);  // the loss of all ranks' batches, not of rank 0's
-    if (dist::is_master())
+    if (dist::is_main_process())
       examples::say("Epoch ", epoch, " steps=", steps,
                     " average loss=", (totals[0] / totals[1]).item<double>());
   }
@@ -206,7 +208,7 @@ class Pipeline {
     torch::NoGradGuard no_grad;
     model_.eval();
     const auto size = static_cast<int64_t>(*validation_.size());
-    cpprun::data::EvalSampler sampler(static_cast<size_t>(size));
+    cpprun::data::UnpaddedDistributedSampler sampler(static_cast<size_t>(size));
     auto loader =
         torch::data::make_data_loader(stacked(validation_), sampler, loader_options(settings_));
     std::vector<at::Tensor> parts{torch::empty({0, ranzcr::kLabels})};
@@ -215,7 +217,7 @@ class Pipeline {
     const auto shares = dist::all_gather_object(torch::cat(parts));
     if (size == 0) throw std::runtime_error("no patient is left to validate on: --train-size");
     const auto logits = in_order(shares, size).to(torch::kDouble);
-    if (dist::is_master()) report(logits, validation_.labels().to(torch::kDouble));
+    if (dist::is_main_process()) report(logits, validation_.labels().to(torch::kDouble));
   }
 
   void report(const at::Tensor& logits, const at::Tensor& labels) {
@@ -232,7 +234,7 @@ class Pipeline {
   // whose ranks differ.
   void checkpoint(int64_t epoch) {
     const auto path = "model.checkpoint_" + std::to_string(epoch) + ".pt";
-    if (dist::is_master()) save(path);
+    if (dist::is_main_process()) save(path);
     dist::barrier();
     cpprun::load_state_dict(*net_, path);  // onto this rank's device
     dist::barrier();
@@ -277,7 +279,7 @@ int main(int argc, char** argv) {
     }
     auto group = join(settings);
     Pipeline pipeline(settings, divide(settings));
-    cpprun::worker::mark_ready();
+    cpprun::worker::report_ready();
     pipeline.run();
   });
 }

@@ -45,10 +45,10 @@ int main(int argc, char** argv) {
         .add("--find-unused", finds_unused, "let DDP look for such layers")
         .parse(args);
     // 1. Set up: rank, world size and the meeting point come from the launcher's environment.
-    auto group = dist::init_process_group_or_solo({.backend = "gloo"});
+    auto group = dist::init_process_group_or_single({.backend = "gloo"});
     const int rank = dist::get_rank(), world = dist::get_world_size();
     auto step = [&](auto... text) { examples::say("[rank ", rank, "] step ", text...); };
-    step("1: joined a group of ", world, dist::is_master() ? ", as its master" : "");
+    step("1: joined a group of ", world, dist::is_main_process() ? ", as its master" : "");
     // 2. Split the data: each rank sees its own part, in an order that changes every epoch.
     data::DistributedSampler sampler(840);
     step("2: has ", sampler.size(), " of 840 training samples");

@@ -15,7 +15,7 @@ int train(cpprun::Args args) {
       .parse(args);
 
   // 1. Set up.
-  auto group = dist::init_process_group_or_solo({.backend = "gloo"});
+  auto group = dist::init_process_group_or_single({.backend = "gloo"});
   torch::manual_seed(0);
   const auto x = torch::randn({64, 1});
   const auto y = 3 * x + 2 + 0.1 * torch::randn({64, 1});
@@ -30,7 +30,7 @@ int train(cpprun::Args args) {
   snapshot.track("epochs_run", epochs_run);
   const auto from = snapshot.resume();
   int64_t step = from.step;  // of the optimizer, over all runs
-  if (from && dist::is_master()) examples::say("resumed from step ", step);
+  if (from && dist::is_main_process()) examples::say("resumed from step ", step);
 
   // 3. Train. All ranks save together, without waiting for the disk.
   for (; epochs_run < epochs; ++epochs_run) {
@@ -47,7 +47,7 @@ int train(cpprun::Args args) {
 
   // 4. Clean up: the snapshot, then the group, at the end of their scopes.
   const auto& line = model.module();
-  if (dist::is_master())
+  if (dist::is_main_process())
     examples::say("line ", line.weight.item<double>(), " x + ", line.bias.item<double>());
   return 0;
 }

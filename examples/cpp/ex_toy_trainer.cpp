@@ -110,7 +110,7 @@ std::string parameters(const torch::nn::Module& net) {
 }
 
 dist::ProcessGroupGuard join(bool is_solo) {
-  if (!is_solo) return dist::init_process_group_or_solo();
+  if (!is_solo) return dist::init_process_group_or_single();
   return dist::init_process_group({.world_size = 1, .rank = 0, .store = dist::make_hash_store()});
 }
 
@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
     Trainer trainer(net, Pairs(data).map(torch::data::transforms::Stack<>()), optimizer, settings);
     trainer.train(settings.total_epochs);
 
-    if (dist::is_master()) {
+    if (dist::is_main_process()) {
       if (settings.prints_params) examples::say("parameters: ", parameters(*net));
       if (settings.prints_hash) examples::say("hash=", examples::hash_of(*net));
     }

@@ -70,9 +70,9 @@ def save_snapshot(path, model, optimizer, epochs_done):
         )
         file.flush()
         os.fsync(file.fileno())
-    if cpprun_worker.may_commit(epochs_done):
+    if cpprun_worker.request_commit(epochs_done):
         os.replace(part, path)
-        cpprun_worker.tell_snapshot(epochs_done, path)
+        cpprun_worker.report_snapshot(epochs_done, path)
 
 
 def all_stop():
@@ -153,7 +153,7 @@ def main():
         train, batch_size=64 // dist.get_world_size() or 1, sampler=DistributedSampler(train)
     )
 
-    cpprun_worker.can_save()
+    cpprun_worker.enable_graceful_stop()
     epochs_done = load_snapshot(args.snapshot, model, optimizer)
     if is_first and epochs_done:
         done = f"{epochs_done} of {args.epochs} training epochs are done"

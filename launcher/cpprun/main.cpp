@@ -20,10 +20,10 @@
 #include "common/limits/log.hpp"
 #include "common/log/log.hpp"
 #include "common/text.hpp"
-#include "launcher/cpprun/elected_host.hpp"
-#include "launcher/cpprun/rendezvous_host.hpp"
+#include "launcher/cpprun/elected_coordinator.hpp"
+#include "launcher/cpprun/embedded_coordinator.hpp"
 #include "launcher/cpprun/stay.hpp"
-#include "launcher/doctor/quick.hpp"
+#include "launcher/doctor/preflight.hpp"
 #include "launcher/options/options.hpp"
 
 namespace {
@@ -52,7 +52,7 @@ int guarded(Run run) {
 // Some of what runs short of descriptors can only throw, so the least that is needed is asked for
 // before anything is opened. Pipes and log files come on top; their lack is said when it comes.
 Status check_descriptors(int workers) {
-  constexpr rlim_t kOwn = 32;  // standard streams, loops, server, guardian, log
+  constexpr rlim_t kOwn = 32;  // standard streams, loops, server, reaper process, log
   constexpr rlim_t kMostPerWorker = 5;
   const rlim_t count = static_cast<rlim_t>(workers);
   rlimit limit{};
@@ -66,7 +66,8 @@ Status check_descriptors(int workers) {
 
 // What makes jobs fail is said before the job does; what may, at INFO: a good run is silent.
 void look_at_machine(int workers) {
-  for (const doctor::Finding& finding : doctor::quick_findings(doctor::quick_facts(workers))) {
+  for (const doctor::Finding& finding :
+       doctor::preflight_findings(doctor::preflight_facts(workers))) {
     const std::string text = finding.text + " (" + finding.cure + ")";
     finding.level == doctor::Level::Problem ? log::warning(text) : log::info(text);
   }
@@ -84,46 +85,49 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
                    StartTimes times) {
   Result<uint16_t> port = agent->keep_port();
   if (!port) return fail(port.error());
-  auto host = ElectedHost::start(rendezvous, agent->incarnation(), *port, agent->doors());
+  auto host = ElectedCoordinator::start(rendezvous, agent->incarnation(), *port,
+                                        agent->election_callbacks());
   if (!host) return fail(host.error());
   times.listening = boot_clock();
   agent->took(times);
   const int code = agent->run_elected((*host)->arbiter());
   std::optional<Duration> most = agent->may_stay();
   const bool is_urgent = code > kSignalBase && code != kSignalBase + SIGTERM;
-  if (most && !is_urgent) most = std::max(*most, limits::kLeaderGoes);
+  if (most && !is_urgent) most = std::max(*most, limits::kLeaderLeaveTimeout);
   Stay stay(most);
   agent.reset();  // the other signals have their default effect again
   (*host)->leave(stay);
-  if (stay.is_asked()) log::finish(limits::kLastWords);
+  if (stay.is_asked()) log::finish(limits::kLogFlushTimeout);
   return code;
 }
 
-int launch(const Launch& asked, StartTimes times) {
-  if (Status ok = check_descriptors(asked.config.workers.nproc); !ok) return fail(ok.error());
-  for (const std::string& warning : asked.warnings) log::warning(warning);
-  Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(asked.config);
+int launch(const Launch& options_result, StartTimes times) {
+  if (Status ok = check_descriptors(options_result.config.workers.nproc); !ok)
+    return fail(ok.error());
+  for (const std::string& warning : options_result.warnings) log::warning(warning);
+  Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(options_result.config);
   if (!agent) return fail(agent.error());
   times.prepared = boot_clock();
-  const RendezvousConfig& rendezvous = asked.config.rendezvous;
+  const RendezvousConfig& rendezvous = options_result.config.rendezvous;
   if (rendezvous.backend == Backend::Etcd)
     return launch_elected(rendezvous, std::move(*agent), times);
-  Result<std::unique_ptr<RendezvousHost>> host =
-      RendezvousHost::start(rendezvous, (*agent)->incarnation());
+  Result<std::unique_ptr<EmbeddedCoordinator>> host =
+      EmbeddedCoordinator::start(rendezvous, (*agent)->incarnation());
   if (!host) return fail(host.error());
   times.listening = boot_clock();
-  look_at_machine(asked.config.workers.nproc);  // while the server's thread comes up
+  look_at_machine(options_result.config.workers.nproc);  // while the server's thread comes up
   (*agent)->took(times);
-  if (!*host && RendezvousHost::may_start_later(rendezvous)) {
+  if (!*host && EmbeddedCoordinator::may_start_later(rendezvous)) {
     (*agent)->may_host([&](const std::vector<std::string>& addresses) -> std::optional<Endpoint> {
-      *host = RendezvousHost::start_if_free(rendezvous, (*agent)->incarnation(), addresses);
+      *host = EmbeddedCoordinator::start_if_free(rendezvous, (*agent)->incarnation(), addresses);
       return *host ? std::optional((*host)->endpoint()) : std::nullopt;
     });
   }
-  std::unique_ptr<RendezvousHost> taken_over;  // the coordinator that our agent leads its job with
+  std::unique_ptr<EmbeddedCoordinator>
+      taken_over;  // the coordinator that our agent leads its job with
   if (!*host && rendezvous.max_nodes > 1 && rendezvous.backend != Backend::Static) {
-    (*agent)->may_lead([&](Epoch epoch, const control::Heir& heir) -> Result<Endpoint> {
-      auto made = RendezvousHost::take_over(rendezvous, epoch, heir);
+    (*agent)->may_lead([&](Term term, const control::Standby& standby) -> Result<Endpoint> {
+      auto made = EmbeddedCoordinator::take_over(rendezvous, term, standby);
       if (!made) return made.error();
       taken_over = std::move(*made);
       return taken_over->endpoint();
@@ -138,7 +142,7 @@ int launch(const Launch& asked, StartTimes times) {
   const bool may_stay = !most || *most > Duration{};
   if (*host && may_stay) (*host)->wait_until_idle(stay);
   if (taken_over && may_stay) taken_over->wait_until_idle(stay);
-  if (stay.is_asked()) log::finish(limits::kLastWords);
+  if (stay.is_asked()) log::finish(limits::kLogFlushTimeout);
   return code;
 }
 
@@ -151,12 +155,12 @@ int main(int argc, char** argv) {
   Environment environment = real_environment();
   log::set_level(log::parse_level(environment.text("LOGLEVEL")));
   std::vector<std::string> args(argv + 1, argv + argc);
-  Result<Asked> asked = read_options(args, environment);
-  if (!asked) return fail(asked.error());
-  if (const auto* shown = std::get_if<Shown>(&*asked)) {
+  Result<OptionsResult> options_result = read_options(args, environment);
+  if (!options_result) return fail(options_result.error());
+  if (const auto* shown = std::get_if<TextToShow>(&*options_result)) {
     std::fputs(shown->text.c_str(), stdout);
     return std::fflush(stdout) == 0 ? kSuccess : kFailure;
   }
   times.options = boot_clock();
-  return guarded([&] { return launch(std::get<Launch>(*asked), times); });
+  return guarded([&] { return launch(std::get<Launch>(*options_result), times); });
 }

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "common/exit_code.hpp"
-#include "common/faults/account_text.hpp"
+#include "common/faults/fault_report_text.hpp"
 #include "common/faults/plan.hpp"
 #include "common/faults/statistics.hpp"
 #include "common/text.hpp"
@@ -156,22 +156,22 @@ class Campaign {
   // The signal that ended us all; 0: none.
   Result<int> one(const std::string& seed) {
     if (Status ok = write_plan(seed); !ok) return ok.error();
-    const std::string account = folder_.file("account.json");
+    const std::string report = folder_.file("account.json");
     std::error_code ignored;
-    std::filesystem::remove(account, ignored);
+    std::filesystem::remove(report, ignored);
     Run run = run_of(options_, seed, {"--faults=" + folder_.file("plan.json"), "--seed=" + seed});
-    run.variables["CPPRUN_FAULT_ACCOUNT"] = account;
+    run.variables["CPPRUN_FAULT_ACCOUNT"] = report;
     const Result<int> status = carry_out(run);
     if (!status) return status.error();
     const int code = WIFEXITED(*status) ? WEXITSTATUS(*status) : 0;
     if (code == kSignalBase + SIGINT || code == kSignalBase + SIGTERM) return code - kSignalBase;
-    take(seed, read_file(account));
+    take(seed, read_file(report));
     return 0;
   }
 
-  void take(const std::string& seed, const std::optional<std::string>& account) {
+  void take(const std::string& seed, const std::optional<std::string>& report) {
     std::vector<std::string> failed{"cpprun left no account: it was killed, or could not start"};
-    const Result<faults::Summary> summary = faults::parse_summary(account.value_or(""));
+    const Result<faults::Summary> summary = faults::parse_summary(report.value_or(""));
     if (summary) {
       statistics_.add(*summary);
       failed = summary->failed;

@@ -7,31 +7,31 @@ namespace cpprun::ctl {
 namespace {
 
 // The first words of verbs, each once, in their order.
-std::vector<std::string> first_words(const std::vector<VerbWords>& verbs) {
+std::vector<std::string> first_words(const std::vector<VerbHelp>& verbs) {
   std::vector<std::string> words;
-  for (const VerbWords& verb : verbs) {
+  for (const VerbHelp& verb : verbs) {
     std::string word = verb.name.substr(0, verb.name.find(' '));
     if (words.empty() || words.back() != word) words.push_back(std::move(word));
   }
   return words;
 }
 
-std::vector<std::string> second_words(const std::vector<VerbWords>& verbs,
+std::vector<std::string> second_words(const std::vector<VerbHelp>& verbs,
                                       const std::string& first) {
   std::vector<std::string> words;
-  for (const VerbWords& verb : verbs) {
+  for (const VerbHelp& verb : verbs) {
     if (verb.name.starts_with(first + " ")) words.push_back(verb.name.substr(first.size() + 1));
   }
   return words;
 }
 
-std::string bash_script(const std::vector<VerbWords>& verbs) {
+std::string bash_script(const std::vector<VerbHelp>& verbs) {
   std::string cases;
   for (const std::string& first : first_words(verbs)) {
     const std::string second = text::join(second_words(verbs, first), " ");
     if (!second.empty()) cases += "    '" + first + " ') words='" + second + "' ;;\n";
   }
-  for (const VerbWords& verb : verbs) {
+  for (const VerbHelp& verb : verbs) {
     cases += "    '" + verb.name + " '*) options='" + text::join(verb.options, " ") + "' ;;\n";
   }
   return "_cpprunctl() {\n"
@@ -57,10 +57,10 @@ std::string fish_text(const std::string& text) {
   return out;
 }
 
-std::string fish_script(const std::vector<VerbWords>& verbs) {
+std::string fish_script(const std::vector<VerbHelp>& verbs) {
   const std::string front = "complete -c cpprunctl -n '__fish_";
   std::string script = "# cpprunctl completion for fish: cpprunctl completion fish | source\n";
-  for (const VerbWords& verb : verbs) {
+  for (const VerbHelp& verb : verbs) {
     const size_t blank = verb.name.find(' ');
     const std::string first = verb.name.substr(0, blank);
     const bool is_pair = blank != std::string::npos;
@@ -78,7 +78,7 @@ std::string fish_script(const std::vector<VerbWords>& verbs) {
 
 }  // namespace
 
-std::string completion_script(std::string_view shell, const std::vector<VerbWords>& verbs) {
+std::string completion_script(std::string_view shell, const std::vector<VerbHelp>& verbs) {
   if (shell == "fish") return fish_script(verbs);
   if (shell == "zsh") {
     return "#compdef cpprunctl\n# cpprunctl completion for zsh: source <(cpprunctl completion "

@@ -7,13 +7,13 @@
 
 namespace cpprun::ctl {
 
-struct VerbWords {
+struct VerbHelp {
   std::string name;  // "status", or "snapshot ls"
   std::string help;
   std::vector<std::string> options;  // "--json", "-f"
 };
 
 // `shell`: bash, zsh or fish. Requires: one of them.
-std::string completion_script(std::string_view shell, const std::vector<VerbWords>& verbs);
+std::string completion_script(std::string_view shell, const std::vector<VerbHelp>& verbs);
 
 }  // namespace cpprun::ctl

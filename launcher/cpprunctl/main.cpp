@@ -38,11 +38,11 @@ int refuse_line(const cpprun::Error& error) {
 
 // CLI11's own say "not in range 0.000000 to 17976931..." of a number that is wrong.
 CLI::Validator number(const char* wanted, bool (*is_right)(double)) {
-  const auto judge = [wanted, is_right](const std::string& text) {
+  const auto run_checks = [wanted, is_right](const std::string& text) {
     const std::optional<double> value = cpprun::text::parse_double(text);
     return value && is_right(*value) ? std::string() : "'" + text + "' is not a number " + wanted;
   };
-  return {judge, ""};
+  return {run_checks, ""};
 }
 const CLI::Validator kAboveZero = number("above 0", [](double value) { return value > 0; });
 const CLI::Validator kFromZero = number("from 0 on", [](double value) { return value >= 0; });
@@ -201,7 +201,7 @@ class JobVerbs {
     add_job(stop);
     for (CLI::App* verb : {restart, drain, scale, stop}) {
       verb->add_option("--endpoint", options_.endpoint,
-                       "HOST:PORT of a job elsewhere; needs CPPRUN_OPERATOR_TOKEN, as its "
+                       "HOST:PORT of a job elsewhere; needs CPPRUN_ADMIN_TOKEN, as its "
                        "coordinator was started with");
     }
     here->excludes("--endpoint");
@@ -226,10 +226,10 @@ class JobVerbs {
 };
 
 // Everything that can be typed after `cpprunctl`.
-std::vector<cpprun::ctl::VerbWords> words_of(const CLI::App& app, const std::string& before = "") {
-  std::vector<cpprun::ctl::VerbWords> all;
+std::vector<cpprun::ctl::VerbHelp> words_of(const CLI::App& app, const std::string& before = "") {
+  std::vector<cpprun::ctl::VerbHelp> all;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-    cpprun::ctl::VerbWords words{before + verb->get_name(), verb->get_description(), {}};
+    cpprun::ctl::VerbHelp words{before + verb->get_name(), verb->get_description(), {}};
     for (const CLI::Option* option : verb->get_options()) {
       for (const std::string& name : option->get_lnames()) words.options.push_back("--" + name);
       for (const std::string& name : option->get_snames()) words.options.push_back("-" + name);

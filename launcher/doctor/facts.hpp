@@ -1,5 +1,5 @@
 // What can be read off a machine before a job starts there. Plain data: probes fill it (probe.hpp),
-// judge() reads it (judge.hpp). What could not be read is absent.
+// judge() reads it (checks.hpp). What could not be read is absent.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace cpprun::doctor {
 
-struct Room {  // of a file system
+struct DiskSpace {  // of a file system
   uint64_t total_bytes = 0;
   uint64_t free_bytes = 0;  // for this user
 };
@@ -29,9 +29,9 @@ struct LimitFacts {
 struct MachineFacts {
   int kernel_major = 0;
   int kernel_minor = 0;
-  int cpus = 0;                       // that this process may use
-  std::optional<Room> shared_memory;  // /dev/shm
-  std::optional<Room> temp_folder;
+  int cpus = 0;                            // that this process may use
+  std::optional<DiskSpace> shared_memory;  // /dev/shm
+  std::optional<DiskSpace> temp_folder;
   std::string temp_path;
   std::optional<bool> is_clock_synchronised;
 };
@@ -62,7 +62,7 @@ struct EndpointFacts {
   uint16_t port = 0;
   std::string resolve_error;             // "" if it has addresses
   std::string own_address;               // of this machine: it would host
-  std::string port_holder;               // who listens there already, where it is our own
+  std::string port_owner;                // who listens there already, where it is our own
   bool is_port_taken = false;            // likewise
   std::vector<AddressAttempt> attempts;  // where it is another machine's
   uint16_t ephemeral_first = 0;          // ports that outgoing connections draw from
@@ -74,7 +74,7 @@ struct FolderFacts {
   std::string path;
   std::string error;  // what failed and why; "" if all of it worked
   Duration fsync_took{0};
-  std::optional<Room> room;
+  std::optional<DiskSpace> disk_space;
 };
 
 struct Facts {

@@ -1,5 +1,5 @@
 // What the nodes of a job found out about each other. Plain data: the doctors of all nodes fill it
-// (launcher/cpprunctl/doctor/doctor_nodes.cpp), judge_nodes() reads it.
+// (launcher/cpprunctl/doctor/doctor_nodes.cpp), run_cross_node_checks() reads it.
 #pragma once
 
 #include <cstdint>

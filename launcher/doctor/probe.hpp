@@ -1,5 +1,5 @@
 // Reads the facts of this machine for judge(). Changes nothing but a trial file in the snapshot
-// folder, which it removes. Blocks: names and connections take up to kProbeConnects each.
+// folder, which it removes. Blocks: names and connections take up to kProbeConnectTimeout each.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,14 @@
 
 namespace cpprun::doctor {
 
-struct Question {
+struct ProbeRequest {
   int nproc = 1;
   std::optional<Endpoint> endpoint;         // of the rendezvous
   std::optional<std::string> snapshot_dir;  // has to be there
   std::string root;  // in front of /dev, /proc, /sys: a made-up machine, for tests
 };
 
-Facts probe(const Question& question);
+Facts probe(const ProbeRequest& question);
 
 // The parts; each fills its own struct. probe_limits, probe_machine, probe_devices: under 1 ms.
 LimitFacts probe_limits(const std::string& root);

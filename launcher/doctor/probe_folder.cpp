@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "launcher/doctor/disk_space.hpp"
 #include "launcher/doctor/probe.hpp"
-#include "launcher/doctor/room.hpp"
 
 namespace cpprun::doctor {
 namespace {
@@ -64,7 +64,7 @@ class Trial {
 FolderFacts probe_folder(const std::string& path) {
   FolderFacts found;
   found.path = path;
-  found.room = room_of(path);
+  found.disk_space = disk_space_of(path);
   Trial(found).run();
   return found;
 }

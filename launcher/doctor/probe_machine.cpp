@@ -9,8 +9,8 @@
 
 #include "common/gpu_file.hpp"
 #include "common/text.hpp"
+#include "launcher/doctor/disk_space.hpp"
 #include "launcher/doctor/probe.hpp"
-#include "launcher/doctor/room.hpp"
 #include "launcher/doctor/small_files.hpp"
 
 namespace cpprun::doctor {
@@ -56,11 +56,11 @@ std::string driver_version(const std::string& root) {
 
 }  // namespace
 
-std::optional<Room> room_of(const std::string& path) {
+std::optional<DiskSpace> disk_space_of(const std::string& path) {
   struct statvfs info {};
   if (::statvfs(path.c_str(), &info) != 0) return std::nullopt;
   const uint64_t block = info.f_frsize;
-  return Room{info.f_blocks * block, info.f_bavail * block};
+  return DiskSpace{info.f_blocks * block, info.f_bavail * block};
 }
 
 LimitFacts probe_limits(const std::string& root) {
@@ -92,10 +92,10 @@ MachineFacts probe_machine() {
   }
   cpu_set_t cpus;
   if (::sched_getaffinity(0, sizeof cpus, &cpus) == 0) found.cpus = CPU_COUNT(&cpus);
-  found.shared_memory = room_of("/dev/shm");
+  found.shared_memory = disk_space_of("/dev/shm");
   const char* temp = std::getenv("TMPDIR");
   found.temp_path = temp != nullptr && *temp != '\0' ? temp : "/tmp";
-  found.temp_folder = room_of(found.temp_path);
+  found.temp_folder = disk_space_of(found.temp_path);
   found.is_clock_synchronised = clock_state();
   return found;
 }
@@ -113,7 +113,7 @@ DeviceFacts probe_devices(const std::string& root) {
   return found;
 }
 
-Facts probe(const Question& question) {
+Facts probe(const ProbeRequest& question) {
   Facts facts;
   facts.nproc = question.nproc;
   facts.limits = probe_limits(question.root);

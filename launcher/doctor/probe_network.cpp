@@ -11,7 +11,7 @@
 
 #include "common/limits/doctor.hpp"
 #include "common/machine/own_addresses.hpp"
-#include "common/machine/port_holder.hpp"
+#include "common/machine/port_owner.hpp"
 #include "launcher/doctor/probe.hpp"
 #include "launcher/doctor/small_files.hpp"
 
@@ -64,7 +64,7 @@ AddressAttempt attempt(const std::string& numeric, uint16_t port) {
     return made;
   }
   const Clock::time_point start = Clock::now();
-  const int error = connect_within(socket, *address, limits::kProbeConnects);
+  const int error = connect_within(socket, *address, limits::kProbeConnectTimeout);
   made.took = Clock::now() - start;
   made.error = error == 0 ? "" : std::strerror(error);
   ::close(socket);
@@ -116,7 +116,7 @@ EndpointFacts probe_endpoint(const Endpoint& endpoint, const std::string& root) 
   found.own_address = first_own_address(host->addresses);
   if (!found.own_address.empty()) {
     found.is_port_taken = is_port_taken(found.own_address, endpoint.port);
-    if (found.is_port_taken) found.port_holder = port_holder(endpoint.port);
+    if (found.is_port_taken) found.port_owner = port_owner(endpoint.port);
     return found;
   }
   if (host->addresses.size() > limits::kProbeAddresses) {

@@ -90,7 +90,7 @@ Status read_snapshot_dir(const ParsedOptions& options, const Environment& enviro
     return bad_value(options.shown("snapshot-replicas", options.snapshot_replicas) +
                      " needs --snapshot-dir, the folder in which the workers keep their snapshots");
   }
-  config.keeps_copies = options.snapshot_replicas == 1;
+  config.keeps_replicas = options.snapshot_replicas == 1;
   if (options.snapshot_dir.empty()) return {};
   const FileKind kind = environment.look_at(options.snapshot_dir).kind;
   if (kind != FileKind::Directory && kind != FileKind::Missing) {
@@ -108,15 +108,15 @@ Status read_hangs(const ParsedOptions& options, AgentConfig& config) {
                      ": write the global rank of the worker to debug, 0 or more");
   }
   config.debug_rank = options.debug_rank;
-  const std::string& word = options.hang_timeout;
+  const std::string& token = options.hang_timeout;
   using Mode = HangConfig::Mode;
-  if (word == "off" || word == "auto") {
-    config.hangs.mode = word == "off" || config.debug_rank ? Mode::Off : Mode::Auto;
+  if (token == "off" || token == "auto") {
+    config.hangs.mode = token == "off" || config.debug_rank ? Mode::Off : Mode::Auto;
     return {};
   }
-  const std::optional<double> limit = text::parse_double(word);
-  if (!limit || *limit < to_seconds(limits::kHangLookMin) || *limit > kMaxGraceSeconds) {
-    return bad_value(options.shown("hang-timeout", word) +
+  const std::optional<double> limit = text::parse_double(token);
+  if (!limit || *limit < to_seconds(limits::kHangPollIntervalMin) || *limit > kMaxGraceSeconds) {
+    return bad_value(options.shown("hang-timeout", token) +
                      ": write auto, off, or seconds without a sign of life, such as 600");
   }
   config.hangs.limit = seconds(*limit);

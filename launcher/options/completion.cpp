@@ -10,12 +10,12 @@ namespace cpprun {
 namespace {
 
 std::string all_options(std::string_view before, bool has_letters) {
-  std::vector<std::string> words;
+  std::vector<std::string> tokens;
   for (const OptionRow& row : option_table()) {
-    if (has_letters && row.letter != '\0') words.push_back(std::string("-") + row.letter);
-    words.push_back(std::string(before) + std::string(row.name));
+    if (has_letters && row.letter != '\0') tokens.push_back(std::string("-") + row.letter);
+    tokens.push_back(std::string(before) + std::string(row.name));
   }
-  return text::join(words, " ");
+  return text::join(tokens, " ");
 }
 
 // A text between single quotes, for zsh's _arguments: its own brackets and colons are escaped too.
@@ -70,9 +70,9 @@ std::string zsh_script() {
   for (const OptionRow& row : option_table()) {
     std::string value;
     if (row.takes_value()) {
-      std::string words = row.choices.empty() ? "" : "(" + std::string(row.choices) + ")";
-      if (row.name == "log-dir") words = "_files -/";
-      value = ":" + zsh_text(row.value) + ":" + words;
+      std::string tokens = row.choices.empty() ? "" : "(" + std::string(row.choices) + ")";
+      if (row.name == "log-dir") tokens = "_files -/";
+      value = ":" + zsh_text(row.value) + ":" + tokens;
     }
     std::string help = "[" + zsh_text(row.help) + "]" + value + "' \\\n";
     if (row.letter != '\0') script += std::string("  '-") + row.letter + help;

@@ -22,12 +22,12 @@ Result<std::vector<Endpoint>> read_members(const ParsedOptions& options) {
         "etcd; it is no part of cpprun");
   }
   std::vector<Endpoint> members;
-  for (const std::string& word : text::split(options.rdzv_endpoint, ',')) {
-    if (text::strip(word).empty()) return bad_value(what + ": a member of etcd has no name");
-    Result<Endpoint> member = parse_endpoint(text::strip(word), kEtcdPort);
+  for (const std::string& token : text::split(options.rdzv_endpoint, ',')) {
+    if (text::strip(token).empty()) return bad_value(what + ": a member of etcd has no name");
+    Result<Endpoint> member = parse_endpoint(text::strip(token), kEtcdPort);
     if (!member) {
       return bad_value(what + ": " + member.error().text +
-                       (word.find("://") == std::string::npos
+                       (token.find("://") == std::string::npos
                             ? ""
                             : "; for TLS add --rdzv-conf=protocol=https"));
     }

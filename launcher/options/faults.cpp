@@ -53,7 +53,7 @@ Status resolve_faults(const ParsedOptions& options, const Environment& environme
   FaultConfig& config = launch.config.faults;
   config.plan = faults::drawn(std::move(*plan), seed);
   config.junit = options.junit;
-  config.account_file = environment.text("CPPRUN_FAULT_ACCOUNT");
+  config.report_file = environment.text("CPPRUN_FAULT_ACCOUNT");
   return {};
 }
 

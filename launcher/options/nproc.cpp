@@ -27,21 +27,21 @@ Result<int> checked_number(const ParsedOptions& options, int64_t number) {
 }  // namespace
 
 Result<int> resolve_nproc(const ParsedOptions& options, const Environment& environment) {
-  const std::string& word = options.nproc_per_node;
-  if (std::optional<int64_t> number = text::parse_int(word))
+  const std::string& token = options.nproc_per_node;
+  if (std::optional<int64_t> number = text::parse_int(token))
     return checked_number(options, *number);
-  if (word == "cpu") return environment.count_cpus();
-  if (word == "auto") {
+  if (token == "cpu") return environment.count_cpus();
+  if (token == "auto") {
     int gpus = environment.probe_gpus().count;
     return gpus > 0 ? gpus : environment.count_cpus();
   }
-  if (word == "gpu") {
+  if (token == "gpu") {
     GpuProbe gpus = environment.probe_gpus();
     if (gpus.count > 0) return gpus.count;
     return nothing_to_count(options, environment, "no GPU found (" + gpus.why_none + ")");
   }
-  if (word == "xpu") return nothing_to_count(options, environment, "cpprun finds no Intel XPUs");
-  return bad_value(options.shown(kName, word) + " is not known; use a number, cpu, gpu or auto");
+  if (token == "xpu") return nothing_to_count(options, environment, "cpprun finds no Intel XPUs");
+  return bad_value(options.shown(kName, token) + " is not known; use a number, cpu, gpu or auto");
 }
 
 }  // namespace cpprun

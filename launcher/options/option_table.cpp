@@ -261,7 +261,8 @@ constexpr OptionRow kTable[] = {
      .group = kOwn,
      .help = "End the job when a worker has failed within 10 s of its start in the same way in N "
              "rounds in a row, whatever --max-restarts allows. Default: 0, never.",
-     .note = "job-wide, the first agent's value counts; the verdict tells of such failures always"},
+     .note = "job-wide, the first agent's value counts; the failure summary tells of such failures "
+             "always"},
     {.name = "timing",
      .kind = Flag,
      .group = kOwn,
@@ -285,7 +286,7 @@ constexpr OptionRow kTable[] = {
     {.name = "faults",
      .value = "FILE",
      .group = kOwn,
-     .help = "Strike the job with the faults of this plan, and check what it expects: exit 3 if "
+     .help = "Inject the faults of this plan into the job, and check what it expects: exit 3 if "
              "that has not held.",
      .note = "CPPRUN_FAULTS may name the file too; docs/faults.md"},
     {.name = "seed",

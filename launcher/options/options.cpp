@@ -9,30 +9,31 @@ namespace cpprun {
 
 namespace {
 
-std::string answer(const Words& words) {
-  if (words.question->name == "help") return help_text();
-  if (words.question->name == "version") return "cpprun " CPPRUN_VERSION "\n";
-  return completion_script(words.options.back().value);
+std::string answer(const TokenList& tokens) {
+  if (tokens.question->name == "help") return help_text();
+  if (tokens.question->name == "version") return "cpprun " CPPRUN_VERSION "\n";
+  return completion_script(tokens.options.back().value);
 }
 
 // Not inlined: where g++ 12 sees which alternative is moved, it warns of the other as
 // uninitialised.
 template <class Part>
-[[gnu::noinline]] Asked asked(Part part) {
-  return Asked(std::move(part));
+[[gnu::noinline]] OptionsResult options_result(Part part) {
+  return OptionsResult(std::move(part));
 }
 
 }  // namespace
 
-Result<Asked> read_options(std::span<const std::string> args, const Environment& environment) {
-  Result<Words> words = tokenize(args, environment);
-  if (!words) return words.error();
-  if (words->question != nullptr) return asked(Shown{answer(*words)});
-  Result<ParsedOptions> parsed = parse_words(*words);
+Result<OptionsResult> read_options(std::span<const std::string> args,
+                                   const Environment& environment) {
+  Result<TokenList> tokens = tokenize(args, environment);
+  if (!tokens) return tokens.error();
+  if (tokens->question != nullptr) return options_result(TextToShow{answer(*tokens)});
+  Result<ParsedOptions> parsed = parse_tokens(*tokens);
   if (!parsed) return parsed.error();
   Result<Launch> launch = resolve(*parsed, environment);
   if (!launch) return launch.error();
-  return asked(std::move(*launch));
+  return options_result(std::move(*launch));
 }
 
 std::string shown_error(const Error& error) {

@@ -1,5 +1,5 @@
-// The launcher's command line: the public door. Words and surroundings in, a checked AgentConfig
-// out (or a text to show). Nothing is printed here.
+// The launcher's command line: the public entry point. Words and surroundings in, a checked
+// AgentConfig out (or a text to show). Nothing is printed here.
 #pragma once
 
 #include <span>
@@ -14,15 +14,16 @@
 namespace cpprun {
 
 // --help, --version, --print-completion: to stdout, exit 0.
-struct Shown {
+struct TextToShow {
   std::string text;
 };
 
-using Asked = std::variant<Launch, Shown>;
+using OptionsResult = std::variant<Launch, TextToShow>;
 
 // `args` without the program's own name, which makes no difference: called as torchrun it behaves
 // the same.
-Result<Asked> read_options(std::span<const std::string> args, const Environment& environment);
+Result<OptionsResult> read_options(std::span<const std::string> args,
+                                   const Environment& environment);
 
 // An error as the user sees it on stderr: each line with "cpprun: " before it; usage errors as they
 // are. Ends with a newline.

@@ -32,12 +32,12 @@ std::string cli_names(const OptionRow& row) {
 std::string wrapped(std::string_view text) {
   std::string out;
   std::string line;
-  for (const std::string& word : text::split(text, ' ')) {
-    if (!line.empty() && kHelpIndent.size() + line.size() + 1 + word.size() > kWidth) {
+  for (const std::string& token : text::split(text, ' ')) {
+    if (!line.empty() && kHelpIndent.size() + line.size() + 1 + token.size() > kWidth) {
       out += std::string(kHelpIndent) + line + "\n";
       line.clear();
     }
-    line += (line.empty() ? "" : " ") + word;
+    line += (line.empty() ? "" : " ") + token;
   }
   return out + std::string(kHelpIndent) + line + "\n";
 }
@@ -86,9 +86,9 @@ class CommandLine {
     if (known_.insert(&row).second) bind(row, options_);
   }
 
-  void take(const Word& word) {
-    know(*word.option);
-    app_.get_option("--" + std::string(word.option->name))->add_result(word.value);
+  void take(const Token& token) {
+    know(*token.option);
+    app_.get_option("--" + std::string(token.option->name))->add_result(token.value);
   }
 
   void convert() {
@@ -178,21 +178,21 @@ std::string ParsedOptions::shown(std::string_view name, std::string_view value) 
   return spelling + (spelling.size() == 2 ? " " : "=") + std::string(value);
 }
 
-Result<ParsedOptions> parse_words(const Words& words) {
+Result<ParsedOptions> parse_tokens(const TokenList& tokens) {
   ParsedOptions options;
   try {
     CommandLine line(options);
-    for (const Word& word : words.options) {
-      line.take(word);
-      options.spellings[word.option->name] = word.spelling;
+    for (const Token& token : tokens.options) {
+      line.take(token);
+      options.spellings[token.option->name] = token.spelling;
     }
     line.convert();
   } catch (const CLI::Error& error) {
     return usage_error(error.what());
   }
-  if (!words.program.empty()) {
-    options.script = words.program.front();
-    options.script_arguments.assign(words.program.begin() + 1, words.program.end());
+  if (!tokens.program.empty()) {
+    options.script = tokens.program.front();
+    options.script_arguments.assign(tokens.program.begin() + 1, tokens.program.end());
   }
   return options;
 }

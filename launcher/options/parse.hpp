@@ -11,7 +11,7 @@
 namespace cpprun {
 
 // The last word of an option wins.
-Result<ParsedOptions> parse_words(const Words& words);
+Result<ParsedOptions> parse_tokens(const TokenList& tokens);
 
 // What --help shows: grouped, both spellings, at most 80 columns.
 std::string help_text();

@@ -2,7 +2,7 @@
 // there is said here, once, instead of by each worker.
 #include <utility>
 
-#include "agent/core/template.hpp"
+#include "agent/core/string_template.hpp"
 #include "launcher/options/resolve.hpp"
 
 namespace cpprun {

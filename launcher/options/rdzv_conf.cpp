@@ -137,9 +137,9 @@ Status Reader::lease(RendezvousConf& conf) const {
     return bad_value(
         "--rdzv-conf keep_alive_interval x keep_alive_max_attempt is over 1e8 seconds");
   conf.lease = seconds(lease);
-  if (conf.lease < limits::kLeaseMin) {
+  if (conf.lease < limits::kNodeLeaseMin) {
     return bad_value("--rdzv-conf keep_alive_interval x keep_alive_max_attempt is a lease below " +
-                     std::to_string(static_cast<int>(to_seconds(limits::kLeaseMin))) +
+                     std::to_string(static_cast<int>(to_seconds(limits::kNodeLeaseMin))) +
                      " s, in which a busy machine loses healthy nodes; raise one of them");
   }
   // Two pings must fit into a lease, or one that is late loses the node.

@@ -219,17 +219,17 @@ Error refused_backend(const ParsedOptions& options) {
 Status read_worker_store(const ParsedOptions& options, RendezvousConfig& config) {
   bool is_static_many = config.backend == Backend::Static && config.max_nodes > 1;
   config.worker_store = is_static_many ? WorkerStore::Agent : WorkerStore::Rank0;
-  const std::string& word = options.worker_store;
-  if (word.empty()) return {};
-  std::string what = options.shown("worker-store", word);
-  if (word != "rank0" && word != "agent") return bad_value(what + ": write rank0 or agent");
-  if (word == "rank0" && is_static_many) {
+  const std::string& token = options.worker_store;
+  if (token.empty()) return {};
+  std::string what = options.shown("worker-store", token);
+  if (token != "rank0" && token != "agent") return bad_value(what + ": write rank0 or agent");
+  if (token == "rank0" && is_static_many) {
     return bad_value(
         what +
         ": the nodes of a static job know one address only, and the agents already meet there; "
         "use --rdzv-backend=c10d, or leave it out");
   }
-  config.worker_store = word == "agent" ? WorkerStore::Agent : WorkerStore::Rank0;
+  config.worker_store = token == "agent" ? WorkerStore::Agent : WorkerStore::Rank0;
   return {};
 }
 
@@ -258,7 +258,8 @@ Status resolve_rendezvous(const ParsedOptions& options, const Environment& envir
   if (!conf) return conf.error();
   config.conf = *conf;
   if (auto minute = text::parse_double(environment.text("CPPRUN_TEST_MINUTE")); minute) {
-    config.say_waiting = std::max(seconds(*minute), Duration(std::chrono::milliseconds(100)));
+    config.wait_reminder_interval =
+        std::max(seconds(*minute), Duration(std::chrono::milliseconds(100)));
   }
   return read_worker_store(options, config);
 }

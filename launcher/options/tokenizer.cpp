@@ -109,9 +109,9 @@ Result<std::string> checked(const OptionRow& row, const std::string& spelling, s
     return usage_error(what + " is not a number");
   }
   if (is_free || row.choices.empty()) return value;
-  std::vector<std::string> words = choice_words(row);
-  if (std::find(words.begin(), words.end(), value) != words.end()) return value;
-  return usage_error(what + " is none of " + text::join(words, ", "));
+  std::vector<std::string> tokens = choice_words(row);
+  if (std::find(tokens.begin(), tokens.end(), value) != tokens.end()) return value;
+  return usage_error(what + " is none of " + text::join(tokens, ", "));
 }
 
 class Tokenizer {
@@ -123,8 +123,8 @@ class Tokenizer {
   // What variables add for options that the line does not have.
   Status read_variables(const Environment& environment);
 
-  Words take() { return std::move(words_); }
-  bool is_question() const { return words_.question != nullptr; }
+  TokenList take() { return std::move(tokens_); }
+  bool is_question() const { return tokens_.question != nullptr; }
 
  private:
   Status read_option(Option option);
@@ -133,12 +133,12 @@ class Tokenizer {
   Status add(const OptionRow& row, const std::string& spelling, std::string value);
   bool has(const OptionRow& row) const;
   void read_program(size_t from) {
-    words_.program.assign(args_.begin() + static_cast<ptrdiff_t>(from), args_.end());
+    tokens_.program.assign(args_.begin() + static_cast<ptrdiff_t>(from), args_.end());
   }
 
   std::span<const std::string> args_;
   size_t next_ = 0;
-  Words words_;
+  TokenList tokens_;
 };
 
 Status Tokenizer::read_line() {
@@ -153,7 +153,7 @@ Status Tokenizer::read_line() {
     ++next_;
     if (Status status = read_option(std::move(*option)); !status) return status;
   }
-  if (!is_question() && words_.program.empty()) {
+  if (!is_question() && tokens_.program.empty()) {
     return usage_error("the script to run is missing; it comes after the options");
   }
   return {};
@@ -178,10 +178,10 @@ Status Tokenizer::read_flag(const OptionRow& row, const Option& option) {
                        quoted(*option.value));
   }
   if (row.kind == OptionKind::Question) {
-    words_.question = &row;
+    tokens_.question = &row;
     return {};
   }
-  words_.options.push_back({&row, "true", option.spelling});
+  tokens_.options.push_back({&row, "true", option.spelling});
   if (!option.value) return {};
   return read_option(take_apart("-" + *option.value));  // letters in one word: -mr3
 }
@@ -195,24 +195,24 @@ Status Tokenizer::read_value(const OptionRow& row, Option option) {
     }
     option.value = args_[next_++];
   }
-  if (row.name == "print-completion") words_.question = &row;
+  if (row.name == "print-completion") tokens_.question = &row;
   return add(row, option.spelling, std::move(*option.value));
 }
 
 Status Tokenizer::add(const OptionRow& row, const std::string& spelling, std::string value) {
   Result<std::string> good = checked(row, spelling, std::move(value), false);
   if (!good) return good.error();
-  words_.options.push_back({&row, std::move(*good), spelling});
+  tokens_.options.push_back({&row, std::move(*good), spelling});
   return {};
 }
 
 bool Tokenizer::has(const OptionRow& row) const {
-  return std::any_of(words_.options.begin(), words_.options.end(),
-                     [&](const Word& w) { return w.option == &row; });
+  return std::any_of(tokens_.options.begin(), tokens_.options.end(),
+                     [&](const Token& w) { return w.option == &row; });
 }
 
 Status Tokenizer::read_variables(const Environment& environment) {
-  std::vector<Word> found;
+  std::vector<Token> found;
   for (const OptionRow& row : option_table()) {
     if (!row.has_variable || has(row)) continue;
     std::string name = variable_name(row);
@@ -231,8 +231,8 @@ Status Tokenizer::read_variables(const Environment& environment) {
     if (!good) return good.error();
     found.push_back({&row, std::move(*good), name});
   }
-  words_.options.insert(words_.options.begin(), std::make_move_iterator(found.begin()),
-                        std::make_move_iterator(found.end()));
+  tokens_.options.insert(tokens_.options.begin(), std::make_move_iterator(found.begin()),
+                         std::make_move_iterator(found.end()));
   return {};
 }
 
@@ -242,7 +242,7 @@ Error usage_error(std::string_view text) {
   return Error{ErrorKind::Usage, std::string(kUsage) + "cpprun: error: " + std::string(text)};
 }
 
-Result<Words> tokenize(std::span<const std::string> args, const Environment& environment) {
+Result<TokenList> tokenize(std::span<const std::string> args, const Environment& environment) {
   Tokenizer tokenizer(args);
   if (Status status = tokenizer.read_line(); !status) return status.error();
   if (tokenizer.is_question()) return tokenizer.take();

@@ -17,21 +17,21 @@
 
 namespace cpprun {
 
-struct Word {
+struct Token {
   const OptionRow* option = nullptr;
   std::string value;     // flags: "true" or "false"; numbers: in plain decimal form
   std::string spelling;  // as the user wrote it: "--nproc_per_node", "-r", "PET_RDZV_ID"
 };
 
-struct Words {
-  std::vector<Word> options;  // variables that count first, then the command line in its order
+struct TokenList {
+  std::vector<Token> options;  // variables that count first, then the command line in its order
   std::vector<std::string> program;  // script and its arguments; empty only with a question
   const OptionRow* question =
       nullptr;  // --help, --version, --print-completion (its word is the last option)
 };
 
 // `args` without the program's own name.
-Result<Words> tokenize(std::span<const std::string> args, const Environment& environment);
+Result<TokenList> tokenize(std::span<const std::string> args, const Environment& environment);
 
 // An Error of kind Usage around `text`.
 Error usage_error(std::string_view text);

@@ -11,8 +11,8 @@
 #include <span>
 
 #include "common/log/log.hpp"
-#include "rendezvous/client/attempt.hpp"
-#include "rendezvous/client/core/client_core.hpp"
+#include "rendezvous/client/connector.hpp"
+#include "rendezvous/client/core/reconnect_policy.hpp"
 #include "rendezvous/client/store_probe.hpp"
 #include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
@@ -40,11 +40,11 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
         endpoint_(endpoint),
         events_(std::move(events)),
         timer_(loop),
-        core_({std::move(endpoint), options.is_own, options.say_waiting, options.back_off_max,
-               options.is_led_by_election}) {}
+        core_({std::move(endpoint), options.is_own, options.wait_reminder_interval,
+               options.back_off_max, options.is_led_by_election}) {}
 
   void start() {
-    tell_core([&](ClientCore::Effects& e) { core_.start(e); });
+    run_core([&](ReconnectPolicy::Effects& e) { core_.start(e); });
   }
 
   void send(const control::AgentMessage& message) {
@@ -99,47 +99,47 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   template <class Call>
-  void tell_core(Call call) {
-    ClientCore::Effects effects;
+  void run_core(Call call) {
+    ReconnectPolicy::Effects effects;
     call(effects);
     carry_out(effects);
   }
 
-  void carry_out(const ClientCore::Effects& effects) {
-    for (const ClientCore::Effect& effect : effects) {
+  void carry_out(const ReconnectPolicy::Effects& effects) {
+    for (const ReconnectPolicy::Effect& effect : effects) {
       std::visit([this](const auto& e) { carry_out(e); }, effect);
     }
     arm_timer();
   }
 
-  void carry_out(const ClientCore::Dial&) {
-    if (attempt_) attempt_->cancel();  // it was to go elsewhere
-    Attempt::Found found;
+  void carry_out(const ReconnectPolicy::Connect&) {
+    if (connector_) connector_->cancel();  // it was to go elsewhere
+    Connector::Found found;
     if (core_.target() == endpoint_) {
       found = [this](const auto& addresses) { return this->found(addresses); };
     }
-    attempt_ = Attempt::start(
+    connector_ = Connector::start(
         loop_, core_.target(),
-        [self = shared_from_this()](Attempt::Outcome outcome) {
+        [self = shared_from_this()](Connector::Outcome outcome) {
           self->on_attempt(std::move(outcome));
         },
         std::move(found));
   }
-  void carry_out(const ClientCore::HangUp&) { drop_socket(true); }
-  void carry_out(const ClientCore::Broken&) {
+  void carry_out(const ReconnectPolicy::ResetConnection&) { drop_socket(true); }
+  void carry_out(const ReconnectPolicy::Broken&) {
     if (events_.on_disconnected) events_.on_disconnected();
   }
-  void carry_out(const ClientCore::Probe&) {
+  void carry_out(const ReconnectPolicy::Probe&) {
     probe_ = StoreProbe::start(loop_, core_.target(), [self = shared_from_this()](bool is_store) {
       self->probe_.reset();
-      self->tell_core(
-          [&](ClientCore::Effects& e) { self->core_.on_probed(steady_now(), is_store, e); });
+      self->run_core(
+          [&](ReconnectPolicy::Effects& e) { self->core_.on_probed(steady_now(), is_store, e); });
     });
   }
-  void carry_out(const ClientCore::Refused& refused) {
+  void carry_out(const ReconnectPolicy::Refused& refused) {
     if (events_.on_refused) events_.on_refused(refused.places);
   }
-  void carry_out(const ClientCore::Trouble& trouble) {
+  void carry_out(const ReconnectPolicy::Trouble& trouble) {
     if (events_.on_trouble) events_.on_trouble(trouble.text);
   }
 
@@ -152,23 +152,23 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
     timer_.async_wait([self = shared_from_this()](error_code error) {
       if (error) return;
       self->armed_for_ = Instant::never();
-      self->tell_core([&](ClientCore::Effects& e) { self->core_.on_time(steady_now(), e); });
+      self->run_core([&](ReconnectPolicy::Effects& e) { self->core_.on_time(steady_now(), e); });
     });
   }
 
   void stop_trying() {
     core_.close();
     timer_.cancel();
-    if (attempt_) attempt_->cancel();
+    if (connector_) connector_->cancel();
     if (probe_) probe_->cancel();
   }
 
-  void on_attempt(Attempt::Outcome outcome) {
-    attempt_.reset();
+  void on_attempt(Connector::Outcome outcome) {
+    connector_.reset();
     if (is_closing_) return;
     if (!outcome.socket) {
-      tell_core([&](ClientCore::Effects& e) {
-        core_.on_dial_failed(steady_now(), outcome.why, outcome.refused, e);
+      run_core([&](ReconnectPolicy::Effects& e) {
+        core_.on_connect_failed(steady_now(), outcome.why, outcome.refused, e);
       });
       return;
     }
@@ -202,7 +202,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   bool take_messages() {
     const tcp::socket* current = socket_.get();
     while (socket_.get() == current) {
-      ClientCore::Effects effects;
+      ReconnectPolicy::Effects effects;
       std::optional<control::CoordinatorMessage> message =
           core_.next_message(steady_now(), effects);
       carry_out(effects);
@@ -235,7 +235,7 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void broken(bool is_elsewhere = false) {
-    tell_core([&](ClientCore::Effects& e) { core_.on_broken(steady_now(), e, is_elsewhere); });
+    run_core([&](ReconnectPolicy::Effects& e) { core_.on_broken(steady_now(), e, is_elsewhere); });
     if (is_closing_) shut();
   }
 
@@ -270,8 +270,8 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
   Events events_;
   asio::steady_timer timer_;  // holds the core's deadline, or one that it no longer has
   Instant armed_for_ = Instant::never();
-  ClientCore core_;
-  std::shared_ptr<Attempt> attempt_;
+  ReconnectPolicy core_;
+  std::shared_ptr<Connector> connector_;
   std::shared_ptr<StoreProbe> probe_;
   std::unique_ptr<tcp::socket> socket_;
 
@@ -285,8 +285,8 @@ class ControlClient::Impl : public std::enable_shared_from_this<Impl> {
 
   std::chrono::steady_clock::time_point connected_at_;
   std::optional<std::chrono::steady_clock::time_point> trouble_since_;
-  std::optional<std::chrono::steady_clock::time_point> said_at_;
-  std::string newest_trouble_;
+  std::optional<std::chrono::steady_clock::time_point> reported_at_;
+  std::string last_trouble_;
 };
 
 ControlClient::ControlClient(asio::io_context& loop, Endpoint endpoint, Options options,

@@ -43,9 +43,9 @@ class ControlClient {
 
   struct Options {
     bool is_own = false;  // a coordinator in our own process: nobody waits for it to say welcome
-    Duration say_waiting = limits::kSayWaiting;     // trouble is said this often
+    Duration wait_reminder_interval = limits::kWaitReminderInterval;  // trouble is said this often
     Duration back_off_max = limits::kReconnectMax;  // the longest pause between two tries
-    bool is_led_by_election = false;                // as ClientCore::Options has it
+    bool is_led_by_election = false;                // as ReconnectPolicy::Options has it
   };
 
   // Starts to connect at once.
@@ -63,7 +63,7 @@ class ControlClient {
   // Resets the connection, if there is one, and makes another, to the same place or elsewhere.
   void reconnect(bool is_elsewhere = false);
 
-  // As ClientCore::set_routes().
+  // As ReconnectPolicy::set_routes().
   void set_routes(const std::vector<Endpoint>& places, bool is_sure, bool is_own);
 
   const std::string& trouble() const;  // why the newest try failed; "" since the last welcome

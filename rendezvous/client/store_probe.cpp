@@ -24,13 +24,13 @@ StoreProbe::StoreProbe(asio::io_context& loop, Callback callback)
 std::shared_ptr<StoreProbe> StoreProbe::start(asio::io_context& loop, const Endpoint& endpoint,
                                               Callback callback) {
   auto probe = std::make_shared<StoreProbe>(loop, std::move(callback));
-  probe->attempt_ = Attempt::start(loop, endpoint, [probe](Attempt::Outcome outcome) {
-    probe->attempt_.reset();
+  probe->connector_ = Connector::start(loop, endpoint, [probe](Connector::Outcome outcome) {
+    probe->connector_.reset();
     probe->socket_ = std::move(outcome.socket);
     if (probe->socket_) {
-      probe->ask();
+      probe->send_probe();
     } else {
-      probe->tell(false);
+      probe->complete(false);
     }
   });
   return probe;
@@ -38,35 +38,35 @@ std::shared_ptr<StoreProbe> StoreProbe::start(asio::io_context& loop, const Endp
 
 void StoreProbe::cancel() {
   callback_ = nullptr;
-  if (auto attempt = std::exchange(attempt_, nullptr)) attempt->cancel();
+  if (auto attempt = std::exchange(connector_, nullptr)) attempt->cancel();
   error_code ignored;
   limit_.cancel();
   if (socket_) socket_->close(ignored);
 }
 
-void StoreProbe::ask() {
-  tcpstore::put_validate(question_);
-  tcpstore::put_ping(question_, kNonce);
+void StoreProbe::send_probe() {
+  tcpstore::put_validate(request_);
+  tcpstore::put_ping(request_, kNonce);
   limit_.expires_after(kAnswerLimit);
   limit_.async_wait([self = shared_from_this()](error_code error) {
-    if (!error) self->tell(false);
+    if (!error) self->complete(false);
   });
   auto on_answer = [self = shared_from_this()](error_code error, size_t) {
     std::string echo;
     tcpstore::reply_nonce(echo, kNonce);
-    self->tell(!error && std::string_view(self->answer_.data(), self->answer_.size()) == echo);
+    self->complete(!error && std::string_view(self->answer_.data(), self->answer_.size()) == echo);
   };
   auto on_asked = [self = shared_from_this(), on_answer](error_code error, size_t) {
     if (error) {
-      self->tell(false);
+      self->complete(false);
     } else {
       asio::async_read(*self->socket_, asio::buffer(self->answer_), on_answer);
     }
   };
-  asio::async_write(*socket_, asio::buffer(question_), on_asked);
+  asio::async_write(*socket_, asio::buffer(request_), on_asked);
 }
 
-void StoreProbe::tell(bool is_store) {
+void StoreProbe::complete(bool is_store) {
   Callback callback = std::exchange(callback_, nullptr);
   cancel();
   if (callback) callback(is_store);

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "common/endpoint.hpp"
-#include "rendezvous/client/attempt.hpp"
+#include "rendezvous/client/connector.hpp"
 
 namespace cpprun {
 
@@ -29,14 +29,14 @@ class StoreProbe : public std::enable_shared_from_this<StoreProbe> {
   StoreProbe(boost::asio::io_context& loop, Callback callback);  // use start()
 
  private:
-  void ask();
-  void tell(bool is_store);
+  void send_probe();
+  void complete(bool is_store);
 
   Callback callback_;
   boost::asio::steady_timer limit_;
-  std::shared_ptr<Attempt> attempt_;
+  std::shared_ptr<Connector> connector_;
   std::unique_ptr<boost::asio::ip::tcp::socket> socket_;
-  std::string question_;
+  std::string request_;
   std::array<char, 4> answer_{};
 };
 

@@ -8,25 +8,25 @@
 #include "common/text.hpp"
 #include "rendezvous/coordinator/rank_progress.hpp"
 #include "rendezvous/coordinator/sane.hpp"
-#include "rendezvous/protocol/plain.hpp"
+#include "rendezvous/protocol/sanitize.hpp"
 
 namespace cpprun {
 
-void Coordinator::on_connected(SessionId session, SessionFacts facts) {
+void Coordinator::on_connected(SessionId session, SessionAddresses facts) {
   bool is_new =
       sessions_.try_emplace(session, Session{std::move(facts), std::nullopt, false}).second;
   CPPRUN_CHECK(is_new);
 }
 
 void Coordinator::refuse(SessionId session, const std::string& why, Effects& effects) const {
-  effects.push_back(Note{Note::Level::Warning, "refused", "refused an agent: " + why});
+  effects.push_back(LogEvent{LogEvent::Level::Warning, "refused", "refused an agent: " + why});
   effects.push_back(Send{session, control::Refused{why}});
   effects.emplace_back(Close{session, false});
 }
 
 void Coordinator::on_message(Instant now, SessionId id, control::AgentMessage said,
                              Effects& effects) {
-  const control::AgentMessage message = control::plain(std::move(said));
+  const control::AgentMessage message = control::sanitize(std::move(said));
   auto it = sessions_.find(id);
   if (it == sessions_.end()) return;  // closed meanwhile
   Session& session = it->second;
@@ -38,8 +38,8 @@ void Coordinator::on_message(Instant now, SessionId id, control::AgentMessage sa
     refuse(id, "the first message of a connection must be a hello", effects);
     return;
   }
-  if (const auto* acting = std::get_if<control::Acting>(&message)) {
-    on_acting(id, session, *acting, effects);
+  if (const auto* acting = std::get_if<control::AnnounceLeader>(&message)) {
+    on_announce_leader(id, session, *acting, effects);
   } else if (const auto* facts = std::get_if<control::Register>(&message)) {
     on_register(now, id, session, *facts, effects);
   } else if (!session.is_registered) {
@@ -77,7 +77,7 @@ void Coordinator::on_hello(SessionId id, Session& session, const control::Hello&
   }
 }
 
-// An id is no secret: others than its node may have it from a `world`.
+// An id is no secret: others than its node may have it from an `assignment`.
 bool Coordinator::is_proven(const control::Hello& hello) const {
   if (!options_.node_id_of) return true;
   return hello.token.size() <= limits::kNodeKeyBytes &&
@@ -99,7 +99,7 @@ void Coordinator::on_register(Instant now, SessionId id, Session& session,
            effects);
     return;
   }
-  if (is_led_elsewhere(id, session.hello->run_id, effects)) {
+  if (redirect_if_led_elsewhere(id, session.hello->run_id, effects)) {
     session.is_registered = true;  // what else it has said already changes nothing
     return;
   }
@@ -109,35 +109,35 @@ void Coordinator::on_register(Instant now, SessionId id, Session& session,
   session.is_registered = job->has_session(id);
 }
 
-void Coordinator::on_acting(SessionId id, const Session& session, const control::Acting& message,
-                            Effects& effects) {
+void Coordinator::on_announce_leader(SessionId id, const Session& session,
+                                     const control::AnnounceLeader& message, Effects& effects) {
   const bool is_sane = !message.address.empty() && is_short(message.address) && message.port > 0 &&
-                       is_port(message.port) && message.epoch > Epoch();
+                       is_port(message.port) && message.term > Term();
   if (!is_sane || session.is_registered) {
     refuse(id, "an address from which nobody can lead a job", effects);
     return;
   }
   const std::string& run_id = session.hello->run_id;
-  const control::Moved where{message.epoch, message.address, message.port};
+  const control::Redirect where{message.term, message.address, message.port};
   effects.push_back(Send{id, where});  // we have heard it
-  auto [known, is_news] = elsewhere_.try_emplace(run_id, Elsewhere{id, where});
-  if (!is_news && known->second.told_by == id) return;
-  known->second = Elsewhere{id, where};
+  auto [known, is_news] = remote_leaders_.try_emplace(run_id, RemoteLeader{id, where});
+  if (!is_news && known->second.reported_by == id) return;
+  known->second = RemoteLeader{id, where};
   auto job = jobs_.find(run_id);
   if (job == jobs_.end() || job->second->is_over()) return;
-  if (job->second->may_be_handed_over()) {
-    job->second->hand_over(where, effects);
+  if (job->second->can_be_redirected()) {
+    job->second->redirect_members(where, effects);
   } else {
-    effects.push_back(Note{Note::Level::Warning, "two_jobs",
-                           "job '" + run_id + "' is led from here and from " + message.address +
-                               " too: agents of it were started anew while others went on"});
+    effects.push_back(LogEvent{LogEvent::Level::Warning, "two_jobs",
+                               "job '" + run_id + "' is led from here and from " + message.address +
+                                   " too: agents of it were started anew while others went on"});
   }
 }
 
-bool Coordinator::is_led_elsewhere(SessionId id, const std::string& run_id,
-                                   Effects& effects) const {
-  auto it = elsewhere_.find(run_id);
-  if (it == elsewhere_.end()) return false;
+bool Coordinator::redirect_if_led_elsewhere(SessionId id, const std::string& run_id,
+                                            Effects& effects) const {
+  auto it = remote_leaders_.find(run_id);
+  if (it == remote_leaders_.end()) return false;
   auto job = jobs_.find(run_id);
   if (job != jobs_.end() && !job->second->is_over()) return false;  // both go on
   effects.push_back(Send{id, it->second.where});
@@ -152,9 +152,9 @@ const Membership* Coordinator::job_of(SessionId session) const {
   return is_its ? job->second.get() : nullptr;
 }
 
-bool Coordinator::is_left_to_heir() const {
+bool Coordinator::is_left_to_standby() const {
   return std::any_of(jobs_.begin(), jobs_.end(),
-                     [](const auto& entry) { return entry.second->is_left_to_heir(); });
+                     [](const auto& entry) { return entry.second->is_left_to_standby(); });
 }
 
 void Coordinator::lead_until(Instant until) {
@@ -168,25 +168,25 @@ bool Coordinator::is_idle() const {
 }
 
 std::string Coordinator::only_job() const {
-  return options_.mandate ? options_.mandate->run_id : options_.heir_of;
+  return options_.leader_lease ? options_.leader_lease->run_id : options_.standby_of;
 }
 
 // Where the job was decided, who took part in it is told how, and others begin anew.
-std::optional<Mandate> Coordinator::mandate_for(const control::Register& first) const {
-  if (!options_.mandate) return std::nullopt;
-  Mandate mandate{options_.mandate->run_id, std::nullopt, until_};
-  const std::optional<control::JobFacts>& facts = options_.mandate->facts;
-  const bool is_of_it = facts && (!facts->decided || first.epoch > Epoch());
-  if (jobs_begun_ == 0 && is_of_it) mandate.facts = facts;
-  return mandate;
+std::optional<LeaderLease> Coordinator::leader_lease_for(const control::Register& first) const {
+  if (!options_.leader_lease) return std::nullopt;
+  LeaderLease leader_lease{options_.leader_lease->run_id, std::nullopt, until_};
+  const std::optional<control::PersistedJobState>& facts = options_.leader_lease->facts;
+  const bool is_of_it = facts && (!facts->decided || first.term > Term());
+  if (jobs_begun_ == 0 && is_of_it) leader_lease.facts = facts;
+  return leader_lease;
 }
 
 void Coordinator::on_host_agent_ended(Instant now, Effects& effects) {
-  if (options_.mandate) return;  // who is elected next begins the next job
+  if (options_.leader_lease) return;  // who is elected next begins the next job
   is_leaving_ = true;
   std::erase_if(jobs_, [&](const auto& entry) {
     const bool is_new = !entry.second->is_over() && entry.second->is_new();
-    if (is_new) entry.second->turn_away(effects);
+    if (is_new) entry.second->disconnect_all(effects);
     return is_new;
   });
   for (const auto& [run_id, job] : jobs_) job->on_host_agent_ended(now, effects);
@@ -194,14 +194,14 @@ void Coordinator::on_host_agent_ended(Instant now, Effects& effects) {
 
 // A newcomer has come too early: the job of this name has ended, and who took part in it has not
 // gone yet; or we go ourselves.
-bool Coordinator::is_for_later(const Membership* job, SessionId session,
-                               const control::Register& message) const {
+bool Coordinator::must_wait_for_next_job(const Membership* job, SessionId session,
+                                         const control::Register& message) const {
   const control::Hello& hello = *sessions_.at(session).hello;
   const Incarnation node = hello.node.incarnation;
   const bool is_own = !options_.own_job.empty() && hello.run_id == options_.own_job;
   if (job == nullptr) return is_leaving_ || (is_own && options_.embedded != node);
-  if (job->nodes().contains(node) || job->has_led(message.epoch)) return false;
-  return job->is_over() ? is_leaving_ : job->is_decided();
+  if (job->nodes().contains(node) || job->has_led(message.term)) return false;
+  return job->is_over() ? is_leaving_ : job->has_job_result();
 }
 
 Membership* Coordinator::job_for(const std::string& run_id, const control::Register& message,
@@ -211,43 +211,44 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
     return nullptr;
   }
   auto it = jobs_.find(run_id);
-  if (is_for_later(it == jobs_.end() ? nullptr : it->second.get(), session, message)) {
+  if (must_wait_for_next_job(it == jobs_.end() ? nullptr : it->second.get(), session, message)) {
     effects.emplace_back(Close{session, false});
     return nullptr;
   }
   if (it != jobs_.end()) {
     // Who took part in a job that has ended is told how; others begin anew.
     const bool goes_on =
-        options_.mandate && !it->second->is_decided() && !it->second->is_departing();
-    if (!it->second->is_over() || goes_on || it->second->has_led(message.epoch)) {
+        options_.leader_lease && !it->second->has_job_result() && !it->second->is_shutting_down();
+    if (!it->second->is_over() || goes_on || it->second->has_led(message.term)) {
       return it->second.get();
     }
     jobs_.erase(it);
   }
   forget_long_ended();
-  const control::Terms& terms = message.terms;
+  const control::JobSpec& job_spec = message.job_spec;
   for (const auto& [other_id, other] : jobs_) {
     if (other->is_over()) continue;
-    if (!terms.is_store_on_main_port || !other->terms().is_store_on_main_port) continue;
+    if (!job_spec.is_store_on_main_port || !other->job_spec().is_store_on_main_port) continue;
     refuse(session,
            "the job '" + other_id + "' already serves its workers' store at this port; give job '" +
                run_id + "' a --master-port of its own",
            effects);
     return nullptr;
   }
-  const bool is_heir = !options_.heir_of.empty() && jobs_begun_ == 0;  // a later one begins anew
-  std::optional<Mandate> mandate = mandate_for(message);
+  const bool is_standby =
+      !options_.standby_of.empty() && jobs_begun_ == 0;  // a later one begins anew
+  std::optional<LeaderLease> leader_lease = leader_lease_for(message);
   MembershipOptions options{run_id,
                             options_.host,
-                            Epoch(options_.epoch.value + jobs_begun_++),
+                            Term(options_.term.value + jobs_begun_++),
                             options_.embedded,
-                            options_.say_waiting,
+                            options_.wait_reminder_interval,
                             options_.make_secret,
-                            options_.epoch,
-                            is_heir,
-                            std::move(mandate),
+                            options_.term,
+                            is_standby,
+                            std::move(leader_lease),
                             options_.needs_proof};
-  auto made = std::make_unique<Membership>(std::move(options), terms, effects);
+  auto made = std::make_unique<Membership>(std::move(options), job_spec, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();
 }
 
@@ -256,7 +257,7 @@ void Coordinator::on_closed(Instant now, SessionId id, Membership::Ending how, E
   if (it == sessions_.end()) return;
   Session session = std::move(it->second);
   sessions_.erase(it);
-  std::erase_if(elsewhere_, [&](const auto& entry) { return entry.second.told_by == id; });
+  std::erase_if(remote_leaders_, [&](const auto& entry) { return entry.second.reported_by == id; });
   if (!session.is_registered) return;
   auto job = jobs_.find(session.hello->run_id);
   if (job == jobs_.end()) return;
@@ -273,9 +274,10 @@ void Coordinator::on_store_port(Instant now, const std::string& run_id, int64_t 
 void Coordinator::forget_if_over(const std::string& run_id, Effects& effects) {
   auto it = jobs_.find(run_id);
   if (it == jobs_.end() || !it->second->is_over()) return;
-  // By a mandate it goes on with whoever comes next, as it would under another coordinator (R18).
-  const bool is_at_an_end = it->second->is_decided() || it->second->is_departing();
-  if (options_.mandate && !is_at_an_end) return;
+  // By a leader lease it goes on with whoever comes next, as it would under another coordinator
+  // (R18).
+  const bool is_at_an_end = it->second->has_job_result() || it->second->is_shutting_down();
+  if (options_.leader_lease && !is_at_an_end) return;
   // Who was cut off hears how it ended.
   if (!is_at_an_end) jobs_.erase(it);
   effects.push_back(DropStores{run_id});
@@ -284,15 +286,15 @@ void Coordinator::forget_if_over(const std::string& run_id, Effects& effects) {
 void Coordinator::forget_long_ended() {
   auto is_over = [](const auto& entry) { return entry.second->is_over(); };
   auto is_older = [&](const auto& a, const auto& b) {
-    return is_over(a) && (!is_over(b) || a.second->epoch() < b.second->epoch());
+    return is_over(a) && (!is_over(b) || a.second->term() < b.second->term());
   };
   if (std::count_if(jobs_.begin(), jobs_.end(), is_over) < limits::kEndedJobs) return;
   jobs_.erase(std::min_element(jobs_.begin(), jobs_.end(), is_older));
 }
 
-control::Answer Coordinator::on_order(Instant now, const std::string& run_id,
-                                      const control::Order& order, const std::string& by,
-                                      Effects& effects) {
+control::AdminReply Coordinator::on_admin_command(Instant now, const std::string& run_id,
+                                                  const control::AdminCommand& order,
+                                                  const std::string& by, Effects& effects) {
   std::vector<std::string> names;
   Membership* only = nullptr;
   for (const auto& [name, job] : jobs_) {
@@ -306,7 +308,7 @@ control::Answer Coordinator::on_order(Instant now, const std::string& run_id,
   if (only == nullptr) {
     return {order.id, false, run_id.empty() ? "no job is here" : "no job '" + run_id + "' is here"};
   }
-  control::Answer answer = only->on_order(now, order, by, effects);
+  control::AdminReply answer = only->on_admin_command(now, order, by, effects);
   forget_if_over(names.front(), effects);
   return answer;
 }
@@ -332,18 +334,18 @@ Instant Coordinator::next_deadline() const {
 void Coordinator::watch(Duration lasts, Effects& effects) const {
   for (const auto& [run_id, job] : jobs_) {
     for (const auto& [incarnation, node] : job->nodes()) {
-      if (!node.is_connected() || !node.facts.tells_progress) continue;
+      if (!node.is_connected() || !node.facts.reports_progress) continue;
       effects.push_back(Send{*node.session, control::Watch{lasts}});
     }
   }
 }
 
-void Coordinator::tail(const RankOfJob& wanted, Duration lasts, Effects& effects) const {
+void Coordinator::tail(const JobRank& wanted, Duration lasts, Effects& effects) const {
   const auto job = jobs_.find(wanted.run_id);
   if (job == jobs_.end()) return;
-  const std::optional<RankPlace> place = place_of(*job->second, wanted.rank);
-  if (!place || !place->node->is_connected() || !place->node->facts.tells_lines) return;
-  effects.push_back(Send{*place->node->session, control::Tail{place->local_rank, lasts}});
+  const std::optional<RankLocation> place = place_of(*job->second, wanted.rank);
+  if (!place || !place->node->is_connected() || !place->node->facts.reports_log_lines) return;
+  effects.push_back(Send{*place->node->session, control::LogTailRequest{place->local_rank, lasts}});
 }
 
 }  // namespace cpprun

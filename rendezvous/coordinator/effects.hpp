@@ -2,8 +2,8 @@
 // simulator too.
 //
 // Ordering contract: carried out front to back, each before the next. A `Close` comes after
-// everything that was sent to that session; a `ServeStore` comes before every `World` that names
-// its port.
+// everything that was sent to that session; a `ServeStore` comes before every `RankAssignment` that
+// names its port.
 #pragma once
 
 #include <string>
@@ -41,10 +41,10 @@ struct ServeStore {
   int64_t port = 0;
 };
 
-// By a mandate only (R18): nothing behind this, of later calls neither, goes out before these facts
-// stand in etcd.
-struct WriteFacts {
-  control::JobFacts facts;
+// By a leader lease only (R18): nothing behind this, of later calls neither, goes out before these
+// facts stand in etcd.
+struct PersistState {
+  control::PersistedJobState facts;
 };
 
 // The job is over: its store and its spare port are closed.
@@ -53,13 +53,14 @@ struct DropStores {
 };
 
 // A log line as data. Tests assert on `event`, the shell prints the text.
-struct Note {
+struct LogEvent {
   enum class Level { Debug, Info, Warning } level = Level::Info;
   std::string event;
   std::string text;
 };
 
-using Effect = std::variant<Send, Close, WantStorePort, ServeStore, DropStores, Note, WriteFacts>;
+using Effect =
+    std::variant<Send, Close, WantStorePort, ServeStore, DropStores, LogEvent, PersistState>;
 using Effects = std::vector<Effect>;
 
 }  // namespace cpprun

@@ -5,7 +5,7 @@
 
 #include "common/check.hpp"
 #include "common/limits/election.hpp"
-#include "rendezvous/coordinator/times.hpp"
+#include "rendezvous/coordinator/worker_lease_duration.hpp"
 
 namespace cpprun {
 
@@ -25,32 +25,32 @@ Election::Election(Options options) : options_(std::move(options)) {}
 // ---------------------------------------------------------------- asking
 
 // Several requests must fit into what a lease lasts longer than a grant.
-Duration Election::patience() const {
-  return std::min(limits::kAnswerMax, options_.lease / 5);
+Duration Election::response_timeout() const {
+  return std::min(limits::kEtcdResponseTimeout, options_.lease / 5);
 }
 
-uint64_t Election::send(Question what, Effects& effects) {
-  effects.push_back(Ask{++asked_, std::move(what), patience()});
-  return asked_;
+uint64_t Election::send(Request what, Effects& effects) {
+  effects.push_back(SendRequest{++last_request_, std::move(what), response_timeout()});
+  return last_request_;
 }
 
-void Election::ask(Instant now, State state, Question what, Effects& effects) {
+void Election::ask(Instant now, State state, Request what, Effects& effects) {
   state_ = state;
   sent_at_ = now;
-  look_at_ = Instant::never();
-  awaited_ = send(std::move(what), effects);
+  poll_at_ = Instant::never();
+  awaited_request_ = send(std::move(what), effects);
 }
 
-void Election::look(Instant now, Effects& effects) {
-  ask(now, State::Looking,
-      Read{control::leader_key(options_.run_id), control::facts_key(options_.run_id)}, effects);
+void Election::poll_leader(Instant now, Effects& effects) {
+  ask(now, State::Polling,
+      Read{control::leader_key(options_.run_id), control::job_state_key(options_.run_id)}, effects);
 }
 
 // Who is led need not look again.
-void Election::rest(Instant now, Duration pause) {
-  state_ = State::Resting;
-  awaited_ = 0;
-  look_at_ = is_led_ ? Instant::never() : now + pause;
+void Election::back_off(Instant now, Duration pause) {
+  state_ = State::BackingOff;
+  awaited_request_ = 0;
+  poll_at_ = has_leader_ ? Instant::never() : now + pause;
 }
 
 void Election::say(const std::string& trouble, Effects& effects) const {
@@ -58,50 +58,51 @@ void Election::say(const std::string& trouble, Effects& effects) const {
 }
 
 void Election::start(Instant now, Effects& effects) {
-  look(now, effects);
+  poll_leader(now, effects);
 }
 
-void Election::set_led(Instant now, bool is_led, Effects& effects) {
-  if (std::exchange(is_led_, is_led) == is_led || state_ != State::Resting) return;
-  look_at_ = Instant::never();
-  if (!is_led) look(now, effects);
+void Election::set_has_leader(Instant now, bool is_led, Effects& effects) {
+  if (std::exchange(has_leader_, is_led) == is_led || state_ != State::BackingOff) return;
+  poll_at_ = Instant::never();
+  if (!is_led) poll_leader(now, effects);
 }
 
 // ---------------------------------------------------------------- becoming the leader
 
-void Election::on_answer(Instant now, uint64_t id, const Answer& answer, Effects& effects) {
+void Election::on_response(Instant now, uint64_t id, const Response& response, Effects& effects) {
   if (state_ == State::Leading) {
-    if (auto keep = keeps_.extract(id)) return on_kept(now, keep.mapped(), answer, effects);
-    if (id == write_id_) return on_write_answer(now, answer, effects);
+    if (auto keep = renewals_.extract(id))
+      return on_lease_renewed(now, keep.mapped(), response, effects);
+    if (id == write_id_) return on_write_response(now, response, effects);
     return;  // of an earlier time
   }
-  if (id != awaited_ || state_ == State::Ended) return;
-  awaited_ = 0;
+  if (id != awaited_request_ || state_ == State::Ended) return;
+  awaited_request_ = 0;
   if (state_ == State::Leaving) {
     state_ = State::Ended;
-    effects.emplace_back(Left{});
-  } else if (const auto* granted = std::get_if<Granted>(&answer)) {
+    effects.emplace_back(Resigned{});
+  } else if (const auto* granted = std::get_if<Granted>(&response)) {
     on_granted(now, *granted, effects);
-  } else if (const auto* seen = std::get_if<Seen>(&answer)) {
-    on_seen(now, *seen, effects);
-  } else if (const auto* refused = std::get_if<Refused>(&answer)) {
+  } else if (const auto* seen = std::get_if<ReadResult>(&response)) {
+    on_read(now, *seen, effects);
+  } else if (const auto* refused = std::get_if<Refused>(&response)) {
     on_refused(now, refused->why, effects);
   } else {
-    if (const auto* failed = std::get_if<Failed>(&answer)) say(failed->why, effects);
-    rest(now, limits::kLookAgain);  // what was asked may be done; looking will show it
+    if (const auto* failed = std::get_if<Failed>(&response)) say(failed->why, effects);
+    back_off(now, limits::kLeaderPollInterval);  // what was asked may be done; looking will show it
   }
 }
 
 void Election::on_refused(Instant now, const std::string& why, Effects& effects) {
   say(why, effects);
   lease_.reset();
-  rest(now, limits::kElectionPause);
+  back_off(now, limits::kElectionBackOff);
 }
 
 void Election::on_granted(Instant now, const Granted& granted, Effects& effects) {
-  if (state_ != State::Granting) return rest(now, limits::kLookAgain);
+  if (state_ != State::Granting) return back_off(now, limits::kLeaderPollInterval);
   if (granted.ttl_s < whole_seconds(options_.lease)) {
-    return on_refused(now, "it grants a shorter lease than it was asked for", effects);
+    return on_refused(now, "it gives a shorter lease than it was asked for", effects);
   }
   lease_ = Lease{granted.lease, sent_at_};
   campaign(now, effects);
@@ -110,11 +111,11 @@ void Election::on_granted(Instant now, const Granted& granted, Effects& effects)
 void Election::campaign(Instant now, Effects& effects) {
   ask(now, State::Campaigning,
       Campaign{control::leader_key(options_.run_id), control::encode_leader(options_.self),
-               control::facts_key(options_.run_id), lease_->id},
+               control::job_state_key(options_.run_id), lease_->id},
       effects);
 }
 
-void Election::on_seen(Instant now, const Seen& seen, Effects& effects) {
+void Election::on_read(Instant now, const ReadResult& seen, Effects& effects) {
   const bool is_won = state_ == State::Campaigning && seen.is_done;
   if (is_won) return lead(now, seen, seen.revision, effects);
   if (seen.leader) {
@@ -123,7 +124,7 @@ void Election::on_seen(Instant now, const Seen& seen, Effects& effects) {
     if (is_ours) return lead(now, seen, seen.leader->create_revision, effects);
     return follow(now, *seen.leader, effects);
   }
-  if (!is_willing_) return rest(now, limits::kLookAgain);
+  if (!is_candidate_) return back_off(now, limits::kLeaderPollInterval);
   // A lease that was granted for a campaign without an answer serves once more: so it is known
   // which key is ours.
   if (lease_ && now < until()) return campaign(now, effects);
@@ -132,8 +133,8 @@ void Election::on_seen(Instant now, const Seen& seen, Effects& effects) {
 }
 
 void Election::follow(Instant now, const KeyValue& key, Effects& effects) {
-  rest(now, limits::kLookAgain);
-  if (followed_ == key.create_revision) return;
+  back_off(now, limits::kLeaderPollInterval);
+  if (followed_revision_ == key.create_revision) return;
   Result<control::Leader> leader = control::decode_leader(key.value);
   if (!leader) {
     return say("who leads can't be read from " + control::leader_key(options_.run_id) + ": " +
@@ -142,19 +143,20 @@ void Election::follow(Instant now, const KeyValue& key, Effects& effects) {
   }
   // An earlier key of ours, that we have given up: it ends with its lease.
   if (leader->node.incarnation == options_.self.node.incarnation) return;
-  followed_ = key.create_revision;
-  effects.push_back(Follow{std::move(*leader), Epoch(key.create_revision)});
+  followed_revision_ = key.create_revision;
+  effects.push_back(FollowLeader{std::move(*leader), Term(key.create_revision)});
 }
 
 // A job whose facts can't be read is led by nobody: who leads it would contradict what was told.
-void Election::lead(Instant now, const Seen& seen, int64_t create_revision, Effects& effects) {
-  std::optional<control::JobFacts> facts;
+void Election::lead(Instant now, const ReadResult& seen, int64_t create_revision,
+                    Effects& effects) {
+  std::optional<control::PersistedJobState> facts;
   if (seen.facts) {
-    Result<control::JobFacts> known = control::decode_facts(seen.facts->value);
+    Result<control::PersistedJobState> known = control::decode_job_state(seen.facts->value);
     if (!known) {
       return on_refused(now,
                         "what it knows of the job can't be read from " +
-                            control::facts_key(options_.run_id) + ": " + known.error().text +
+                            control::job_state_key(options_.run_id) + ": " + known.error().text +
                             "; delete that key, or take another --rdzv-id",
                         effects);
     }
@@ -162,62 +164,64 @@ void Election::lead(Instant now, const Seen& seen, int64_t create_revision, Effe
   }
   state_ = State::Leading;
   create_revision_ = create_revision;
-  facts_revision_ = seen.facts ? seen.facts->mod_revision : 0;
-  keeps_.clear();
-  write_id_ = awaited_ = 0;
+  job_state_revision_ = seen.facts ? seen.facts->mod_revision : 0;
+  renewals_.clear();
+  write_id_ = awaited_request_ = 0;
   writing_.reset();
   is_written_ = false;
-  write_at_ = look_at_ = Instant::never();
-  keep_at_ = now;
-  Epoch epoch(create_revision);
-  if (facts) epoch = std::max(epoch, Epoch(facts->epoch.value + 1));
-  effects.push_back(Lead{epoch, std::move(facts), until()});
-  keep_alive(now, effects);
+  write_at_ = poll_at_ = Instant::never();
+  renew_at_ = now;
+  Term term(create_revision);
+  if (facts) term = std::max(term, Term(facts->term.value + 1));
+  effects.push_back(Elected{term, std::move(facts), until()});
+  renew_lease(now, effects);
 }
 
 // ---------------------------------------------------------------- leading
 
 Instant Election::until() const {
-  return lease_->kept_at + grant_of(options_.lease);
+  return lease_->renewed_at + worker_lease_of(options_.lease);
 }
 
-void Election::keep_alive(Instant now, Effects& effects) {
-  keep_at_ = now + std::min(limits::kKeepEach, options_.lease / 20);
-  keeps_[send(KeepAlive{lease_->id}, effects)] = now;
+void Election::renew_lease(Instant now, Effects& effects) {
+  renew_at_ = now + std::min(limits::kLeaseRenewInterval, options_.lease / 20);
+  renewals_[send(KeepAlive{lease_->id}, effects)] = now;
 }
 
-void Election::on_kept(Instant now, Instant sent_at, const Answer& answer, Effects& effects) {
-  const auto* kept = std::get_if<Kept>(&answer);
+void Election::on_lease_renewed(Instant now, Instant sent_at, const Response& response,
+                                Effects& effects) {
+  const auto* kept = std::get_if<KeepAliveResult>(&response);
   if (kept == nullptr) return;  // others are under way
   if (kept->ttl_s <= 0) return lose(now, "the lease has ended", effects);
-  if (sent_at < lease_->kept_at) return;  // overtaken by a newer one
-  lease_->kept_at = sent_at;
-  effects.push_back(Prolong{until()});
+  if (sent_at < lease_->renewed_at) return;  // overtaken by a newer one
+  lease_->renewed_at = sent_at;
+  effects.push_back(ExtendLease{until()});
   release(now, effects);
 }
 
-void Election::write(Instant, const control::JobFacts& facts, Effects& effects) {
+void Election::write(Instant, const control::PersistedJobState& facts, Effects& effects) {
   CPPRUN_CHECK(state_ == State::Leading && !writing_);
-  writing_ = control::encode_facts(facts);
+  writing_ = control::encode_job_state(facts);
   is_written_ = false;
   send_write(effects);
 }
 
 void Election::send_write(Effects& effects) {
   write_at_ = Instant::never();
-  write_id_ = send(Write{control::leader_key(options_.run_id), control::facts_key(options_.run_id),
-                         *writing_, create_revision_, facts_revision_},
-                   effects);
+  write_id_ =
+      send(Write{control::leader_key(options_.run_id), control::job_state_key(options_.run_id),
+                 *writing_, create_revision_, job_state_revision_},
+           effects);
 }
 
-void Election::on_write_answer(Instant now, const Answer& answer, Effects& effects) {
+void Election::on_write_response(Instant now, const Response& response, Effects& effects) {
   write_id_ = 0;
-  if (const auto* refused = std::get_if<Refused>(&answer)) {
+  if (const auto* refused = std::get_if<Refused>(&response)) {
     return lose(now, refused->why, effects);  // it would refuse again
   }
-  const auto* seen = std::get_if<Seen>(&answer);
+  const auto* seen = std::get_if<ReadResult>(&response);
   if (seen == nullptr) {
-    write_at_ = now + patience() / 4;
+    write_at_ = now + response_timeout() / 4;
     return;
   }
   const bool is_ours =
@@ -225,7 +229,9 @@ void Election::on_write_answer(Instant now, const Answer& answer, Effects& effec
   if (!is_ours) return lose(now, "somebody else leads the job", effects);
   // A request whose answer was lost may have been carried out, now or long ago.
   const bool is_there = seen->is_done || (seen->facts && seen->facts->value == *writing_);
-  facts_revision_ = seen->is_done ? seen->revision : seen->facts ? seen->facts->mod_revision : 0;
+  job_state_revision_ = seen->is_done ? seen->revision
+                        : seen->facts ? seen->facts->mod_revision
+                                      : 0;
   if (!is_there) return send_write(effects);
   is_written_ = true;
   release(now, effects);
@@ -236,49 +242,49 @@ void Election::release(Instant now, Effects& effects) {
   if (!is_written_ || now >= until()) return;
   is_written_ = false;
   writing_.reset();
-  effects.emplace_back(Written{});
+  effects.emplace_back(Persisted{});
 }
 
 // Our key may still be there. What matters is that we have stopped before it is gone.
 void Election::lose(Instant now, const std::string& why, Effects& effects) {
   lease_.reset();
-  keeps_.clear();
+  renewals_.clear();
   write_id_ = 0;
   writing_.reset();
   is_written_ = false;
-  keep_at_ = write_at_ = Instant::never();
-  effects.push_back(Lost{why});
-  is_led_ = false;
-  look(now, effects);
+  renew_at_ = write_at_ = Instant::never();
+  effects.push_back(LeadershipLost{why});
+  has_leader_ = false;
+  poll_leader(now, effects);
 }
 
 void Election::leave(Instant now, bool is_idle, Effects& effects) {
   if (state_ == State::Ended || state_ == State::Leaving) return;
-  keep_at_ = write_at_ = look_at_ = Instant::never();
+  renew_at_ = write_at_ = poll_at_ = Instant::never();
   if (state_ == State::Leading && is_idle) {
     const int64_t lease = lease_->id;
     return ask(now, State::Leaving, Revoke{lease}, effects);
   }
   state_ = State::Ended;
-  effects.emplace_back(Left{});
+  effects.emplace_back(Resigned{});
 }
 
 // ---------------------------------------------------------------- time
 
 void Election::on_time(Instant now, Effects& effects) {
-  if (state_ == State::Leading && now >= lease_->kept_at + options_.lease) {
+  if (state_ == State::Leading && now >= lease_->renewed_at + options_.lease) {
     return lose(now, "nothing was heard from it for a lease", effects);
   }
-  if (now >= keep_at_) keep_alive(now, effects);
+  if (now >= renew_at_) renew_lease(now, effects);
   if (now >= write_at_) send_write(effects);
-  if (now >= look_at_) look(now, effects);
+  if (now >= poll_at_) poll_leader(now, effects);
 }
 
 Instant Election::next_deadline() const {
   if (state_ == State::Ended) return Instant::never();
   const Instant end =
-      state_ == State::Leading ? lease_->kept_at + options_.lease : Instant::never();
-  return std::min({end, keep_at_, write_at_, look_at_});
+      state_ == State::Leading ? lease_->renewed_at + options_.lease : Instant::never();
+  return std::min({end, renew_at_, write_at_, poll_at_});
 }
 
 }  // namespace cpprun

@@ -12,7 +12,7 @@ namespace cpprun {
 // Whoever took part in the job belongs to it, also while there is no place for it.
 bool Membership::is_unwanted(const Node& node) const {
   const bool is_full =
-      phase_ == Phase::Running && static_cast<int64_t>(worlds_.size()) >= terms_.max_nodes;
+      phase_ == Phase::Running && static_cast<int64_t>(assignments_.size()) >= job_spec_.max_nodes;
   const bool is_new = !node.group_rank && node.facts.round == RoundNumber();
   return is_full && is_new && node.facts.has_default_run_id && are_members_heard_since(node);
 }
@@ -20,12 +20,13 @@ bool Membership::is_unwanted(const Node& node) const {
 // It may be here in place of a member whose loss nobody has noticed yet: a member counts as being
 // there once it has said something after the newcomer came.
 bool Membership::are_members_heard_since(const Node& newcomer) const {
-  for (const auto& [incarnation, world] : worlds_) {
+  for (const auto& [incarnation, assignment] : assignments_) {
     if (done_.contains(incarnation)) continue;  // nobody takes the place of a node that is done
     auto member = nodes_.find(incarnation);
     if (member == nodes_.end()) return false;
-    const bool is_heard = member->second.heard_at > newcomer.came_at;
-    if (!is_free(member->second) && !(member->second.is_connected() && is_heard)) return false;
+    const bool may_read = member->second.heard_at > newcomer.came_at;
+    if (!has_no_live_workers(member->second) && !(member->second.is_connected() && may_read))
+      return false;
   }
   return true;
 }
@@ -41,11 +42,11 @@ void Membership::turn_unwanted_away(Effects& effects) {
     const std::string why = "job '" + options_.run_id +
                             "' has all the nodes that --nnodes allows, and this agent was given no "
                             "--rdzv-id to wait for it as a spare";
-    effects.push_back(
-        Note{Note::Level::Info, "full", "refused the agent on " + node.id.name + ": " + why});
+    effects.push_back(LogEvent{LogEvent::Level::Info, "full",
+                               "refused the agent on " + node.id.name + ": " + why});
     send(node, control::Refused{why, occupant_for(node)}, effects);
     effects.emplace_back(Close{*node.session, false});
-    node_is_gone(incarnation, control::StopCause::NodeLeft, why, effects);
+    on_node_lost(incarnation, control::StopCause::NodeLeft, why, effects);
   }
 }
 
@@ -55,7 +56,7 @@ control::Occupant Membership::occupant_for(const Node& newcomer) const {
   const auto order = [&](const Node& node) {
     return std::pair(node.id.name != newcomer.id.name, node.group_rank.value_or(0));
   };
-  for (const auto& [incarnation, world] : worlds_) {
+  for (const auto& [incarnation, assignment] : assignments_) {
     auto member = nodes_.find(incarnation);
     if (member == nodes_.end()) continue;
     if (best == nullptr || order(member->second) < order(*best)) best = &member->second;

@@ -19,11 +19,11 @@ struct RankProgress {
 std::optional<RankProgress> rank_progress(const Membership& job);
 
 // Where a rank of the newest round is.
-struct RankPlace {
+struct RankLocation {
   const Node* node = nullptr;  // in touch or not
   int64_t local_rank = 0;
 };
 // Nothing: no node has it.
-std::optional<RankPlace> place_of(const Membership& job, int64_t rank);
+std::optional<RankLocation> place_of(const Membership& job, int64_t rank);
 
 }  // namespace cpprun

@@ -17,7 +17,7 @@ bool is_loopback(const std::string& address) {
 // A node that reached the coordinator by an address that other hosts can use too.
 const Node* find_elsewhere(const std::vector<Node*>& all) {
   for (const Node* node : all) {
-    if (!is_loopback(node->session_facts.local_address)) return node;
+    if (!is_loopback(node->session_addresses.local_address)) return node;
   }
   return nullptr;
 }
@@ -46,7 +46,7 @@ std::vector<Node*> rank_nodes(std::vector<Node*> nodes, int64_t max, bool has_fi
   return nodes;
 }
 
-std::vector<Node*> fill_gaps(std::vector<Node*> ranked) {
+std::vector<Node*> keep_previous_ranks(std::vector<Node*> ranked) {
   std::vector<Node*> placed(ranked.size());
   for (Node*& node : ranked) {
     const int64_t place = node->group_rank.value_or(-1);
@@ -64,21 +64,21 @@ std::vector<Node*> fill_gaps(std::vector<Node*> ranked) {
   return placed;
 }
 
-std::vector<RankShare> share_ranks(const std::vector<Node*>& ranked) {
-  std::vector<RankShare> shares;
+std::vector<RankRange> assign_ranks(const std::vector<Node*>& ranked) {
+  std::vector<RankRange> rank_ranges;
   std::map<std::string, int64_t> role_sizes;
   int64_t world_size = 0;
   for (const Node* node : ranked) {
     int64_t& role_size = role_sizes[node->facts.role];
-    shares.push_back(RankShare{world_size, 0, role_size, 0});
+    rank_ranges.push_back(RankRange{world_size, 0, role_size, 0});
     world_size += node->facts.nproc;
     role_size += node->facts.nproc;
   }
   for (size_t i = 0; i < ranked.size(); ++i) {
-    shares[i].world_size = world_size;
-    shares[i].role_world_size = role_sizes[ranked[i]->facts.role];
+    rank_ranges[i].world_size = world_size;
+    rank_ranges[i].role_world_size = role_sizes[ranked[i]->facts.role];
   }
-  return shares;
+  return rank_ranges;
 }
 
 std::string reachable_address(const Node& node, const std::vector<Node*>& all) {
@@ -89,12 +89,12 @@ std::string reachable_address(const Node& node, const std::vector<Node*>& all) {
   for (const std::string& address : own) {
     if (!is_loopback(address)) return address;
   }
-  return elsewhere->session_facts.local_address;
+  return elsewhere->session_addresses.local_address;
 }
 
 std::string coordinator_address(const std::vector<Node*>& all) {
   const Node* elsewhere = find_elsewhere(all);
-  return (elsewhere != nullptr ? elsewhere : all.front())->session_facts.local_address;
+  return (elsewhere != nullptr ? elsewhere : all.front())->session_addresses.local_address;
 }
 
 }  // namespace cpprun

@@ -16,11 +16,11 @@ std::vector<Node*> rank_nodes(std::vector<Node*> nodes, int64_t max, bool has_fi
 // The same nodes, each that has a previous group rank at just that place if there is such a place
 // and nobody before it in the order has it; the others fill the gaps in their order. What a node
 // keeps in memory is of use to the rank that it was of only.
-std::vector<Node*> fill_gaps(std::vector<Node*> ranked);
+std::vector<Node*> keep_previous_ranks(std::vector<Node*> ranked);
 
 // Shares of one node in a world: where its global and role ranks begin, and how many there are in
 // all.
-struct RankShare {
+struct RankRange {
   int64_t base_rank = 0;
   int64_t world_size = 0;
   int64_t base_role_rank = 0;
@@ -28,7 +28,7 @@ struct RankShare {
 };
 
 // One share per node, in the same order. O(nodes log roles).
-std::vector<RankShare> share_ranks(const std::vector<Node*>& ranked);
+std::vector<RankRange> assign_ranks(const std::vector<Node*>& ranked);
 
 // The address at which the other nodes reach `node`: --local-addr, else the first of its addresses
 // that is not loopback if any peer is elsewhere, else where such a peer reached the coordinator

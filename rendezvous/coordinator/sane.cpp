@@ -24,50 +24,53 @@ bool is_sane(const control::Hello& hello) {
 
 namespace {
 
-bool is_sane(const control::Terms& terms) {
-  return terms.min_nodes >= 1 && terms.max_nodes >= terms.min_nodes &&
-         terms.max_nodes <= limits::kNodesPerJob && terms.max_restarts >= 0 &&
-         terms.startup_failures >= 0 && terms.lease >= limits::kLeaseMin &&
-         terms.heartbeat > Duration{} && terms.scale_up_interval >= Duration{} &&
-         is_port(terms.master_port) && is_short(terms.master_addr);
+bool is_sane(const control::JobSpec& job_spec) {
+  return job_spec.min_nodes >= 1 && job_spec.max_nodes >= job_spec.min_nodes &&
+         job_spec.max_nodes <= limits::kNodesPerJob && job_spec.max_restarts >= 0 &&
+         job_spec.startup_failures >= 0 && job_spec.lease >= limits::kNodeLeaseMin &&
+         job_spec.heartbeat > Duration{} && job_spec.scale_up_interval >= Duration{} &&
+         is_port(job_spec.master_port) && is_short(job_spec.master_addr);
 }
 
 constexpr int64_t kNumberMax = INT64_MAX / 2;
 
-bool are_counts_sane(const control::World& world, const control::Terms& terms) {
-  const int64_t wanted = world.wanted_nodes.value_or(terms.min_nodes);
-  return world.restart_count >= 0 && world.restart_count <= terms.max_restarts &&
-         world.hang_restarts >= 0 && world.hang_restarts <= terms.max_restarts &&
-         world.operator_restarts >= 0 && world.operator_restarts <= kNumberMax &&
-         wanted >= terms.min_nodes && wanted <= terms.max_nodes;
+bool are_counts_sane(const control::RankAssignment& assignment, const control::JobSpec& job_spec) {
+  const int64_t wanted = assignment.wanted_nodes.value_or(job_spec.min_nodes);
+  return assignment.restart_count >= 0 && assignment.restart_count <= job_spec.max_restarts &&
+         assignment.hang_restarts >= 0 && assignment.hang_restarts <= job_spec.max_restarts &&
+         assignment.admin_restarts >= 0 && assignment.admin_restarts <= kNumberMax &&
+         wanted >= job_spec.min_nodes && wanted <= job_spec.max_nodes;
 }
 
-bool is_sane(const std::optional<control::Peer>& peer) {
+bool is_sane(const std::optional<control::PeerAddress>& peer) {
   return !peer || (is_port(peer->port) && is_short(peer->address));
 }
 
-bool is_sane(const control::World& world, const control::Register& message) {
-  return world.round == message.round && world.round > RoundNumber() && world.epoch >= Epoch() &&
-         world.epoch <= message.epoch && world.group_size >= 1 &&
-         world.group_size <= message.terms.max_nodes && world.group_rank >= 0 &&
-         world.group_rank < world.group_size && world.base_rank >= 0 &&
-         are_counts_sane(world, message.terms) && is_short(world.master_addr) &&
-         is_short(world.snapshot_secret) && world.host_rank < world.group_size &&
-         (!world.heir || (is_short(world.heir->address) && is_port(world.heir->port))) &&
-         is_sane(world.copies_of) && is_sane(world.copies_at) &&
-         (!world.resume || are_sane({world.resume->snapshot}));
+bool is_sane(const control::RankAssignment& assignment, const control::Register& message) {
+  return assignment.round == message.round && assignment.round > RoundNumber() &&
+         assignment.term >= Term() && assignment.term <= message.term &&
+         assignment.group_size >= 1 && assignment.group_size <= message.job_spec.max_nodes &&
+         assignment.group_rank >= 0 && assignment.group_rank < assignment.group_size &&
+         assignment.base_rank >= 0 && are_counts_sane(assignment, message.job_spec) &&
+         is_short(assignment.master_addr) && is_short(assignment.snapshot_secret) &&
+         assignment.host_rank < assignment.group_size &&
+         (!assignment.standby ||
+          (is_short(assignment.standby->address) && is_port(assignment.standby->port))) &&
+         is_sane(assignment.replicas_of) && is_sane(assignment.replicas_at) &&
+         (!assignment.resume || are_sane({assignment.resume->snapshot}));
 }
 
 }  // namespace
 
 bool is_sane(const control::Register& message) {
   const std::vector<std::string>& all = message.addresses;
-  return is_sane(message.terms) && message.round >= RoundNumber() && message.epoch >= Epoch() &&
-         message.round <= RoundNumber(kNumberMax) && message.epoch <= Epoch(kNumberMax) &&
+  return is_sane(message.job_spec) && message.round >= RoundNumber() && message.term >= Term() &&
+         message.round <= RoundNumber(kNumberMax) && message.term <= Term(kNumberMax) &&
          is_port(message.reserved_port) && is_port(message.snapshot_port) &&
-         is_port(message.control_port) && message.strikes.size() <= limits::kFaultsPerPlan &&
-         are_sane(message.snapshots) && (!message.world || is_sane(*message.world, message)) &&
-         is_short(message.clock_id) && is_short(message.role) && is_short(message.local_addr) &&
+         is_port(message.control_port) && message.fault_counts.size() <= limits::kFaultsPerPlan &&
+         are_sane(message.snapshots) &&
+         (!message.assignment || is_sane(*message.assignment, message)) &&
+         is_short(message.clock_domain) && is_short(message.role) && is_short(message.local_addr) &&
          all.size() <= limits::kAddressesPerNode && std::all_of(all.begin(), all.end(), is_short);
 }
 

@@ -75,8 +75,8 @@ std::optional<SnapshotChoice> choose_snapshot(const std::vector<SnapshotView>& n
   return choice;
 }
 
-std::vector<CopyPeers> choose_copies(const std::vector<CopyView>& nodes) {
-  std::vector<CopyPeers> peers(nodes.size());
+std::vector<ReplicaPeers> choose_replicas(const std::vector<ReplicaView>& nodes) {
+  std::vector<ReplicaPeers> peers(nodes.size());
   const size_t count = nodes.size();
   for (size_t i = 0; count > 1 && i < count; ++i) {
     const size_t before = (i + count - 1) % count;
@@ -91,7 +91,7 @@ std::vector<CopyPeers> choose_copies(const std::vector<CopyView>& nodes) {
 
 bool are_sane(const std::vector<control::SnapshotName>& snapshots) {
   constexpr int64_t kStepMax = INT64_MAX / 2;
-  return snapshots.size() <= limits::kSnapshotsTold &&
+  return snapshots.size() <= limits::kSnapshotsReported &&
          std::all_of(snapshots.begin(), snapshots.end(), [](const SnapshotName& snapshot) {
            return snapshot.step >= 0 && snapshot.step <= kStepMax && is_id(snapshot.id);
          });

@@ -36,19 +36,19 @@ struct SnapshotChoice {
 std::optional<SnapshotChoice> choose_snapshot(const std::vector<SnapshotView>& nodes,
                                               const std::set<std::string>& damaged);
 
-// What one node of the round says of copies in memory (--snapshot-replicas), in the order of group
-// ranks.
-struct CopyView {
-  bool keeps = false;   // it keeps copies for others, and serves its own
-  bool is_new = false;  // its workers' shares may lie elsewhere
+// What one node of the round says of replicas in memory (--snapshot-replicas), in the order of
+// group ranks.
+struct ReplicaView {
+  bool keeps = false;   // it keeps replicas for others, and serves its own
+  bool is_new = false;  // its workers' shards may lie elsewhere
 };
-struct CopyPeers {
-  std::optional<size_t> of;  // of whose shares it keeps copies: the node before it
+struct ReplicaPeers {
+  std::optional<size_t> of;  // of whose shards it keeps replicas: the node before it
   std::optional<size_t> at;  // where its own may lie: at the node behind it
 };
 // Around in a circle. A node that keeps none has no part in it, and one alone has nobody; where all
 // are new nobody has anything.
-std::vector<CopyPeers> choose_copies(const std::vector<CopyView>& nodes);
+std::vector<ReplicaPeers> choose_replicas(const std::vector<ReplicaView>& nodes);
 
 // Nobody's list of snapshots is longer, out of range, or names one otherwise.
 bool are_sane(const std::vector<control::SnapshotName>& snapshots);

@@ -21,8 +21,8 @@ constexpr const char* kNodeStates[] = {"idle", "starting", "running", "stopped",
 // Writes families, asking each job for its series.
 class JobPage {
  public:
-  JobPage(const Coordinator& coordinator, const Chronicle& chronicle)
-      : coordinator_(coordinator), chronicle_(chronicle) {}
+  JobPage(const Coordinator& coordinator, const HistoryRecorder& job_history)
+      : coordinator_(coordinator), job_history_(job_history) {}
 
   void state();
   void restarts();
@@ -34,9 +34,9 @@ class JobPage {
   void each(const std::function<void(std::string_view, const Membership&)>& write) {
     for (const auto& [run_id, job] : coordinator_.jobs()) write(run_id, *job);
   }
-  void each_story(const std::function<void(std::string_view, const JobStory&)>& write) {
+  void each_history(const std::function<void(std::string_view, const JobHistory&)>& write) {
     for (const auto& [run_id, job] : coordinator_.jobs()) {
-      if (const JobStory* story = chronicle_.of(run_id)) write(run_id, *story);
+      if (const JobHistory* record = job_history_.of(run_id)) write(run_id, *record);
     }
   }
   // One number of each job.
@@ -50,7 +50,7 @@ class JobPage {
   void nodes();
 
   const Coordinator& coordinator_;
-  const Chronicle& chronicle_;
+  const HistoryRecorder& job_history_;
   prometheus::Text text_;
 };
 
@@ -91,53 +91,53 @@ void JobPage::nodes() {
     }
   });
   gauge("cpprun_job_nodes_min", "Nodes without which no round begins (--nnodes MIN).",
-        [](const Membership& job) { return job.terms().min_nodes; });
+        [](const Membership& job) { return job.job_spec().min_nodes; });
   gauge("cpprun_job_nodes_max", "Nodes that a round has at most (--nnodes MAX).",
-        [](const Membership& job) { return job.terms().max_nodes; });
+        [](const Membership& job) { return job.job_spec().max_nodes; });
 }
 
 void JobPage::restarts() {
-  const auto both = [this](const std::function<int64_t(const Budget&)>& value) {
+  const auto both = [this](const std::function<int64_t(const RestartBudget&)>& value) {
     each([&](std::string_view id, const Membership& job) {
       text_.series({{"run_id", id}, {"after", "failure"}}, value(job.budget()));
-      text_.series({{"run_id", id}, {"after", "hang"}}, value(job.hang_budget()));
+      text_.series({{"run_id", id}, {"after", "hang"}}, value(job.hang_restart_budget()));
     });
   };
   text_.family("cpprun_job_restarts_total", "counter",
                "Restarts charged to the budget of --max-restarts, after failures and after hangs.");
-  both([](const Budget& budget) { return budget.used(); });
+  both([](const RestartBudget& budget) { return budget.used(); });
   text_.family("cpprun_job_restarts_left", "gauge", "Restarts that the job may still use.");
-  both([](const Budget& budget) { return budget.max() - budget.used(); });
-  text_.family("cpprun_job_operator_restarts_total", "counter",
+  both([](const RestartBudget& budget) { return budget.max() - budget.used(); });
+  text_.family("cpprun_job_admin_restarts_total", "counter",
                "Restarts that operators asked for; they cost nothing of the budget.");
   each([&](std::string_view id, const Membership& job) {
-    text_.series({{"run_id", id}}, job.operator_restarts());
+    text_.series({{"run_id", id}}, job.admin_restarts());
   });
 }
 
 void JobPage::history() {
   text_.family("cpprun_job_rounds_total", "counter",
                "Rounds that this coordinator has formed or taken over.");
-  each_story([&](std::string_view id, const JobStory& story) {
-    text_.series({{"run_id", id}}, story.rounds_formed());
+  each_history([&](std::string_view id, const JobHistory& record) {
+    text_.series({{"run_id", id}}, record.rounds_formed());
   });
   text_.family("cpprun_job_stops_total", "counter", "Rounds that were stopped, by cause.");
-  each_story([&](std::string_view id, const JobStory& story) {
+  each_history([&](std::string_view id, const JobHistory& record) {
     for (int i = 0; i <= static_cast<int>(StopCause::Snapshot); ++i) {
       const auto cause = static_cast<StopCause>(i);
-      auto it = story.stops().find(cause);
+      auto it = record.stops().find(cause);
       text_.series({{"run_id", id}, {"cause", control::name_of(cause)}},
-                   it == story.stops().end() ? 0 : it->second);
+                   it == record.stops().end() ? 0 : it->second);
     }
   });
   text_.family("cpprun_job_failures_total", "counter",
                "Rounds that ended by a failure or a lost node, by the class of what came first.");
-  each_story([&](std::string_view id, const JobStory& story) {
+  each_history([&](std::string_view id, const JobHistory& record) {
     for (int i = 0; i <= static_cast<int>(FailureClass::Hang); ++i) {
       const auto kind = static_cast<FailureClass>(i);
-      auto it = story.failures().find(kind);
+      auto it = record.failures().find(kind);
       text_.series({{"run_id", id}, {"class", name_of(kind)}},
-                   it == story.failures().end() ? 0 : it->second);
+                   it == record.failures().end() ? 0 : it->second);
     }
   });
 }
@@ -145,8 +145,8 @@ void JobPage::history() {
 void JobPage::recoveries() {
   text_.family("cpprun_job_recovery_seconds", "histogram",
                "From the stop of a round until all workers of a later one run.");
-  each_story([&](std::string_view id, const JobStory& story) {
-    const Recoveries& all = story.recoveries();
+  each_history([&](std::string_view id, const JobHistory& record) {
+    const Recoveries& all = record.recoveries();
     int64_t so_far = 0;
     for (size_t i = 0; i < all.counts.size(); ++i) {
       so_far += all.counts[i];
@@ -161,8 +161,8 @@ void JobPage::recoveries() {
 
 }  // namespace
 
-std::string job_metrics(const Coordinator& coordinator, const Chronicle& chronicle) {
-  JobPage page(coordinator, chronicle);
+std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& job_history) {
+  JobPage page(coordinator, job_history);
   page.state();
   page.restarts();
   page.history();

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "rendezvous/coordinator/coordinator.hpp"
-#include "rendezvous/observe/chronicle.hpp"
+#include "rendezvous/observe/history_recorder.hpp"
 
 namespace cpprun {
 
 // Prometheus text; families of all jobs, each job by its label `run_id`. O(nodes).
-std::string job_metrics(const Coordinator& coordinator, const Chronicle& chronicle);
+std::string job_metrics(const Coordinator& coordinator, const HistoryRecorder& job_history);
 
 }  // namespace cpprun

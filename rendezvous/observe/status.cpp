@@ -8,14 +8,14 @@ const char* name_of(Membership::Phase phase) {
   switch (phase) {
     case Membership::Phase::Recovering:
       return "recovering";
-    case Membership::Phase::Gathering:
-      return "gathering";
+    case Membership::Phase::WaitingForNodes:
+      return "waiting_for_nodes";
     case Membership::Phase::Running:
       return "running";
     case Membership::Phase::Stopping:
       return "stopping";
-    case Membership::Phase::Deciding:
-      return "deciding";
+    case Membership::Phase::Finishing:
+      return "finishing";
     case Membership::Phase::Ended:
       return "ended";
   }
@@ -23,42 +23,42 @@ const char* name_of(Membership::Phase phase) {
 }
 
 const char* name_of(const Node& node) {
-  if (node.life == Node::Life::Dead) return "dead";
+  if (node.liveness == Node::Liveness::Dead) return "dead";
   if (!node.session) return "silent";
   if (node.is_draining()) return "draining";
-  switch (node.work) {
-    case Node::Work::Idle:
+  switch (node.worker_phase) {
+    case Node::WorkerPhase::Idle:
       return "idle";
-    case Node::Work::Starting:
+    case Node::WorkerPhase::Starting:
       return "starting";
-    case Node::Work::Running:
+    case Node::WorkerPhase::Running:
       return "running";
-    case Node::Work::Stopped:
+    case Node::WorkerPhase::Stopped:
       return "stopped";
-    case Node::Work::Done:
+    case Node::WorkerPhase::Done:
       return "done";
   }
   return "unknown";
 }
 
 const char* outcome_of(const Membership& job) {
-  if (!job.is_decided()) return nullptr;
-  if (job.decision().is_success) return "success";
-  return job.decision().is_resumable ? "stopped" : "failure";
+  if (!job.has_job_result()) return nullptr;
+  if (job.job_result().is_success) return "success";
+  return job.job_result().is_resumable ? "stopped" : "failure";
 }
 
 namespace {
 
 using nlohmann::json;
 
-json to_json(const Node& node, bool is_heir) {
+json to_json(const Node& node, bool is_standby) {
   json object = {{"name", node.id.name},
                  {"state", name_of(node)},
                  {"nproc", node.facts.nproc},
                  {"role", node.facts.role},
-                 {"address", node.session_facts.peer_address},
+                 {"address", node.session_addresses.peer_address},
                  {"is_host", node.is_embedded},
-                 {"is_heir", is_heir}};
+                 {"is_standby", is_standby}};
   object["group_rank"] = node.group_rank ? json(*node.group_rank) : json(nullptr);
   return object;
 }
@@ -71,15 +71,15 @@ json to_json(const std::optional<control::SnapshotName>& snapshot) {
 json to_json(const Membership& job) {
   json nodes = json::array();
   for (const auto& [incarnation, node] : job.nodes()) {
-    nodes.push_back(to_json(node, job.is_heir(node)));
+    nodes.push_back(to_json(node, job.is_standby(node)));
   }
   return {{"phase", name_of(job.phase())},
           {"round", job.round().value},
-          {"min_nodes", job.terms().min_nodes},
-          {"max_nodes", job.terms().max_nodes},
+          {"min_nodes", job.job_spec().min_nodes},
+          {"max_nodes", job.job_spec().max_nodes},
           {"restarts_used", job.budget().used()},
-          {"hang_restarts_used", job.hang_budget().used()},
-          {"operator_restarts", job.operator_restarts()},
+          {"hang_restarts_used", job.hang_restart_budget().used()},
+          {"admin_restarts", job.admin_restarts()},
           {"max_restarts", job.budget().max()},
           {"wanted_nodes", job.wanted_nodes() ? json(*job.wanted_nodes()) : json(nullptr)},
           {"why_no_round", job.phase() == Membership::Phase::Running ? "" : job.why_no_round()},
@@ -90,7 +90,7 @@ json to_json(const Membership& job) {
 
 }  // namespace
 
-std::string status_json(const Coordinator& coordinator, const std::optional<ServerFacts>& server) {
+std::string status_json(const Coordinator& coordinator, const std::optional<ServerStats>& server) {
   json jobs = json::object();
   for (const auto& [run_id, job] : coordinator.jobs()) jobs[run_id] = to_json(*job);
   json all = {{"version", CPPRUN_VERSION}, {"jobs", jobs}};

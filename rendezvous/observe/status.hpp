@@ -11,19 +11,19 @@
 namespace cpprun {
 
 // What only a server that stands by itself tells.
-struct ServerFacts {
+struct ServerStats {
   size_t connections = 0;
   size_t keys = 0;   // of its store
   size_t waits = 0;  // clients that wait there for keys
 };
 
 std::string status_json(const Coordinator& coordinator,
-                        const std::optional<ServerFacts>& server = std::nullopt);
+                        const std::optional<ServerStats>& server = std::nullopt);
 
 // "success", "stopped" (on request, resumable), "failure"; null while it is not decided.
 const char* outcome_of(const Membership& job);
 
-// "recovering", "gathering", "running", "stopping", "deciding", "ended".
+// "recovering", "waiting_for_nodes", "running", "stopping", "finishing", "ended".
 const char* name_of(Membership::Phase phase);
 // "idle", "starting", "running", "stopped", "done"; or "dead", "silent", "draining".
 const char* name_of(const Node& node);

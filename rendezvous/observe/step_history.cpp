@@ -7,7 +7,7 @@
 
 namespace cpprun {
 
-bool StepPoint::tells_as(const StepPoint& other) const {
+bool StepPoint::is_same_as(const StepPoint& other) const {
   return round == other.round && step == other.step && last == other.last &&
          median_us == other.median_us && slowest_us == other.slowest_us &&
          slowest_rank == other.slowest_rank;
@@ -38,14 +38,14 @@ StepPoint point_of(Instant at, const RankProgress& told) {
   return point;
 }
 
-void StepHistory::look(Instant now, const Coordinator& coordinator) {
+void StepHistory::update(Instant now, const Coordinator& coordinator) {
   std::erase_if(jobs_, [&](const auto& job) { return !coordinator.jobs().contains(job.first); });
   for (const auto& [run_id, job] : coordinator.jobs()) {
     const std::optional<RankProgress> told = rank_progress(*job);
     if (!told) continue;
     const StepPoint point = point_of(now, *told);
     std::deque<StepPoint>& points = jobs_[run_id];
-    if (!points.empty() && points.back().tells_as(point)) continue;
+    if (!points.empty() && points.back().is_same_as(point)) continue;
     points.push_back(point);
     if (points.size() > limits::kStepPoints) points.pop_front();
   }

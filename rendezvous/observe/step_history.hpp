@@ -26,14 +26,14 @@ struct StepPoint {
   int64_t slowest_rank = -1;  // the first of them
 
   // Tells the same, at whatever time.
-  bool tells_as(const StepPoint& other) const;
+  bool is_same_as(const StepPoint& other) const;
 };
 StepPoint point_of(Instant at, const RankProgress& told);
 
 class StepHistory {
  public:
   // Once a second at most: takes what is news, and forgets jobs that the coordinator has forgotten.
-  void look(Instant now, const Coordinator& coordinator);
+  void update(Instant now, const Coordinator& coordinator);
   // By run id; oldest first, at most limits::kStepPoints each.
   const std::map<std::string, std::deque<StepPoint>>& jobs() const { return jobs_; }
 

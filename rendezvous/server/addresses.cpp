@@ -11,21 +11,21 @@
 #include <cstring>
 #include <optional>
 
-#include "common/machine/port_holder.hpp"
+#include "common/machine/port_owner.hpp"
 
 namespace cpprun {
 namespace {
 
-struct Place {
+struct SocketAddress {
   sockaddr_storage address{};
   socklen_t size = 0;
 };
 
-sockaddr* as_sockaddr(Place& place) {
+sockaddr* as_sockaddr(SocketAddress& place) {
   return reinterpret_cast<sockaddr*>(&place.address);
 }
 
-void set_port(Place& place, uint16_t port) {
+void set_port(SocketAddress& place, uint16_t port) {
   if (place.address.ss_family == AF_INET6) {
     reinterpret_cast<sockaddr_in6&>(place.address).sin6_port = htons(port);
   } else {
@@ -33,8 +33,8 @@ void set_port(Place& place, uint16_t port) {
   }
 }
 
-std::optional<Place> numeric_place(const std::string& host) {
-  Place place;
+std::optional<SocketAddress> numeric_place(const std::string& host) {
+  SocketAddress place;
   auto& v4 = reinterpret_cast<sockaddr_in&>(place.address);
   auto& v6 = reinterpret_cast<sockaddr_in6&>(place.address);
   if (::inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) {
@@ -50,7 +50,7 @@ std::optional<Place> numeric_place(const std::string& host) {
   return std::nullopt;
 }
 
-std::vector<Place> looked_up(const std::string& host, std::string& why) {
+std::vector<SocketAddress> looked_up(const std::string& host, std::string& why) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
@@ -60,7 +60,7 @@ std::vector<Place> looked_up(const std::string& host, std::string& why) {
     why = ::gai_strerror(error);
     return {};
   }
-  Place place;
+  SocketAddress place;
   place.size = found->ai_addrlen;
   std::memcpy(&place.address, found->ai_addr, found->ai_addrlen);
   ::freeaddrinfo(found);
@@ -68,7 +68,7 @@ std::vector<Place> looked_up(const std::string& host, std::string& why) {
 }
 
 // One socket, or -1 and the reason.
-int listen_at(Place place, uint16_t port, bool is_dual, std::string& why) {
+int listen_at(SocketAddress place, uint16_t port, bool is_dual, std::string& why) {
   int fd = ::socket(place.address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) {
     why = std::strerror(errno);
@@ -90,7 +90,7 @@ int listen_at(Place place, uint16_t port, bool is_dual, std::string& why) {
 
 Error cannot_listen(const Endpoint& endpoint, const std::string& why) {
   const std::string port = std::to_string(endpoint.port);
-  const std::string holder = port_holder(endpoint.port);
+  const std::string holder = port_owner(endpoint.port);
   const std::string user = holder.empty() ? "find its user with: ss -ltnp 'sport = :" + port + "'"
                                           : "end its user: " + holder;
   return Error{ErrorKind::System,
@@ -133,14 +133,14 @@ uint16_t local_port(int fd) {
 
 Result<std::vector<int>> open_listeners(const Endpoint& endpoint) {
   std::string why;
-  std::vector<Place> places;
+  std::vector<SocketAddress> places;
   bool wants_all = false;  // of the places, if they can be had; else the first that works
   if (endpoint.host.empty()) {
     places = {*numeric_place("::"), *numeric_place("0.0.0.0")};
   } else if (endpoint.host == "localhost") {
     places = {*numeric_place("127.0.0.1"), *numeric_place("::1")};
     wants_all = true;
-  } else if (std::optional<Place> place = numeric_place(endpoint.host)) {
+  } else if (std::optional<SocketAddress> place = numeric_place(endpoint.host)) {
     places = {*place};
   } else {
     places = looked_up(endpoint.host, why);
@@ -148,7 +148,7 @@ Result<std::vector<int>> open_listeners(const Endpoint& endpoint) {
   std::vector<int> opened;
   bool is_dual = endpoint.host.empty() || endpoint.host == "::";
   uint16_t port = endpoint.port;
-  for (const Place& place : places) {
+  for (const SocketAddress& place : places) {
     if (!opened.empty() && !wants_all) break;
     int fd = listen_at(place, port, is_dual, why);
     if (fd < 0) {

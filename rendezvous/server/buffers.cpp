@@ -23,7 +23,7 @@ InputBuffer::Block::~Block() {
 
 std::span<uint8_t> InputBuffer::space(size_t total) {
   size_t wanted = std::max(total, held_ + 1);
-  if (is_hungry_) wanted = std::max(wanted, held_ + kBurst);
+  if (wants_input_) wanted = std::max(wanted, held_ + kBurst);
   if (wanted > capacity()) {
     grow(wanted <= kWholeAtOnce ? wanted
                                 : std::min(wanted, std::max(kWholeAtOnce, 2 * capacity())));
@@ -51,7 +51,7 @@ void InputBuffer::grow(size_t capacity) {
 }
 
 void InputBuffer::commit(size_t size) {
-  is_hungry_ = held_ + size == capacity();
+  wants_input_ = held_ + size == capacity();
   held_ += size;
   CPPRUN_CHECK(held_ <= capacity());
 }
@@ -78,7 +78,7 @@ void InputBuffer::consume(size_t size) {
   held_ = rest;
 }
 
-std::unique_ptr<std::string> SpareStrings::take() {
+std::unique_ptr<std::string> StringPool::take() {
   if (kept_.empty()) return std::make_unique<std::string>();
   std::unique_ptr<std::string> taken = std::move(kept_.back());
   kept_.pop_back();
@@ -86,7 +86,7 @@ std::unique_ptr<std::string> SpareStrings::take() {
   return taken;
 }
 
-void SpareStrings::give(std::unique_ptr<std::string> used) {
+void StringPool::give(std::unique_ptr<std::string> used) {
   size_t size = sizeof *used + used->capacity();
   if (bytes_ + size > kSparesMax) return;
   used->clear();
@@ -137,7 +137,7 @@ void Outbox::sent(size_t size) {
 void Outbox::clear() {
   first_ = earlier_ = done_ = 0;
   if (!pieces_.empty()) pieces_ = std::vector<Piece>();
-  if (tail_) spares_.give(std::move(tail_));
+  if (tail_) string_pool_.give(std::move(tail_));
 }
 
 }  // namespace cpprun

@@ -56,14 +56,14 @@ class InputBuffer {
 
   std::shared_ptr<Block> block_;  // shared with values of the store that lie in it
   size_t held_ = 0;
-  bool is_hungry_ = false;  // the last read filled all its room: more is likely to be there
+  bool wants_input_ = false;  // the last read filled all its room: more is likely to be there
   std::array<uint8_t, kInside> inside_;
 };
 
 // Strings that outboxes of one thread lend each other: whoever begins to put a reply together takes
 // one, and brings it back when all is sent. So idle connections hold none, and a reply in the
 // steady state needs no new memory.
-class SpareStrings {
+class StringPool {
  public:
   // An empty one.
   std::unique_ptr<std::string> take();
@@ -78,12 +78,12 @@ class SpareStrings {
 // Bytes to send: pieces in order, the last of them open at its end.
 class Outbox {
  public:
-  // `spares` outlives all calls, not this object.
-  explicit Outbox(SpareStrings& spares) : spares_(spares) {}
+  // `string_pool` outlives all calls, not this object.
+  explicit Outbox(StringPool& string_pool) : string_pool_(string_pool) {}
 
   // Where to append. Whatever is appended counts at once.
   std::string& tail() {
-    if (!tail_) tail_ = spares_.take();
+    if (!tail_) tail_ = string_pool_.take();
     return *tail_;
   }
   void add(const SharedBytes& bytes);
@@ -105,7 +105,7 @@ class Outbox {
 
   std::string_view tail_view() const { return tail_ ? *tail_ : std::string_view(); }
 
-  SpareStrings& spares_;
+  StringPool& string_pool_;
   std::vector<Piece> pieces_;          // before the tail
   size_t first_ = 0;                   // of the pieces that are not sent whole
   size_t earlier_ = 0;                 // bytes in pieces_ from first_ on

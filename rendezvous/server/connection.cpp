@@ -55,7 +55,7 @@ TcpConnection::TcpConnection(ConnectionHost& host, SessionId id, int listener,
       listener_(listener),
       io_(std::move(io)),
       peer_(std::move(peer)),
-      out_(host.spares()) {}
+      out_(host.string_pool()) {}
 
 TcpConnection::~TcpConnection() = default;
 
@@ -70,9 +70,9 @@ std::shared_ptr<const void> TcpConnection::input_owner(size_t& size) const {
 
 // --- what sessions ask for
 
-bool TcpConnection::is_choked() {
-  was_choked_ = was_choked_ || out_.size() > host_.outbox_limit();
-  return was_choked_;
+bool TcpConnection::is_above_high_watermark() {
+  was_above_high_watermark_ = was_above_high_watermark_ || out_.size() > host_.outbox_limit();
+  return was_above_high_watermark_;
 }
 
 void TcpConnection::mark() {
@@ -120,11 +120,11 @@ void TcpConnection::read() {
 void TcpConnection::on_read(bool is_end, bool is_error, size_t size) {
   is_reading_ = false;
   if (state_ == State::Dead) return;
-  host_.wake_up_begins();
+  host_.begin_batch();
   if (is_end) {
     end_of_input();
   } else if (is_error) {
-    kill(CloseKind::Reset);
+    abort(CloseKind::Reset);
   } else {
     has_received_ = true;
     in_.commit(size);
@@ -134,12 +134,13 @@ void TcpConnection::on_read(bool is_end, bool is_error, size_t size) {
       in_.consume(size);
     }
   }
-  host_.wake_up_ends();
-  if (state_ != State::Dead && !has_peer_ended_ && !was_choked_) host_.read_later(*this);
+  host_.end_batch();
+  if (state_ != State::Dead && !has_peer_ended_ && !was_above_high_watermark_)
+    host_.schedule_read(*this);
 }
 
-void TcpConnection::read_on() {
-  if (state_ != State::Dead && !has_peer_ended_ && !was_choked_) read();
+void TcpConnection::resume_read() {
+  if (state_ != State::Dead && !has_peer_ended_ && !was_above_high_watermark_) read();
 }
 
 void TcpConnection::process() {
@@ -151,14 +152,14 @@ void TcpConnection::process() {
   }
   if (in_.held().size() < session_->wants()) return;
   size_t used = session_->on_bytes(in_.held());
-  if (used > 0) has_spoken_ = true;
+  if (used > 0) has_completed_handshake_ = true;
   in_.consume(used);
 }
 
 // What was queued still goes out: a peer may have closed its half only.
 void TcpConnection::end_of_input() {
   has_peer_ended_ = true;
-  tell_closed(CloseKind::Fin);
+  notify_closed(CloseKind::Fin);
   wants_close_ = true;
   mark();
 }
@@ -168,29 +169,29 @@ void TcpConnection::end_of_input() {
 void TcpConnection::settle() {
   is_dirty_ = false;
   if (state_ == State::Dead) return;
-  if (wants_reset_) return kill_with_reset();
+  if (wants_reset_) return abort_with_reset();
   if (!is_waiting_writable_) flush();
   if (state_ == State::Dead) return;
   // One reply may be larger than the limit; what comes on top of that may not.
   bool is_over = out_.size() > host_.outbox_limit();
   bool has_grown = backlog_ > host_.outbox_limit() && out_.size() > backlog_;
-  if (is_over && (was_choked_ || has_grown)) return drop_deaf_peer();
+  if (is_over && (was_above_high_watermark_ || has_grown)) return drop_slow_consumer();
   backlog_ = out_.size();
-  if (was_choked_ && is_open()) resume();
+  if (was_above_high_watermark_ && is_open()) resume();
   if (wants_close_) finish();
 }
 
 // The peer has read: on with what it asked for while it did not.
 void TcpConnection::resume() {
-  was_choked_ = false;
+  was_above_high_watermark_ = false;
   process();
   mark();
-  if (!was_choked_) read();
+  if (!was_above_high_watermark_) read();
 }
 
 // Everything out, then FIN, then gone when the peer's FIN is here.
 void TcpConnection::finish() {
-  tell_closed(CloseKind::ByUs);
+  notify_closed(CloseKind::ByUs);
   if (state_ == State::Open) {
     state_ = State::Closing;
     host_.on_lingering(*this);
@@ -204,16 +205,16 @@ void TcpConnection::finish() {
   if (error) die();
 }
 
-void TcpConnection::drop_deaf_peer() {
+void TcpConnection::drop_slow_consumer() {
   log::warning(peer_ + " does not read its replies; dropped with " +
                text::count(out_.size(), "unread byte"));
-  kill_with_reset();
+  abort_with_reset();
 }
 
-void TcpConnection::kill_with_reset() {
+void TcpConnection::abort_with_reset() {
   error_code ignored;
   io_->socket.set_option(asio::socket_base::linger(true, 0), ignored);
-  kill(CloseKind::ByUs);
+  abort(CloseKind::ByUs);
 }
 
 void TcpConnection::flush() {
@@ -224,7 +225,7 @@ void TcpConnection::flush() {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return wait_writable();
     } else if (errno != EINTR) {
-      return kill(CloseKind::Reset);
+      return abort(CloseKind::Reset);
     }
   }
 }
@@ -235,19 +236,19 @@ void TcpConnection::wait_writable() {
                          [self = shared_from_this()](error_code error) {
                            self->is_waiting_writable_ = false;
                            if (error || self->state_ == State::Dead) return;
-                           self->host_.wake_up_begins();
+                           self->host_.begin_batch();
                            self->mark();
-                           self->host_.wake_up_ends();
+                           self->host_.end_batch();
                          });
 }
 
-void TcpConnection::kill(CloseKind kind) {
+void TcpConnection::abort(CloseKind kind) {
   if (state_ == State::Dead) return;
-  tell_closed(kind);
+  notify_closed(kind);
   die();
 }
 
-void TcpConnection::tell_closed(CloseKind kind) {
+void TcpConnection::notify_closed(CloseKind kind) {
   if (!session_) return;
   std::unique_ptr<Session> session = std::move(session_);
   session->on_closed(kind);

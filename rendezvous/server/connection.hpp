@@ -1,7 +1,7 @@
 // TcpConnection: the server's side of one TCP connection. Internal to rendezvous/server; sessions
 // see Connection.
 //
-// Callbacks, no coroutine: at most one read and one wait for writing are pending. Life: Open ->
+// Callbacks, no coroutine: at most one read and one wait for writing are pending. Liveness: Open ->
 // Closing (everything queued goes out, then FIN, then what still comes is thrown away until the
 // peer's FIN) -> Dead. The server keeps it in its table until Dead; pending operations keep it a
 // little longer and then find it Dead. Thread: the server's loop.
@@ -31,19 +31,19 @@ class ConnectionHost {
   virtual std::unique_ptr<Session> make_session(TcpConnection& connection,
                                                 std::span<const uint8_t> bytes,
                                                 bool& needs_more) = 0;
-  virtual void wake_up_begins() = 0;
+  virtual void begin_batch() = 0;
   // Every connection that was given something to send, or to end, is settled here.
-  virtual void wake_up_ends() = 0;
+  virtual void end_batch() = 0;
   // Reading again right after an answer finds nothing, since the peer has yet to see it: it can
-  // wait until the other connections that have something had their turn. Calls read_on() then.
-  virtual void read_later(TcpConnection& connection) = 0;
+  // wait until the other connections that have something had their turn. Calls resume_read() then.
+  virtual void schedule_read(TcpConnection& connection) = 0;
   // Must be settled at the end of this wake-up, or soon if there is none.
   virtual void on_dirty(TcpConnection& connection) = 0;
   // It has said its last word and now waits for the peer's: must not take for ever.
   virtual void on_lingering(TcpConnection& connection) = 0;
   virtual void on_dead(TcpConnection& connection) = 0;
   virtual size_t outbox_limit() const = 0;
-  virtual SpareStrings& spares() = 0;
+  virtual StringPool& string_pool() = 0;
 };
 
 class TcpConnection final : public Connection, public std::enable_shared_from_this<TcpConnection> {
@@ -60,7 +60,7 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
 
   SessionId id() const override { return id_; }
   bool is_open() const override { return state_ == State::Open && !wants_close_ && !wants_reset_; }
-  bool is_choked() override;
+  bool is_above_high_watermark() override;
   void send(std::string_view bytes) override;
   void send_shared(const SharedBytes& bytes) override;
   size_t unsent() const override { return out_.size(); }
@@ -71,19 +71,21 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   std::shared_ptr<const void> input_owner(size_t& size) const override;
 
   void start() { read(); }
-  // What read_later() promised.
-  void read_on();
+  // What schedule_read() promised.
+  void resume_read();
   // Where replies are appended without a detour; mark() must follow.
   std::string& reply() { return out_.tail(); }
   void mark();
-  // Carries out what was asked for since the last time. From the server's wake_up_ends() only.
+  // Carries out what was asked for since the last time. From the server's end_batch() only.
   void settle();
   // Ends it now, telling the session.
-  void kill(CloseKind kind);
+  void abort(CloseKind kind);
 
   int listener() const { return listener_; }  // which listener accepted it
   // Finished its first command, and what belongs to that.
-  bool has_spoken() const { return has_spoken_ && (!session_ || session_->is_settled()); }
+  bool has_completed_handshake() const {
+    return has_completed_handshake_ && (!session_ || session_->is_settled());
+  }
   bool is_silent() const { return !has_received_; }  // sent nothing at all so far
   bool is_lingering() const { return state_ == State::Closing; }
   bool is_legacy = false;  // a store client of torch 2.0 or 2.1
@@ -99,9 +101,9 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   void end_of_input();
   void resume();
   void finish();
-  void drop_deaf_peer();
-  void kill_with_reset();
-  void tell_closed(CloseKind kind);
+  void drop_slow_consumer();
+  void abort_with_reset();
+  void notify_closed(CloseKind kind);
   void die();
 
   ConnectionHost& host_;
@@ -113,13 +115,14 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   State state_ = State::Open;
   bool is_dirty_ = false;
   bool is_reading_ = false;  // then in_ must stay where it is
-  bool was_choked_ = false;  // a session stopped early because of is_choked()
+  bool was_above_high_watermark_ =
+      false;  // a session stopped early because of is_above_high_watermark()
   bool wants_close_ = false;
   bool wants_reset_ = false;
   bool is_fin_sent_ = false;
   bool has_peer_ended_ = false;
   bool is_waiting_writable_ = false;
-  bool has_spoken_ = false;
+  bool has_completed_handshake_ = false;
   bool has_received_ = false;
   HandlerMemory read_memory_;
   InputBuffer in_;

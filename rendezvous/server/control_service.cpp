@@ -10,17 +10,17 @@
 
 #include "common/check.hpp"
 #include "common/log/log.hpp"
-#include "rendezvous/coordinator/patience.hpp"
-#include "rendezvous/observe/chronicle.hpp"
+#include "rendezvous/coordinator/late_wakeup_guard.hpp"
+#include "rendezvous/observe/history_recorder.hpp"
 #include "rendezvous/observe/job_metrics.hpp"
 #include "rendezvous/observe/status.hpp"
 #include "rendezvous/protocol/control/control_codec.hpp"
 #include "rendezvous/protocol/frame.hpp"
+#include "rendezvous/server/admin_authenticator.hpp"
 #include "rendezvous/server/clock.hpp"
 #include "rendezvous/server/control_session.hpp"
-#include "rendezvous/server/dashboard/onlookers.hpp"
-#include "rendezvous/server/operator_gate.hpp"
-#include "rendezvous/server/seldom.hpp"
+#include "rendezvous/server/dashboard/dashboard_service.hpp"
+#include "rendezvous/server/log_rate_limiter.hpp"
 
 namespace cpprun {
 
@@ -40,18 +40,18 @@ class ControlService::Impl {
  public:
   Impl(asio::io_context& loop, CoordinatorOptions options)
       : core_(with_keys(std::move(options))),
-        onlookers_(core_, chronicle_, [this](const auto& call) { tell_core(call); }),
+        dashboard_(core_, job_history_, [this](const auto& call) { run_core(call); }),
         timer_(loop) {}
 
   void fill(ServerHooks& hooks) {
     hooks.make_control_session = [this](Connection& c) { return make_session(c); };
     hooks.store_for_main_port = [this] { return main_store_; };
     hooks.status_json = [this] { return status_json(core_); };
-    onlookers_.fill(hooks);
-    hooks.metrics = [this] { return job_metrics(core_, chronicle_); };
+    dashboard_.fill(hooks);
+    hooks.metrics = [this] { return job_metrics(core_, job_history_); };
   }
 
-  std::string status(const ServerFacts& server) const { return status_json(core_, server); }
+  std::string status(const ServerStats& server) const { return status_json(core_, server); }
 
   void attach(Server& server, std::string address) {
     server_ = &server;
@@ -60,7 +60,7 @@ class ControlService::Impl {
 
   void when_idle(std::function<void()> then) {
     on_idle_ = std::move(then);
-    tell_core([&](Effects& effects) { core_.on_host_agent_ended(server_time(), effects); });
+    run_core([&](Effects& effects) { core_.on_host_agent_ended(server_time(), effects); });
     check_idle();
   }
 
@@ -72,10 +72,10 @@ class ControlService::Impl {
 
   size_t session_count() const { return connections_.size(); }
 
-  void when_facts(std::function<void(const control::JobFacts&)> write) {
-    write_facts_ = std::move(write);
+  void when_persisting(std::function<void(const control::PersistedJobState&)> write) {
+    persist_state_ = std::move(write);
   }
-  void on_written() {
+  void on_persisted() {
     is_writing_ = false;
     if (!is_carrying_out_ && !is_closed_) carry_out_queue();
   }
@@ -85,33 +85,34 @@ class ControlService::Impl {
   }
   bool is_idle() const { return core_.is_idle(); }
 
-  void take_orders(std::string token, std::function<std::string()> make_nonce) {
-    onlookers_.open_logs(token, make_nonce);
-    gate_.open(std::move(token), std::move(make_nonce));
+  void accept_admin_commands(std::string token, std::function<std::string()> make_nonce) {
+    dashboard_.open_logs(token, make_nonce);
+    authenticator_.open(std::move(token), std::move(make_nonce));
   }
 
   void on_message(SessionId session, control::AgentMessage message) {
-    if (const auto* operate = std::get_if<control::Operate>(&message)) {
-      return on_operate(session, *operate);
+    if (const auto* operate = std::get_if<control::AdminHello>(&message)) {
+      return on_admin_hello(session, *operate);
     }
-    if (const auto* command = std::get_if<control::Command>(&message)) {
+    if (const auto* command = std::get_if<control::AdminRequest>(&message)) {
       return on_command(session, *command);
     }
-    if (const auto* order = std::get_if<control::Order>(&message)) {
+    if (const auto* order = std::get_if<control::AdminCommand>(&message)) {
       const Membership* job = core_.job_of(session);
       if (job != nullptr && job->needs_proof()) return challenge(session, *order);
     }
     agents_.insert(session);
-    if (std::holds_alternative<control::Acting>(message)) agents_.erase(session);  // it is none
-    tell_core([&](Effects& e) { core_.on_message(server_time(), session, std::move(message), e); });
+    if (std::holds_alternative<control::AnnounceLeader>(message))
+      agents_.erase(session);  // it is none
+    run_core([&](Effects& e) { core_.on_message(server_time(), session, std::move(message), e); });
   }
 
   void on_closed(SessionId session, CloseKind kind) {
     connections_.erase(session);
     agents_.erase(session);
-    gate_.on_closed(session);
+    authenticator_.on_closed(session);
     auto how = kind == CloseKind::Fin ? Membership::Ending::Fin : Membership::Ending::Reset;
-    tell_core([&](Effects& e) { core_.on_closed(server_time(), session, how, e); });
+    run_core([&](Effects& e) { core_.on_closed(server_time(), session, how, e); });
     check_idle();
   }
 
@@ -130,67 +131,67 @@ class ControlService::Impl {
     return found == connections_.end() ? "" : found->second->peer_address();
   }
 
-  void on_operate(SessionId session, const control::Operate& message) {
+  void on_admin_hello(SessionId session, const control::AdminHello& message) {
     Result<std::string> nonce =
-        gate_.on_operate(server_time(), session, address_of(session), message);
+        authenticator_.on_admin_hello(server_time(), session, address_of(session), message);
     if (!nonce) return refuse(session, nonce.error().text);
     carry_out(Send{session, control::Challenge{*nonce}});
   }
 
   // An agent has passed on what an operator at its node wants.
-  void challenge(SessionId session, const control::Order& order) {
-    if (!gate_.has_token()) {
+  void challenge(SessionId session, const control::AdminCommand& order) {
+    if (!authenticator_.has_token()) {
       return answer(session, {order.id, false,
-                              "the job was started with CPPRUN_OPERATOR_TOKEN, and the agent that "
+                              "the job was started with CPPRUN_ADMIN_TOKEN, and the agent that "
                               "leads it now has none; cpprunctl stop --here stops the nodes of one "
                               "machine"});
     }
     Result<std::string> nonce =
-        gate_.on_order(server_time(), session, address_of(session), order.id);
+        authenticator_.on_admin_command(server_time(), session, address_of(session), order.id);
     if (!nonce) return answer(session, {order.id, false, nonce.error().text});
     carry_out(Send{session, control::Challenge{*nonce, order.id}});
   }
 
-  void answer(SessionId session, control::Answer said) {
+  void answer(SessionId session, control::AdminReply said) {
     if (!said.is_done) {
-      say_refusal("refused an order from " + address_of(session) + ": " + said.text);
+      log_refusal("refused an admin command from " + address_of(session) + ": " + said.text);
     }
     carry_out(Send{session, std::move(said)});
   }
 
   Status may_do(Instant now, SessionId session, const std::string& peer,
-                const control::Command& command) {
+                const control::AdminRequest& command) {
     const Membership* job = core_.job_of(session);
     if (job != nullptr && job->run_id() != command.run_id) {
       return Error{ErrorKind::Refused, "an agent passes on orders for its own job only"};
     }
-    return gate_.on_command(now, session, peer, command);
+    return authenticator_.on_command(now, session, peer, command);
   }
 
-  void on_command(SessionId session, const control::Command& command) {
+  void on_command(SessionId session, const control::AdminRequest& command) {
     const std::string peer = address_of(session);
     const bool is_agents = core_.job_of(session) != nullptr;
     if (Status may = may_do(server_time(), session, peer, command); !may) {
       if (is_agents) return answer(session, {command.order.id, false, may.error().text});
-      say_refusal("refused an order from " + peer + ": " + may.error().text);
+      log_refusal("refused an admin command from " + peer + ": " + may.error().text);
       return refuse(session, may.error().text);
     }
     if (is_agents) {
-      return tell_core(
+      return run_core(
           [&](Effects& e) { core_.on_message(server_time(), session, command.order, e); });
     }
-    tell_core([&](Effects& effects) {
+    run_core([&](Effects& effects) {
       Effects follows;
-      const control::Answer answer =
-          core_.on_order(server_time(), command.run_id, command.order, peer, follows);
+      const control::AdminReply answer =
+          core_.on_admin_command(server_time(), command.run_id, command.order, peer, follows);
       effects.push_back(Send{session, answer});
       effects.emplace_back(Close{session, false});
       effects.insert(effects.end(), follows.begin(), follows.end());
     });
   }
 
-  void say_refusal(const std::string& text) {
-    if (refusals_.may_say(server_time(), text)) log::warning(text);
+  void log_refusal(const std::string& text) {
+    if (refusals_.may_log(server_time(), text)) log::warning(text);
   }
 
   void refuse(SessionId session, const std::string& why) {
@@ -199,18 +200,18 @@ class ControlService::Impl {
   }
 
   template <class Call>
-  void tell_core(Call call) {
+  void run_core(Call call) {
     if (is_closed_) return;
     Effects effects;
     call(effects);
-    chronicle_.look(server_time(), core_);
+    job_history_.update(server_time(), core_);
     for (Effect& effect : effects) queue_.push_back(std::move(effect));
     if (!is_carrying_out_) carry_out_queue();
   }
 
   // Who was frozen, or does not hear of etcd, may have been followed by another.
   bool may_speak() const {
-    return !is_writing_ && (write_facts_ == nullptr || core_.is_in_charge(server_time()));
+    return !is_writing_ && (persist_state_ == nullptr || core_.is_in_charge(server_time()));
   }
 
   void carry_out_queue() {
@@ -257,7 +258,7 @@ class ControlService::Impl {
     if (!port) log::warning(port.error().text);
     int64_t number = port ? *port : 0;
     if (port) stores_[effect.run_id].next = *port;
-    tell_core([&](Effects& e) { core_.on_store_port(server_time(), effect.run_id, number, e); });
+    run_core([&](Effects& e) { core_.on_store_port(server_time(), effect.run_id, number, e); });
   }
 
   void carry_out(const ServeStore& effect) {
@@ -282,21 +283,21 @@ class ControlService::Impl {
     }
   }
 
-  void carry_out(const WriteFacts& effect) {
-    CPPRUN_CHECK(write_facts_ != nullptr);
+  void carry_out(const PersistState& effect) {
+    CPPRUN_CHECK(persist_state_ != nullptr);
     is_writing_ = true;
-    write_facts_(effect.facts);
+    persist_state_(effect.facts);
   }
 
-  void carry_out(const Note& effect) {
-    if (effect.event == "refused") return say_refusal(effect.text);
-    if (effect.level == Note::Level::Debug) return log::debug(effect.text);
-    if (effect.level == Note::Level::Info) return log::info(effect.text);
+  void carry_out(const LogEvent& effect) {
+    if (effect.event == "refused") return log_refusal(effect.text);
+    if (effect.level == LogEvent::Level::Debug) return log::debug(effect.text);
+    if (effect.level == LogEvent::Level::Info) return log::info(effect.text);
     log::warning(effect.text);
   }
 
   void arm_timer() {
-    Instant next = patience_.look_at(core_.next_deadline());
+    Instant next = late_wakeup_guard_.look_at(core_.next_deadline());
     if (next == armed_for_) return;
     armed_for_ = next;
     timer_.cancel();
@@ -310,23 +311,23 @@ class ControlService::Impl {
   void on_timer() {
     armed_for_ = Instant::never();
     Instant now = server_time();
-    const bool may_judge = patience_.may_judge(now, core_.next_deadline());
-    tell_core([&](Effects& e) {
-      if (may_judge) core_.on_time(now, e);
+    const bool may_expire = late_wakeup_guard_.may_expire(now, core_.next_deadline());
+    run_core([&](Effects& e) {
+      if (may_expire) core_.on_time(now, e);
     });
   }
 
   void check_idle() {
-    const bool is_needed = !agents_.empty() && !core_.is_left_to_heir();
+    const bool is_needed = !agents_.empty() && !core_.is_left_to_standby();
     if (!is_needed && on_idle_) std::exchange(on_idle_, nullptr)();
   }
 
   Coordinator core_;
-  Chronicle chronicle_;
-  OperatorGate gate_;
-  Onlookers onlookers_;
-  Patience patience_;
-  Seldom refusals_;
+  HistoryRecorder job_history_;
+  AdminAuthenticator authenticator_;
+  DashboardService dashboard_;
+  LateWakeupGuard late_wakeup_guard_;
+  LogRateLimiter refusals_;
   asio::steady_timer timer_;
   Instant armed_for_ = Instant::never();
   Server* server_ = nullptr;
@@ -339,14 +340,14 @@ class ControlService::Impl {
   bool is_carrying_out_ = false;
   bool is_closed_ = false;
   bool is_writing_ = false;  // facts, which what is in the queue waits for
-  std::function<void(const control::JobFacts&)> write_facts_;
+  std::function<void(const control::PersistedJobState&)> persist_state_;
   std::function<void()> on_idle_;
 };
 
 std::unique_ptr<Session> ControlService::Impl::make_session(Connection& connection) {
   connections_[connection.id()] = &connection;
   core_.on_connected(connection.id(),
-                     SessionFacts{connection.peer_address(), connection.local_address()});
+                     SessionAddresses{connection.peer_address(), connection.local_address()});
   return std::make_unique<ControlSession<Impl>>(*this, connection);
 }
 
@@ -356,11 +357,12 @@ ControlService::~ControlService() = default;
 void ControlService::fill(ServerHooks& hooks) {
   impl_->fill(hooks);
 }
-std::string ControlService::status(const ServerFacts& server) const {
+std::string ControlService::status(const ServerStats& server) const {
   return impl_->status(server);
 }
-void ControlService::take_orders(std::string token, std::function<std::string()> make_nonce) {
-  impl_->take_orders(std::move(token), std::move(make_nonce));
+void ControlService::accept_admin_commands(std::string token,
+                                           std::function<std::string()> make_nonce) {
+  impl_->accept_admin_commands(std::move(token), std::move(make_nonce));
 }
 void ControlService::attach(Server& server, std::string address) {
   impl_->attach(server, std::move(address));
@@ -368,11 +370,11 @@ void ControlService::attach(Server& server, std::string address) {
 void ControlService::when_idle(std::function<void()> then) {
   impl_->when_idle(std::move(then));
 }
-void ControlService::when_facts(std::function<void(const control::JobFacts&)> write) {
-  impl_->when_facts(std::move(write));
+void ControlService::when_persisting(std::function<void(const control::PersistedJobState&)> write) {
+  impl_->when_persisting(std::move(write));
 }
-void ControlService::on_written() {
-  impl_->on_written();
+void ControlService::on_persisted() {
+  impl_->on_persisted();
 }
 void ControlService::lead_until(Instant until) {
   impl_->lead_until(until);

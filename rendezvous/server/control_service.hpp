@@ -29,19 +29,19 @@ class ControlService {
   void fill(ServerHooks& hooks);
 
   // What /status says where a server stands by itself.
-  std::string status(const ServerFacts& server) const;
+  std::string status(const ServerStats& server) const;
 
-  // Orders over TCP are taken from who knows this token; without this call, from nobody.
-  void take_orders(std::string token, std::function<std::string()> make_nonce);
+  // Admin commands over TCP are taken from who knows this token; without this call, from nobody.
+  void accept_admin_commands(std::string token, std::function<std::string()> make_nonce);
 
   // The rounds' stores listen on `address` ("" is every interface) of this server. Before the loop
   // runs.
   void attach(Server& server, std::string address);
 
-  // By a mandate (R18): `write` is to see to it that the facts stand in etcd, and to call
-  // on_written() then, later; until then nothing goes out. Before the loop runs.
-  void when_facts(std::function<void(const control::JobFacts&)> write);
-  void on_written();
+  // By a leader lease (R18): `write` is to see to it that the facts stand in etcd, and to call
+  // on_persisted() then, later; until then nothing goes out. Before the loop runs.
+  void when_persisting(std::function<void(const control::PersistedJobState&)> write);
+  void on_persisted();
   // As the coordinator's.
   void lead_until(Instant until);
   bool is_idle() const;
@@ -49,8 +49,8 @@ class ControlService {
   // Nothing is said or done any more, whatever happens to the connections.
   void close();
 
-  // Calls `then` once as soon as no agent is connected, or an heir leads the job when we have gone;
-  // maybe at once.
+  // Calls `then` once as soon as no agent is connected, or a standby leads the job when we have
+  // gone; maybe at once.
   void when_idle(std::function<void()> then);
   size_t session_count() const;
 

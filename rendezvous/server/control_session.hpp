@@ -25,7 +25,7 @@ class ControlSession final : public Session {
 
   size_t on_bytes(std::span<const uint8_t> bytes) override {
     size_t used = 0;
-    if (!has_spoken_) {
+    if (!has_completed_handshake_) {
       if (bytes.size() < sizeof(control::kMagic)) return 0;
       if (!std::equal(std::begin(control::kMagic), std::end(control::kMagic), bytes.begin())) {
         return broken("its first bytes are wrong", bytes.size());
@@ -35,14 +35,15 @@ class ControlSession final : public Session {
     while (connection_.is_open()) {
       control::FrameView frame = control::next_frame(bytes.subspan(used));
       // The magic alone is no first command: who says no more is a silent peer, and dropped.
-      if (frame.state == control::FrameView::State::NeedMore) return has_spoken_ ? used : 0;
+      if (frame.state == control::FrameView::State::NeedMore)
+        return has_completed_handshake_ ? used : 0;
       if (frame.state == control::FrameView::State::Broken) {
         return broken("a frame has an impossible length", bytes.size());
       }
       Result<control::AgentMessage> message = control::decode_agent(frame.body);
       if (!message) return broken(message.error().text, bytes.size());
       used += frame.consumed;
-      has_spoken_ = true;
+      has_completed_handshake_ = true;
       is_settled_ = is_settled_ || !is_greeting(*message);
       service_.on_message(id_, *std::move(message));
     }
@@ -56,7 +57,7 @@ class ControlSession final : public Session {
  private:
   static bool is_greeting(const control::AgentMessage& message) {
     return std::holds_alternative<control::Hello>(message) ||
-           std::holds_alternative<control::Operate>(message);
+           std::holds_alternative<control::AdminHello>(message);
   }
 
   // A bad peer loses its own connection and nothing else.
@@ -69,7 +70,7 @@ class ControlSession final : public Session {
   Service& service_;
   Connection& connection_;
   const SessionId id_;
-  bool has_spoken_ = false;
+  bool has_completed_handshake_ = false;
   bool is_settled_ = false;
 };
 

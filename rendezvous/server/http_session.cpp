@@ -13,7 +13,7 @@ namespace {
 
 namespace http = boost::beast::http;
 
-HttpAnswer plain(int status, std::string body) {
+HttpResponse plain(int status, std::string body) {
   return {status, "text/plain; charset=utf-8", std::move(body)};
 }
 
@@ -21,7 +21,7 @@ HttpAnswer plain(int status, std::string body) {
 constexpr const char* kCaution =
     "\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\nConnection: close\r\n";
 
-std::string render(const HttpAnswer& answer, bool has_body) {
+std::string render(const HttpResponse& answer, bool has_body) {
   auto reason = http::obsolete_reason(http::int_to_status(static_cast<unsigned>(answer.status)));
   std::string out = "HTTP/1.1 " + std::to_string(answer.status) + " ";
   out.append(reason.data(), reason.size());
@@ -44,8 +44,8 @@ size_t HttpSession::on_bytes(std::span<const uint8_t> bytes) {
     return 0;
   }
   bool has_body = true;
-  HttpAnswer said = end == std::string_view::npos ? plain(431, "the header is too long\n")
-                                                  : answer(text.substr(0, end + 4), has_body);
+  HttpResponse said = end == std::string_view::npos ? plain(431, "the header is too long\n")
+                                                    : answer(text.substr(0, end + 4), has_body);
   if (said.goes_on && has_body) {
     begin_stream(said);
   } else {
@@ -55,7 +55,7 @@ size_t HttpSession::on_bytes(std::span<const uint8_t> bytes) {
   return bytes.size();
 }
 
-void HttpSession::begin_stream(const HttpAnswer& said) {
+void HttpSession::begin_stream(const HttpResponse& said) {
   is_stream_ = pages_.stream_began(connection_, said.topic);
   if (is_stream_) {
     wants_ = 1;
@@ -70,7 +70,7 @@ void HttpSession::on_closed(CloseKind) {
   if (is_stream_) pages_.stream_ended(connection_.id());
 }
 
-HttpAnswer HttpSession::answer(std::string_view request, bool& has_body) {
+HttpResponse HttpSession::answer(std::string_view request, bool& has_body) {
   http::request_parser<http::empty_body> parser;
   parser.header_limit(limits::kHttpHeaderBytes);
   parser.skip(true);  // a body is none of our business; the method says so below

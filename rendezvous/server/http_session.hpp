@@ -12,7 +12,7 @@
 
 namespace cpprun {
 
-struct HttpAnswer {
+struct HttpResponse {
   int status = 404;
   std::string type = "text/plain; charset=utf-8";
   std::string body = "not found\n";
@@ -24,7 +24,8 @@ struct HttpAnswer {
 struct HttpPages {
   // Path and query (without the question mark) to answer, and the address of who asks. Called once
   // for each good GET or HEAD.
-  std::function<HttpAnswer(std::string_view path, std::string_view query, const std::string& peer)>
+  std::function<HttpResponse(std::string_view path, std::string_view query,
+                             const std::string& peer)>
       answer;
   // An answer that goes on has begun; false: there is no room. And it is over.
   std::function<bool(Connection&, const std::string& topic)> stream_began;
@@ -41,8 +42,8 @@ class HttpSession final : public Session {
   void on_closed(CloseKind) override;
 
  private:
-  void begin_stream(const HttpAnswer& said);
-  HttpAnswer answer(std::string_view request, bool& has_body);
+  void begin_stream(const HttpResponse& said);
+  HttpResponse answer(std::string_view request, bool& has_body);
 
   Connection& connection_;
   const HttpPages& pages_;

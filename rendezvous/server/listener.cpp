@@ -10,7 +10,7 @@
 #include <string>
 
 #include "common/limits/server.hpp"
-#include "rendezvous/server/descriptors.hpp"
+#include "rendezvous/server/descriptor_limits.hpp"
 
 namespace cpprun {
 namespace {
@@ -68,13 +68,13 @@ void Listener::accept_some() {
     int reason = errno;
     if (reason == EAGAIN || reason == EWOULDBLOCK) break;
     if (reason == EMFILE && spare_ >= 0) {
-      shed_one();
+      reject_one();
       continue;
     }
     bool is_peers_fault = reason == ECONNABORTED || reason == EINTR || reason == EPROTO ||
                           reason == ENETDOWN || reason == EHOSTUNREACH || reason == ENETUNREACH;
     if (is_peers_fault) continue;
-    if (reason == EMFILE) say_out_of_descriptors();
+    if (reason == EMFILE) log_out_of_descriptors();
     return pause();
   }
   if (!is_closed_) wait();
@@ -92,8 +92,8 @@ bool Listener::accept_one() {
 }
 
 // The connection is turned away, so its peer learns of it at once and the queue moves on.
-void Listener::shed_one() {
-  say_out_of_descriptors();
+void Listener::reject_one() {
+  log_out_of_descriptors();
   ::close(spare_);
   int fd = ::accept4(io_->acceptor.native_handle(), nullptr, nullptr, SOCK_CLOEXEC);
   if (fd >= 0) ::close(fd);

@@ -31,7 +31,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
   void wait();
   void accept_some();
   bool accept_one();
-  void shed_one();
+  void reject_one();
   void pause();
 
   std::unique_ptr<Io> io_;

@@ -33,7 +33,7 @@ struct ServerOptions {
   tcpstore::Limits store;
   tcpstore::Dialect legacy =
       tcpstore::Dialect::Legacy;  // Legacy20 or Legacy21 if it is known which
-  Duration silent_peer = limits::kSilentPeer;
+  Duration silent_peer = limits::kSilentPeerTimeout;
   size_t outbox_bytes = limits::kOutboxBytes;
   size_t connections = limits::kConnections;
 };
@@ -58,7 +58,8 @@ struct ServerHooks {
   // The body of /steps.
   std::function<std::string()> steps;
   // /log and what is below it.
-  std::function<HttpAnswer(std::string_view path, std::string_view query, const std::string& peer)>
+  std::function<HttpResponse(std::string_view path, std::string_view query,
+                             const std::string& peer)>
       log_page;
 };
 

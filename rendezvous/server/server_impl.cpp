@@ -11,10 +11,10 @@
 #include "rendezvous/observe/prometheus.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore_encode.hpp"
 #include "rendezvous/server/addresses.hpp"
-#include "rendezvous/server/alarm.hpp"
 #include "rendezvous/server/clock.hpp"
 #include "rendezvous/server/dashboard/dashboard_page.hpp"
-#include "rendezvous/server/descriptors.hpp"
+#include "rendezvous/server/descriptor_limits.hpp"
+#include "rendezvous/server/one_shot_timer.hpp"
 
 namespace cpprun {
 namespace {
@@ -23,7 +23,7 @@ namespace asio = boost::asio;
 
 // The same words from a peer that knocks every second are said once. Bounded: after that many
 // different ones, none.
-void say_once(const std::string& text) {
+void log_once(const std::string& text) {
   static std::set<std::string> said;
   constexpr size_t kDifferent = 64;
   if (said.size() < kDifferent && said.insert(text).second) log::warning(text);
@@ -42,8 +42,8 @@ Server::Impl::Impl(asio::io_context& loop, const ServerOptions& options, ServerH
                return stream_began(connection, topic);
              },
              [this](SessionId id) { stream_ended(id); }},
-      alarm_(std::make_unique<Alarm>(loop)),
-      stream_alarm_(std::make_unique<Alarm>(loop)) {
+      alarm_(std::make_unique<OneShotTimer>(loop)),
+      stream_alarm_(std::make_unique<OneShotTimer>(loop)) {
   size_t largest = options_.store.key_bytes + options_.store.value_bytes + 64;
   options_.store.command_bytes = std::max(options_.store.command_bytes, largest);
 }
@@ -55,70 +55,70 @@ Server::Impl::~Impl() = default;
 Result<uint16_t> Server::Impl::listen(const Endpoint& endpoint, std::shared_ptr<Store> store) {
   Result<std::vector<int>> opened = open_listeners(endpoint);
   if (!opened) return opened.error();
-  int number = next_door_++;
-  Door& door = doors_[number];
-  door.port = local_port(opened->front());
-  door.store = std::move(store);
+  int number = next_listen_port_++;
+  ListenPort& listen_port = listen_ports_[number];
+  listen_port.port = local_port(opened->front());
+  listen_port.store = std::move(store);
   for (int fd : *opened) {
     auto on_fd = [this, number](int accepted, const sockaddr_storage& peer) {
       on_accept(number, accepted, peer);
     };
-    door.listeners.push_back(std::make_shared<Listener>(loop_, fd, on_fd));
-    door.listeners.back()->start();
+    listen_port.listeners.push_back(std::make_shared<Listener>(loop_, fd, on_fd));
+    listen_port.listeners.back()->start();
   }
-  return door.port;
+  return listen_port.port;
 }
 
 void Server::Impl::close_store_listener(uint16_t port) {
-  wake_up_begins();
-  for (auto door = doors_.begin(); door != doors_.end();) {
-    if (door->second.port != port || !door->second.store) {
-      ++door;
+  begin_batch();
+  for (auto listen_port = listen_ports_.begin(); listen_port != listen_ports_.end();) {
+    if (listen_port->second.port != port || !listen_port->second.store) {
+      ++listen_port;
       continue;
     }
-    for (std::shared_ptr<Listener>& listener : door->second.listeners) listener->close();
+    for (std::shared_ptr<Listener>& listener : listen_port->second.listeners) listener->close();
     std::vector<std::shared_ptr<TcpConnection>> mine;
     for (auto& [id, connection] : table_) {
-      if (connection->listener() == door->first) mine.push_back(connection);
+      if (connection->listener() == listen_port->first) mine.push_back(connection);
     }
     std::sort(mine.begin(), mine.end(), [](auto& a, auto& b) { return a->id() < b->id(); });
-    for (std::shared_ptr<TcpConnection>& connection : mine) connection->kill(CloseKind::ByUs);
-    door = doors_.erase(door);
+    for (std::shared_ptr<TcpConnection>& connection : mine) connection->abort(CloseKind::ByUs);
+    listen_port = listen_ports_.erase(listen_port);
   }
-  wake_up_ends();
+  end_batch();
 }
 
 void Server::Impl::stop() {
   if (is_stopped_) return;
-  wake_up_begins();
+  begin_batch();
   is_stopped_ = true;
-  for (auto& [number, door] : doors_) {
-    for (std::shared_ptr<Listener>& listener : door.listeners) listener->close();
+  for (auto& [number, listen_port] : listen_ports_) {
+    for (std::shared_ptr<Listener>& listener : listen_port.listeners) listener->close();
   }
   std::vector<std::shared_ptr<TcpConnection>> all;
   for (auto& [id, connection] : table_) all.push_back(connection);
   std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a->id() < b->id(); });
-  for (std::shared_ptr<TcpConnection>& connection : all) connection->kill(CloseKind::ByUs);
+  for (std::shared_ptr<TcpConnection>& connection : all) connection->abort(CloseKind::ByUs);
   alarm_->close();
   stream_alarm_->close();
-  wake_up_ends();
-  doors_.clear();
+  end_batch();
+  listen_ports_.clear();
 }
 
-void Server::Impl::on_accept(int door, int fd, const sockaddr_storage& peer) {
+void Server::Impl::on_accept(int listen_port, int fd, const sockaddr_storage& peer) {
   const size_t most = connections_within_limit(options_.connections);
   if (table_.size() >= most) {
     ::close(fd);
     ++dropped_;
     if (most < options_.connections) {
-      say_out_of_descriptors();
-    } else if (!std::exchange(is_full_said_, true)) {
+      log_out_of_descriptors();
+    } else if (!std::exchange(is_full_reported_, true)) {
       log::error("more than " + std::to_string(most) + " connections: new ones are turned away");
     }
     return;
   }
   SessionId id(next_id_++);
-  auto connection = TcpConnection::adopt(*this, loop_, id, door, fd, numeric_name(peer));
+  auto connection = TcpConnection::adopt(*this, loop_, id, listen_port, fd, numeric_name(peer));
   if (!connection) {
     ::close(fd);
     ++dropped_;
@@ -138,7 +138,7 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
   Protocol protocol = sniff(bytes);
   needs_more = protocol == Protocol::NeedMore;
   if (needs_more) return nullptr;
-  bool is_main = doors_[connection.listener()].store == nullptr;
+  bool is_main = listen_ports_[connection.listener()].store == nullptr;
   switch (protocol) {
     case Protocol::ModernStore:
       return make_store_session(connection, tcpstore::Dialect::Modern);
@@ -161,9 +161,10 @@ std::unique_ptr<Session> Server::Impl::make_session(TcpConnection& connection,
 
 std::unique_ptr<Session> Server::Impl::make_store_session(TcpConnection& connection,
                                                           tcpstore::Dialect dialect) {
-  std::shared_ptr<Store> store = doors_[connection.listener()].store;
+  std::shared_ptr<Store> store = listen_ports_[connection.listener()].store;
   if (!store && hooks_.store_for_main_port) store = hooks_.store_for_main_port();
-  if (!store) return std::make_unique<KnockSession>(connection, dialect, options_.store, &say_once);
+  if (!store)
+    return std::make_unique<RejectingSession>(connection, dialect, options_.store, &log_once);
   return std::make_unique<StoreSession>(connection, std::move(store), *this, counts_, dialect,
                                         options_.store);
 }
@@ -172,7 +173,7 @@ std::unique_ptr<Session> Server::Impl::make_control_session(TcpConnection& conne
   std::unique_ptr<Session> session;
   if (hooks_.make_control_session) session = hooks_.make_control_session(connection);
   if (!session) {
-    say_once("an agent from " + connection.peer_address() +
+    log_once("an agent from " + connection.peer_address() +
              " knocked, but no job is coordinated here");
   }
   return session;
@@ -180,37 +181,37 @@ std::unique_ptr<Session> Server::Impl::make_control_session(TcpConnection& conne
 
 // --- wake-ups
 
-void Server::Impl::wake_up_ends() {
-  if (wake_ups_ == 1) settle();
-  --wake_ups_;
+void Server::Impl::end_batch() {
+  if (batch_depth_ == 1) settle();
+  --batch_depth_;
 }
 
 // Ending a session may give others something to say, so the list may grow while it is worked off.
 void Server::Impl::settle() {
   for (size_t i = 0; i < dirty_.size(); ++i) dirty_[i]->settle();
   dirty_.clear();
-  graveyard_.clear();
-  forget_those_that_spoke();
+  closed_connections_.clear();
+  forget_identified_connections();
 }
 
-void Server::Impl::read_later(TcpConnection& connection) {
+void Server::Impl::schedule_read(TcpConnection& connection) {
   later_.push_back(connection.shared_from_this());
   if (later_.size() > 1) return;
   asio::post(loop_, [self = shared_from_this()] {
     self->later_now_.swap(self->later_);
-    for (std::shared_ptr<TcpConnection>& each : self->later_now_) each->read_on();
+    for (std::shared_ptr<TcpConnection>& each : self->later_now_) each->resume_read();
     self->later_now_.clear();
   });
 }
 
 void Server::Impl::on_dirty(TcpConnection& connection) {
   dirty_.push_back(&connection);
-  if (wake_ups_ > 0 || is_settling_posted_) return;
+  if (batch_depth_ > 0 || is_settling_posted_) return;
   is_settling_posted_ = true;
   asio::post(loop_, [self = shared_from_this()] {
     self->is_settling_posted_ = false;
-    self->wake_up_begins();
-    self->wake_up_ends();
+    self->begin_batch();
+    self->end_batch();
   });
 }
 
@@ -218,7 +219,7 @@ void Server::Impl::on_dead(TcpConnection& connection) {
   auto found = table_.find(connection.id().value);
   if (found == table_.end()) return;
   if (latest_ == &connection) latest_ = nullptr;
-  graveyard_.push_back(std::move(found->second));
+  closed_connections_.push_back(std::move(found->second));
   table_.erase(found);
 }
 
@@ -236,31 +237,32 @@ void Server::Impl::arm() {
 }
 
 // Lets the server sleep once everybody has said something.
-void Server::Impl::forget_those_that_spoke() {
+void Server::Impl::forget_identified_connections() {
   auto is_done = [this](const Watched& watched) {
     TcpConnection* connection = find(watched.id);
-    return connection == nullptr || (connection->has_spoken() && !connection->is_lingering());
+    return connection == nullptr ||
+           (connection->has_completed_handshake() && !connection->is_lingering());
   };
   while (!watched_.empty() && is_done(watched_.front())) watched_.pop_front();
   if (watched_.empty() && alarm_->is_set()) alarm_->clear();
 }
 
 void Server::Impl::on_time() {
-  wake_up_begins();
+  begin_batch();
   Clock::time_point now = Clock::now();
   while (!watched_.empty() && watched_.front().until <= now) {
     TcpConnection* connection = find(watched_.front().id);
     watched_.pop_front();
     if (connection == nullptr) continue;
     if (connection->is_lingering()) {
-      connection->kill(CloseKind::ByUs);
-    } else if (!connection->has_spoken() && !is_legacy_companion(*connection)) {
+      connection->abort(CloseKind::ByUs);
+    } else if (!connection->has_completed_handshake() && !is_legacy_companion(*connection)) {
       ++dropped_;
       log::info(connection->peer_address() + " did not finish its first words in time; closed");
-      connection->kill(CloseKind::ByUs);
+      connection->abort(CloseKind::ByUs);
     }
   }
-  wake_up_ends();
+  end_batch();
   arm();
 }
 
@@ -343,8 +345,8 @@ constexpr const char* kPagePolicy =
 
 }  // namespace
 
-HttpAnswer Server::Impl::page(std::string_view path, std::string_view query,
-                              const std::string& peer) const {
+HttpResponse Server::Impl::page(std::string_view path, std::string_view query,
+                                const std::string& peer) const {
   if (path == "/") {
     return {200, "text/html; charset=utf-8", std::string(dashboard_page()), kPagePolicy};
   }
@@ -380,9 +382,9 @@ void Server::Impl::stream_ended(SessionId id) {
 
 void Server::Impl::tick_streams() {
   if (is_stopped_ || streams_.empty()) return;
-  wake_up_begins();
+  begin_batch();
   streams_.tick(server_time().nanoseconds() / 1'000'000, hooks_.topics(streams_.private_ones()));
-  wake_up_ends();
+  end_batch();
   if (is_stopped_ || streams_.empty() || stream_alarm_->is_set()) return;
   stream_alarm_->set(limits::kStreamTick, [this] { tick_streams(); });
 }
@@ -422,7 +424,7 @@ std::string Server::Impl::metrics() const {
 std::vector<std::shared_ptr<Store>> Server::Impl::stores() const {
   std::vector<std::shared_ptr<Store>> all;
   if (hooks_.store_for_main_port) all.push_back(hooks_.store_for_main_port());
-  for (const auto& [number, door] : doors_) all.push_back(door.store);
+  for (const auto& [number, listen_port] : listen_ports_) all.push_back(listen_port.store);
   std::erase(all, nullptr);
   return all;
 }

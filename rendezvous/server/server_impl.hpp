@@ -2,8 +2,8 @@
 // Asio here.
 //
 // Invariants:
-//   1. A connection is in table_ until it is Dead; Dead ones wait in graveyard_ for the end of the
-//   wake-up.
+//   1. A connection is in table_ until it is Dead; Dead ones wait in closed_connections_ for the
+//   end of the wake-up.
 //   2. Outside of a wake-up dirty_ is empty, or a settling is on its way through the loop.
 //   3. One timer for all; it runs only while somebody is watched (has not spoken yet, or lingers).
 #pragma once
@@ -25,7 +25,7 @@
 
 namespace cpprun {
 
-class Alarm;
+class OneShotTimer;
 
 class Server::Impl final : public ConnectionHost,
                            public ReplySink,
@@ -42,14 +42,14 @@ class Server::Impl final : public ConnectionHost,
   // ConnectionHost
   std::unique_ptr<Session> make_session(TcpConnection& connection, std::span<const uint8_t> bytes,
                                         bool& needs_more) override;
-  void wake_up_begins() override { ++wake_ups_; }
-  void wake_up_ends() override;
-  void read_later(TcpConnection& connection) override;
+  void begin_batch() override { ++batch_depth_; }
+  void end_batch() override;
+  void schedule_read(TcpConnection& connection) override;
   void on_dirty(TcpConnection& connection) override;
   void on_lingering(TcpConnection& connection) override { watch(connection.id()); }
   void on_dead(TcpConnection& connection) override;
   size_t outbox_limit() const override { return options_.outbox_bytes; }
-  SpareStrings& spares() override { return spares_; }
+  StringPool& string_pool() override { return string_pool_; }
 
   // ReplySink
   void reply_byte(SessionId to, uint8_t value) override;
@@ -61,7 +61,7 @@ class Server::Impl final : public ConnectionHost,
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Door {  // a port of ours
+  struct ListenPort {  // a port of ours
     uint16_t port = 0;
     std::shared_ptr<Store> store;  // null: the main port
     std::vector<std::shared_ptr<Listener>> listeners;
@@ -71,17 +71,17 @@ class Server::Impl final : public ConnectionHost,
     SessionId id;
   };
 
-  void on_accept(int door, int fd, const sockaddr_storage& peer);
+  void on_accept(int listen_port, int fd, const sockaddr_storage& peer);
   std::unique_ptr<Session> make_store_session(TcpConnection& connection, tcpstore::Dialect dialect);
   std::unique_ptr<Session> make_control_session(TcpConnection& connection);
   void settle();
   TcpConnection* find(SessionId id);
   void watch(SessionId id);
-  void forget_those_that_spoke();
+  void forget_identified_connections();
   void arm();
   void on_time();
   bool is_legacy_companion(const TcpConnection& silent);
-  HttpAnswer page(std::string_view path, std::string_view query, const std::string& peer) const;
+  HttpResponse page(std::string_view path, std::string_view query, const std::string& peer) const;
   bool stream_began(Connection& connection, const std::string& topic);
   void stream_ended(SessionId id);
   void tick_streams();
@@ -92,25 +92,25 @@ class Server::Impl final : public ConnectionHost,
   ServerOptions options_;
   ServerHooks hooks_;
   HttpPages pages_;
-  std::unordered_map<int, Door> doors_;
-  int next_door_ = 0;
-  SpareStrings spares_;
+  std::unordered_map<int, ListenPort> listen_ports_;
+  int next_listen_port_ = 0;
+  StringPool string_pool_;
   std::unordered_map<uint64_t, std::shared_ptr<TcpConnection>> table_;
-  std::vector<std::shared_ptr<TcpConnection>> graveyard_;
+  std::vector<std::shared_ptr<TcpConnection>> closed_connections_;
   std::vector<TcpConnection*> dirty_;
   std::vector<std::shared_ptr<TcpConnection>>
       later_;  // to read from when all others had their turn
   std::vector<std::shared_ptr<TcpConnection>> later_now_;  // the same, being worked off
   TcpConnection* latest_ = nullptr;  // whom find() found last; most replies go to the one who asked
   uint64_t next_id_ = 1;
-  int wake_ups_ = 0;  // nesting depth
+  int batch_depth_ = 0;  // nesting depth
   bool is_settling_posted_ = false;
   bool is_stopped_ = false;
-  bool is_full_said_ = false;
+  bool is_full_reported_ = false;
   std::deque<Watched> watched_;  // in order of time
-  std::unique_ptr<Alarm> alarm_;
+  std::unique_ptr<OneShotTimer> alarm_;
   EventStreams streams_;
-  std::unique_ptr<Alarm> stream_alarm_;  // runs only while somebody reads events
+  std::unique_ptr<OneShotTimer> stream_alarm_;  // runs only while somebody reads events
   uint64_t accepted_ = 0;
   uint64_t dropped_ = 0;  // said nothing in time, or came when there was no room
   CommandCounts counts_{};

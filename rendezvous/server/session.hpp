@@ -33,7 +33,7 @@ class Connection {
   // True if so much waits for the peer that a session should carry out nothing more for it now, and
   // leave the rest of its bytes unused: it is called again when the peer has read, or ended if it
   // does not.
-  virtual bool is_choked() = 0;
+  virtual bool is_above_high_watermark() = 0;
   // Queues; what a wake-up of the loop queued goes out in one write at its end. A peer that does
   // not read is reset when more than ServerOptions::outbox_bytes wait for it.
   virtual void send(std::string_view bytes) = 0;

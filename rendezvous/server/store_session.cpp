@@ -37,7 +37,7 @@ size_t StoreSession::on_bytes(std::span<const uint8_t> bytes) {
   size_t used = 0;
   Command command;
   wants_ = 1;
-  while (used < bytes.size() && connection_.is_open() && !connection_.is_choked()) {
+  while (used < bytes.size() && connection_.is_open() && !connection_.is_above_high_watermark()) {
     Parsed parsed = parser_.parse(bytes.subspan(used), command);
     if (parsed.kind == Parsed::Kind::NeedMore) {
       wants_ = parsed.size;
@@ -60,11 +60,12 @@ void StoreSession::on_closed(CloseKind) {
   store_->session_closed(connection_.id(), sink_);
 }
 
-KnockSession::KnockSession(Connection& connection, tcpstore::Dialect dialect,
-                           const tcpstore::Limits& limits, void (*say)(const std::string& text))
+RejectingSession::RejectingSession(Connection& connection, tcpstore::Dialect dialect,
+                                   const tcpstore::Limits& limits,
+                                   void (*say)(const std::string& text))
     : connection_(connection), parser_(dialect, limits), say_(say) {}
 
-size_t KnockSession::on_bytes(std::span<const uint8_t> bytes) {
+size_t RejectingSession::on_bytes(std::span<const uint8_t> bytes) {
   size_t used = 0;
   Command command;
   wants_ = 1;

@@ -37,10 +37,10 @@ class StoreSession final : public Session {
 
 // Answers PING, so that torch gets through its connect, and says with the first real command who
 // knocked. A client that is cut off before would knock again until its own timeout, minutes later.
-class KnockSession final : public Session {
+class RejectingSession final : public Session {
  public:
-  KnockSession(Connection& connection, tcpstore::Dialect dialect, const tcpstore::Limits& limits,
-               void (*say)(const std::string& text));
+  RejectingSession(Connection& connection, tcpstore::Dialect dialect,
+                   const tcpstore::Limits& limits, void (*say)(const std::string& text));
   size_t on_bytes(std::span<const uint8_t> bytes) override;
   size_t wants() const override { return wants_; }
   void on_closed(CloseKind) override {}

@@ -78,7 +78,7 @@ void Store::apply(SessionId session, const Command& command, ReplySink& sink,
     case Op::MultiSet:
       return multi_set(call);
     case Op::CancelWait:
-      waits_.forget(session);
+      blocked_clients_.forget(session);
       return sink.reply_byte(session, tcpstore::kWaitCanceled);
     case Op::Ping:
       return sink.reply_nonce(session, static_cast<uint32_t>(command.number));
@@ -98,7 +98,7 @@ void Store::apply(SessionId session, const Command& command, ReplySink& sink,
 }
 
 void Store::session_closed(SessionId session, ReplySink& sink) {
-  waits_.forget(session);
+  blocked_clients_.forget(session);
   auto watched = watched_.find(session.value);
   if (watched != watched_.end()) {
     for (const std::string& key : watched->second) {
@@ -124,7 +124,7 @@ const Value& Store::put(Call& call, std::string_view key, std::string_view bytes
   if (is_new) found = values_.emplace(std::string(key), Value()).first;
   Value& value = found->second;
   if (!watchers_.empty()) {
-    tell_watchers(call.sink, key, is_new ? kCreated : kUpdated, value.view(), bytes);
+    notify_watchers(call.sink, key, is_new ? kCreated : kUpdated, value.view(), bytes);
   }
   keep(call, value, bytes);
   wake(call.sink, key);
@@ -151,7 +151,7 @@ void Store::append(Call& call) {
   bool is_watched = !watchers_.empty() && watchers_.contains(call.command.key);
   std::string before(is_watched ? value.view() : std::string_view());
   value.append(call.command.value);
-  if (is_watched) tell_watchers(call.sink, call.command.key, kUpdated, before, value.view());
+  if (is_watched) notify_watchers(call.sink, call.command.key, kUpdated, before, value.view());
   wake(call.sink, call.command.key);
 }
 
@@ -211,7 +211,7 @@ void Store::remove(Call& call) {
   auto found = values_.find(call.command.key);
   if (found == values_.end()) return call.sink.reply_number(call.session, 0);
   if (!watchers_.empty()) {
-    tell_watchers(call.sink, call.command.key, kDeleted, found->second.view(), {});
+    notify_watchers(call.sink, call.command.key, kDeleted, found->second.view(), {});
   }
   values_.erase(found);
   call.sink.reply_number(call.session, 1);
@@ -240,12 +240,12 @@ void Store::check(Call& call) {
 
 void Store::wait(Call& call) {
   bool is_waiting = false;
-  waits_.forget(call.session);
+  blocked_clients_.forget(call.session);
   for (std::string_view key : call.command.items) {
     if (is_present(key)) continue;
-    if (!is_waiting) waits_.begin(call.session, Waits::Kind::Keys);
+    if (!is_waiting) blocked_clients_.begin(call.session, BlockedClients::Kind::Keys);
     is_waiting = true;
-    waits_.add(key);
+    blocked_clients_.add(key);
   }
   if (!is_waiting) call.sink.reply_byte(call.session, tcpstore::kReady);
 }
@@ -256,24 +256,25 @@ void Store::barrier(Call& call) {
   std::string_view key = call.command.key;
   std::optional<int64_t> count = count_up(call, key, 1);
   if (!count) return;
-  waits_.forget(call.session);
+  blocked_clients_.forget(call.session);
   values_.insert_or_assign(std::string(key), Value(std::to_string(*count)));
   if (*count >= call.command.number) {
     call.sink.reply_byte(call.session, tcpstore::kReady);
     return wake(call.sink, key);
   }
   if (*count == 1) {
-    for (SessionId other : waits_.arrived(key, Waits::Kind::Keys)) {
+    for (SessionId other : blocked_clients_.arrived(key, BlockedClients::Kind::Keys)) {
       call.sink.reply_byte(other, tcpstore::kReady);
     }
   }
-  waits_.begin(call.session, Waits::Kind::Barrier);
-  waits_.add(key);
+  blocked_clients_.begin(call.session, BlockedClients::Kind::Barrier);
+  blocked_clients_.add(key);
 }
 
 void Store::wake(ReplySink& sink, std::string_view key) {
-  if (waits_.empty()) return;
-  for (SessionId session : waits_.arrived(key)) sink.reply_byte(session, tcpstore::kReady);
+  if (blocked_clients_.empty()) return;
+  for (SessionId session : blocked_clients_.arrived(key))
+    sink.reply_byte(session, tcpstore::kReady);
 }
 
 // --- queues
@@ -305,8 +306,8 @@ void Store::queue_pop(Call& call) {
 
 // Wakes one waiter if there is an item, and remembers for whom it is meant.
 void Store::wake_for_queue(ReplySink& sink, std::string_view key) {
-  if (waits_.empty() || queue_length(key) == 0) return;
-  std::optional<SessionId> session = waits_.arrived_for_one(key);
+  if (blocked_clients_.empty() || queue_length(key) == 0) return;
+  std::optional<SessionId> session = blocked_clients_.arrived_for_one(key);
   if (!session) return;
   promised_.insert_or_assign(session->value, std::string(key));
   sink.reply_byte(*session, tcpstore::kReady);
@@ -339,8 +340,8 @@ void Store::watch(Call& call) {
   call.sink.reply_byte(call.session, tcpstore::kWatching);
 }
 
-void Store::tell_watchers(ReplySink& sink, std::string_view key, uint8_t change,
-                          std::string_view before, std::string_view after) {
+void Store::notify_watchers(ReplySink& sink, std::string_view key, uint8_t change,
+                            std::string_view before, std::string_view after) {
   auto found = watchers_.find(key);
   if (found == watchers_.end()) return;
   for (SessionId session : found->second) {

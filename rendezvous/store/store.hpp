@@ -22,8 +22,8 @@
 
 #include "common/ids.hpp"
 #include "rendezvous/protocol/tcpstore/tcpstore.hpp"
+#include "rendezvous/store/blocked_clients.hpp"
 #include "rendezvous/store/value.hpp"
-#include "rendezvous/store/waits.hpp"
 
 namespace cpprun {
 
@@ -59,7 +59,7 @@ class Store {
   void session_closed(SessionId session, ReplySink& sink);
 
   size_t keys() const { return values_.size(); }
-  size_t waits() const { return waits_.size(); }
+  size_t waits() const { return blocked_clients_.size(); }
 
  private:
   struct Hash {
@@ -93,12 +93,12 @@ class Store {
   std::optional<int64_t> count_up(Call& call, std::string_view key, int64_t delta);
   void wake(ReplySink& sink, std::string_view key);
   void wake_for_queue(ReplySink& sink, std::string_view key);
-  void tell_watchers(ReplySink& sink, std::string_view key, uint8_t change, std::string_view before,
-                     std::string_view after);
+  void notify_watchers(ReplySink& sink, std::string_view key, uint8_t change,
+                       std::string_view before, std::string_view after);
 
   Map<Value> values_;
   Map<std::deque<Value>> queues_;  // none of them is empty
-  Waits waits_;
+  BlockedClients blocked_clients_;
   // Sessions woken for a queue's item that have not asked for it yet; if they never do, the next
   // waiter is woken.
   std::unordered_map<uint64_t, std::string> promised_;

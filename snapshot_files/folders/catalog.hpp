@@ -41,7 +41,7 @@ std::optional<int64_t> step_of_name(std::string_view name);
 // Looks from the newest down until `most` complete ones are found. A folder that is not there holds
 // none. Error: the folder cannot be listed.
 Result<Catalog> scan(FileLayer& files, const std::string& folder,
-                     size_t most = limits::kSnapshotsTold);
+                     size_t most = limits::kSnapshotsReported);
 
 // One snapshot folder. Error: why it is not complete.
 Result<FoundSnapshot> look_at(FileLayer& files, const std::string& path);

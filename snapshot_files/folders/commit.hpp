@@ -74,7 +74,7 @@ Result<FileDraft> create_file_draft(FileLayer& files, const std::string& path);
 // not be; the others are removed all the same.
 //
 // A draft's writer is dead when it wrote on this machine since it booted, nobody holds the lock on
-// the draft, and nothing in it was changed for limits::kDraftYoung. Of other machines, and where
+// the draft, and nothing in it was changed for limits::kDraftMinAge. Of other machines, and where
 // there are no locks: when nothing was changed for limits::kDraftAbandoned.
 //
 // `written`: the step that a training has just published. It is the newest then: folders of later

@@ -145,7 +145,7 @@ std::string encode(const Manifest& manifest) {
   const Json json{{"format", kFormat},
                   {"id", manifest.id},
                   {"step", manifest.step},
-                  {"training_epoch", manifest.training_epoch},
+                  {"epoch", manifest.epoch},
                   {"world_size", manifest.world_size},
                   {"run_id", manifest.run_id},
                   {"round", manifest.round},
@@ -171,7 +171,7 @@ Result<Manifest> decode_manifest(std::string_view text) {
   Manifest made;
   made.id = fields.text("id", true);
   made.step = fields.number("step", 0, INT64_MAX);
-  made.training_epoch = fields.number("training_epoch", 0, INT64_MAX);
+  made.epoch = fields.number("epoch", 0, INT64_MAX);
   made.world_size = static_cast<int>(fields.number("world_size", 1, INT32_MAX));
   made.round = json.contains("round") ? fields.number("round", 0, INT64_MAX) : 0;
   made.run_id = fields.text("run_id");

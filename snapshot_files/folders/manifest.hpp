@@ -26,7 +26,7 @@ struct ManifestFile {
 struct Manifest {
   std::string id;  // 32 hex digits; the same on every node that holds a part of the snapshot
   int64_t step = 0;
-  int64_t training_epoch = 0;
+  int64_t epoch = 0;
   int world_size = 1;
   std::string run_id;
   int64_t round = 0;

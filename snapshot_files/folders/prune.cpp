@@ -37,7 +37,7 @@ bool is_abandoned(FileLayer& files, const std::string& path, const std::string& 
   if (state == LockState::Held) return false;
   const int64_t quiet = seconds_since_1970() - changed_at(files, path);
   const bool lock_tells = state == LockState::Free && is_of_this_boot(nonce);
-  return quiet >= seconds(lock_tells ? limits::kDraftYoung : limits::kDraftAbandoned);
+  return quiet >= seconds(lock_tells ? limits::kDraftMinAge : limits::kDraftAbandoned);
 }
 
 // Out of sight first, so that no half of a snapshot is ever seen.

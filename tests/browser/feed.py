@@ -22,7 +22,7 @@ def finished(number, begun, started, ran, stopping, why, nodes, workers):
             'started_ms': begun + started, 'stopped_ms': begun + started + ran,
             'over_ms': begun + started + ran + stopping, 'cause': cause, 'why': text}
     if kind:
-        made.update({'class': kind, 'culprit': text, 'last_lines': []})
+        made.update({'class': kind, 'root_cause': text, 'last_lines': []})
     return made
 
 
@@ -32,7 +32,7 @@ def running(number, begun, started, nodes, workers):
 
 
 def job(nodes, rounds, **more):
-    made = {'phase': 'running', 'outcome': None, 'verdict': '', 'round': rounds[-1]['round'],
+    made = {'phase': 'running', 'outcome': None, 'failure_summary': '', 'round': rounds[-1]['round'],
             'min_nodes': 2, 'max_nodes': 2, 'world_size': rounds[-1]['workers'],
             'restarts': [0, 3], 'hang_restarts': [0, 3], 'why_no_round': '', 'snapshot_step': None,
             'resumed_from': None, 'node_count': len(nodes), 'nodes': nodes, 'rounds': rounds}

@@ -44,7 +44,7 @@ def test_a_real_job_of_two_nodes_through_a_failure(browser, cluster, pictures):
                  'document.querySelectorAll("#rounds tbody tr")[1].lastChild.textContent !== ""')
     assert 'user error rank 1 (pid ' in browser.text('#rounds')
     assert browser.text('#words') == 'out of luck'
-    assert 'all ranks ran again' in browser.text('#verdict-title')
+    assert 'all ranks ran again' in browser.text('#failure_summary-title')
     browser.picture(pictures / 'real.png')
     cluster.say(0)
     for agent in cluster.agents:
@@ -66,7 +66,7 @@ def test_log_lines_of_a_rank_for_who_has_the_token(browser, cluster, pictures):
     real = Job(cluster, 2, run_id='a job & its log')
     for number in (0, 1):
         real.agent(number, '--tee=3', f'--log-dir={cluster.tmp}/logs{number}', nproc=2,
-                   program=TALKER, CPPRUN_OPERATOR_TOKEN=TOKEN)
+                   program=TALKER, CPPRUN_ADMIN_TOKEN=TOKEN)
     wait_for(real.is_open, 'the rendezvous')
     browser.opens(f'http://127.0.0.1:{real.port}/')
     browser.wait('document.querySelectorAll(".ranks i").length === 4')
@@ -113,18 +113,18 @@ def test_steps_from_before_the_page_was_opened(browser, feed):
 
 def test_the_outcome_of_a_job_that_failed(browser, feed, pictures):
     whole = job([], [finished(1, T0, 300, 9000, 50, ('failure', 'crash', 'rank 0 crashed'), 2, 8)],
-                phase='ended', outcome='failure', verdict='rank 0 crashed; restarts used: 0 of 0')
+                phase='ended', outcome='failure', failure_summary='rank 0 crashed; restarts used: 0 of 0')
     open_with(browser, feed, T0 + 20_000, lost=whole)
     assert browser.text('#phase') == 'failure'
-    assert browser.text('#verdict-title') == 'The job has failed'
-    assert browser.text('#verdict-text') == 'rank 0 crashed; restarts used: 0 of 0'
+    assert browser.text('#failure_summary-title') == 'The job has failed'
+    assert browser.text('#failure_summary-text') == 'rank 0 crashed; restarts used: 0 of 0'
     assert browser.run('return document.title') == 'failure · lost'
     assert 'Nodes and ranks' not in browser.text('#job'), 'none is left'
     browser.picture(pictures / 'failed.png')
 
 
 def test_a_job_that_waits_says_for_whom(browser, feed):
-    whole = job([node(0, 'idle', part=False)], [running(0, T0, 0, 0, 0)], phase='gathering',
+    whole = job([node(0, 'idle', part=False)], [running(0, T0, 0, 0, 0)], phase='waiting_for_nodes',
                 why_no_round='1 of at least 2 nodes are here')
     whole['rounds'] = []
     open_with(browser, feed, T0, early=whole)
@@ -137,9 +137,9 @@ def test_hostile_text_stays_text(browser, feed):
     end = finished(1, T0, 300, 9000, 50, ('failure', 'crash', evil), 1, 1)
     end['last_lines'] = [evil, '\u202e\x1b[31m']
     whole = job([node(0, name=evil, nproc=1), node(1, state=evil, nproc=1)],
-                [end, running(2, T0 + 10_000, 100, 2, 2)], why_no_round=evil, verdict=evil)
+                [end, running(2, T0 + 10_000, 100, 2, 2)], why_no_round=evil, failure_summary=evil)
     open_with(browser, feed, T0 + 20_000, **{evil: whole, 'other"\'&': whole})
-    for place in ('#run', '#cards', '#rounds', '#words', '#verdict', '#jobs'):
+    for place in ('#run', '#cards', '#rounds', '#words', '#failure summary', '#jobs'):
         assert evil in browser.text(place), place
     assert browser.run('return document.images.length + document.scripts.length') == 1
     assert browser.run('return typeof window.broken') == 'undefined'

@@ -98,8 +98,8 @@ def main():
         skipped = reason_to_skip(row)
         with tempfile.TemporaryDirectory() as folder:
             differs = '' if skipped else run(row, folder)
-        verdict = f'skipped: {skipped}' if skipped else 'FAILED' if differs else 'ok'
-        print(f'{row.id:14} | {verdict:6} | {row.command}', flush=True)
+        failure_summary = f'skipped: {skipped}' if skipped else 'FAILED' if differs else 'ok'
+        print(f'{row.id:14} | {failure_summary:6} | {row.command}', flush=True)
         if differs:
             failed.append(row.id)
             print('    ' + differs.strip().replace('\n', '\n    '), flush=True)

@@ -103,12 +103,12 @@ def children_of(pid):
     return found
 
 
-def guardian_of(pid):
+def reaper_of(pid):
     def look():
         names = {child: read_bytes(f'/proc/{child}/comm') for child in children_of(pid)}
         return next((child for child, name in names.items() if name == b'cpprun-guard\n'), None)
 
-    return poll(look, what='its guardian')
+    return poll(look, what='its reaper process')
 
 
 def cgroup_folders(token):

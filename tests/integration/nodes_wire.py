@@ -116,7 +116,7 @@ def node_id_of(key):
 def order_proof(token, nonce, run_id, order):
     texts = ''.join(f'{len(text)}:{text}\n' for text in (nonce, run_id, order.get('node', '')))
     numbers = f'{order["kind"]} {order.get("nodes", 0)} {int(order.get("is_resumable", False))}\n'
-    return proof_of(token, 'cpprun-order-1\n' + texts + numbers)
+    return proof_of(token, 'cpprun-admin-1\n' + texts + numbers)
 
 
 class FakeAgent(Line):
@@ -132,9 +132,9 @@ class FakeAgent(Line):
                  'has_fixed_ranks': False, 'is_agent_store': False,
                  'is_store_on_main_port': False, 'master_addr': '', 'master_port': 0,
                  'last_call_ns': -1, 'scale_up_interval_ns': 30 * 10**9,
-                 'heartbeat_ns': 10**9, 'lease_ns': 5 * 10**9, **more.pop('terms', {})}
-        fields = {'terms': terms, 'addresses': ['127.0.0.1'], 'local_addr': '', 'nproc': 1,
-                  'role': 'default', 'node_rank': None, 'reserved_port': 9, 'standing': 0,
-                  'round': 0, 'epoch': 0}
+                 'heartbeat_ns': 10**9, 'node_lease_ns': 5 * 10**9, **more.pop('job_spec', {})}
+        fields = {'job_spec': terms, 'addresses': ['127.0.0.1'], 'local_addr': '', 'nproc': 1,
+                  'role': 'default', 'node_rank': None, 'reserved_port': 9, 'reported_phase': 0,
+                  'round': 0, 'term': 0}
         self.tell('register', **{**fields, **more})
         return self

@@ -66,7 +66,7 @@ def test_events_follow_a_job_through_a_failure(job):
                                      j['rounds'][1]['started_ms']))['jobs'][job.run_id]
     broken, new = second['rounds']
     assert (broken['cause'], broken['class']) == ('failure', 'user_error')
-    assert broken['culprit'].startswith('rank 1 (pid ')
+    assert broken['root_cause'].startswith('rank 1 (pid ')
     assert broken['last_lines'] == ['out of <b>patience</b>']
     assert broken['formed_ms'] <= broken['started_ms'] <= broken['stopped_ms'] <= broken['over_ms']
     assert broken['over_ms'] <= new['formed_ms'] <= new['started_ms']

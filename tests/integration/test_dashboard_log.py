@@ -30,7 +30,7 @@ def get(job, path):
 def path_of(job, rank, nonce, token=TOKEN):
     words = '\n'.join(['cpprun log lines', nonce, job.run_id, str(rank)])
     proof = hmac.new(token.encode(), words.encode(), hashlib.sha256).hexdigest()
-    query = {'job': job.run_id, 'rank': rank, 'nonce': nonce, 'proof': proof}
+    query = {'job': job.run_id, 'rank': rank, 'nonce': nonce, 'mac': proof}
     return '/log?' + urllib.parse.urlencode(query, quote_via=urllib.parse.quote)
 
 
@@ -42,7 +42,7 @@ def talkers(cluster):  # noqa: F811
         job = Job(cluster, 2, run_id=run_id)
         for node in (0, 1):
             keeps = (*flags, f'--log-dir={cluster.tmp}/logs{node}')
-            job.agent(node, *keeps, nproc=2, program=TALKER, CPPRUN_OPERATOR_TOKEN=token)
+            job.agent(node, *keeps, nproc=2, program=TALKER, CPPRUN_ADMIN_TOKEN=token)
         wait_for(lambda: job.status().get('phase') == 'running',
                  lambda: ''.join(a.story() for a in cluster.agents))
         return job
@@ -101,7 +101,7 @@ def test_without_the_token_there_are_no_lines(talkers):
 def test_a_coordinator_without_a_token_shows_none(talkers):
     job = talkers(token='')
     code, text = get(job, '/log/nonce')
-    assert code == 403 and 'without CPPRUN_OPERATOR_TOKEN' in text
+    assert code == 403 and 'without CPPRUN_ADMIN_TOKEN' in text
 
 
 def test_a_job_that_keeps_no_files_says_so(talkers):

@@ -48,7 +48,7 @@ def test_a_failure_and_its_restart(jobs):
     first = only(events, 'round_formed')[0]
     assert (first['world_size'], first['group_size'], first['restart_count']) == (2, 1, 0)
     assert first['master_port'] > 0
-    ends = only(events, 'worker_ended')
+    ends = only(events, 'worker_exited')
     assert [(end['rank'], end['exit_code']) for end in ends[:2]] == [(1, 7), (0, -15)]
     assert [end['is_stopped_by_us'] for end in ends[:2]] == [False, True]
     assert ends[1]['signal'] == 'SIGTERM'
@@ -58,7 +58,7 @@ def test_a_failure_and_its_restart(jobs):
     assert 'exited with code 7' in stopping['why']
     assert [event['round'] for event in only(events, 'round_stopped')] == [1, 2]
     assert [event['restart_count'] for event in only(events, 'round_formed')] == [0, 1]
-    assert names(events)[-2:] == ['decided', 'finished']
+    assert names(events)[-2:] == ['job_result', 'finished']
     last = events[-1]
     assert (last['outcome'], last['exit_code'], last['restarts_used']) == ('success', 0, 1)
     times = [event['mono_ns'] for event in events if event['event'] != 'round_stopping']
@@ -125,7 +125,7 @@ rank, attempt = os.environ['RANK'], int(os.environ['TORCHELASTIC_RESTART_COUNT']
 def marked(name):
     return os.path.exists(os.environ['MARKS'] + '/' + name)
 w.ready()
-w.tell_resumed(7, '/somewhere')
+w.report_resumed(7, '/somewhere')
 w.heartbeat(7, w.EVALUATING)
 w.heartbeat(8)
 w.heartbeat(9)

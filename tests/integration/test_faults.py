@@ -53,7 +53,7 @@ def launch(jobs, plan, code, *flags, n=2, **options):
 
 
 def strikes(job):
-    return re.findall(r'fault (\d+) strikes (.*): ', job.err)
+    return re.findall(r'fault (\d+) is injected at (.*): ', job.err)
 
 
 def test_a_step_is_struck_once_in_the_job_and_accounted_for(jobs, plan, tmp_path):
@@ -90,7 +90,7 @@ def test_what_has_not_held_is_named_and_ends_with_3(jobs, plan, tmp_path):
 def test_a_fault_whose_place_never_comes_has_not_held(jobs, plan):
     job = launch(jobs, plan({'do': 'kill', 'at': {'step': 99}}, expect={}), LOOP)
     assert job.done(60) == 3
-    assert 'NOT OK  fault 1: kill at step 99: never struck' in job.err
+    assert 'NOT OK  fault 1: kill at step 99: never injected' in job.err
 
 
 def test_without_expectations_the_exit_code_is_the_job_s(jobs, plan):
@@ -142,7 +142,7 @@ def test_the_same_seed_strikes_the_same(jobs, plan):
 
 
 def test_random_faults_come_until_the_job_ends(jobs, plan):
-    """Two may strike within one round: restarts are fewer then."""
+    """Two may be injected within one round: restarts are fewer then."""
     path = plan({'do': 'kill', 'at': {'every_s': 0.05}, 'times': 3}, expect={'restarts': [1, 3]})
     job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'False'))
     poll(lambda: len(strikes(job)) == 3 or job.process.poll() is not None, 60, lambda: job.err)
@@ -192,7 +192,7 @@ def test_a_killed_agent_takes_its_workers_along(jobs, plan):
     path = plan({'do': 'kill-agent', 'at': {'after_s': 0}})
     job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'False'))
     assert job.done(60) == -9
-    assert 'fault 1 strikes node 0 in round 1' in job.err
+    assert 'fault 1 is injected at node 0 in round 1' in job.err
 
 
 def test_the_final_file_must_be_the_fault_free_one(jobs, plan, tmp_path):

@@ -35,7 +35,7 @@ def test_a_killed_agent_is_struck_once_and_accounted_for(jobs, plan, victim):  #
     for node, agent in enumerate(agents):
         assert agent.done(60) == (-9 if node == victim else 0), agent.err
     said = ''.join(agent.err for agent in agents)
-    assert said.count('fault 1 strikes ') == 1
+    assert said.count('fault 1 is injected at ') == 1
     for node, agent in enumerate(agents):
         is_accounted = 'ok      fault 1: kill-agent' in agent.err
         assert is_accounted == (node != victim), agent.err

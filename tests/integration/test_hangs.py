@@ -34,7 +34,7 @@ def workers(jobs, code, *flags, n=2, **options):
     )
 
 
-def culprit(job):
+def root_cause(job):
     """Who is named as the first failure, and how."""
     return re.search(r'rank (\d+) \(local rank \d+, pid \d+, on [^)]*\) (hung \(.*?\)) at', job.err)
 
@@ -43,8 +43,8 @@ def test_one_that_is_stopped(jobs):
     code = 'os.kill(os.getpid(), signal.SIGSTOP) if rank == "1" else time.sleep(120)'
     job = workers(jobs, code, '--hang-timeout=1')
     assert job.done(60) == 1
-    assert culprit(job)[1] == '1'
-    assert 'stopped by a signal, such as SIGSTOP, for' in culprit(job)[2]
+    assert root_cause(job)[1] == '1'
+    assert 'stopped by a signal, such as SIGSTOP, for' in root_cause(job)[2]
     assert 'class=hang' in job.err
     assert re.search(r'rank 1 .*no heartbeats; stopped by a signal', job.err)
     assert 'FAILED' in job.err
@@ -54,8 +54,8 @@ def test_a_busy_loop_and_its_stack(jobs):
     code = 'w.heartbeat(5); work_for_ever() if rank == "1" else time.sleep(120)'
     job = workers(jobs, code, '--hang-timeout=1')
     assert job.done(60) == 1
-    assert culprit(job)[1] == '1'
-    assert 'at step 5, training; it is busy, the others wait' in culprit(job)[2]
+    assert root_cause(job)[1] == '1'
+    assert 'at step 5, training; it is busy, the others wait' in root_cause(job)[2]
     assert 'in work_for_ever' in job.err.split('the one to look at:')[1]
 
 
@@ -68,8 +68,8 @@ time.sleep(120)
 """
     job = workers(jobs, code, '--hang-timeout=1', '--log-dir', jobs.folder / 'logs', n=3)
     assert job.done(60) == 1
-    assert culprit(job)[1] == '1'
-    assert 'fewer collectives than the others (0)' in culprit(job)[2]
+    assert root_cause(job)[1] == '1'
+    assert 'fewer collectives than the others (0)' in root_cause(job)[2]
     (report,) = (jobs.folder / 'logs').glob('*/hang_round_1.txt')
     text = report.read_text()
     assert text.count('in wait_in_barrier') == 2
@@ -94,7 +94,7 @@ def test_a_program_without_heartbeats(jobs):
     worker = ('--no-python', jobs.sh('exec sleep 120'))
     job = jobs.cpprun('--standalone', '--nproc-per-node=2', '--hang-timeout=1', *worker)
     assert job.done(60) == 1
-    assert 'it sends no heartbeats, so no more is known' in culprit(job)[2]
+    assert 'it sends no heartbeats, so no more is known' in root_cause(job)[2]
     assert 'kernel: waits in' in job.err
 
 
@@ -102,7 +102,7 @@ def test_an_sdk_worker_writes_its_own_stack(jobs):
     words = ('--standalone', '--nproc-per-node=2', '--hang-timeout=1', '--no-python')
     job = jobs.cpprun(*words, BIN / 'sdk_worker', 'spin', '1', env={'PATH': str(jobs.folder)})
     assert job.done(60) == 1
-    assert culprit(job)[1] == '1'
+    assert root_cause(job)[1] == '1'
     assert 'spin_for_ever' in job.err.split('the one to look at:')[1]
 
 

@@ -11,7 +11,7 @@ import shutil
 import pytest
 from conftest import BIN, PYTHON, poll, read_bytes, state_of
 from launches import ROOT
-from test_hangs import MODULE, START, culprit, workers
+from test_hangs import MODULE, START, root_cause, workers
 
 LIMIT = '--hang-timeout=5'
 
@@ -67,8 +67,8 @@ if rank == 1:
 """
     job = torch_workers(code, '--log-dir', jobs.folder / 'logs')
     assert job.done(120) == 1
-    assert culprit(job)[1] == '1', job.err
-    assert 'fewer collectives than the others (1)' in culprit(job)[2]
+    assert root_cause(job)[1] == '1', job.err
+    assert 'fewer collectives than the others (1)' in root_cause(job)[2]
     assert 'class=hang' in job.err
     stacks = stacks_of(jobs)
     assert 'in wait_for_a_batch' in stacks[1]
@@ -87,8 +87,8 @@ def test_a_rank_of_the_sdk_that_comes_to_no_collective(jobs):
         env={'CPPRUN_FAULTS': 'slow:rank=1,epoch=1,ms=600000'},
     )  # fmt: skip
     assert job.done(120) == 1
-    assert culprit(job)[1] == '1', job.err
-    assert 'fewer collectives than the others' in culprit(job)[2]
+    assert root_cause(job)[1] == '1', job.err
+    assert 'fewer collectives than the others' in root_cause(job)[2]
     stacks = stacks_of(jobs)
     assert 'nanosleep' in stacks[1]
     assert 'nanosleep' not in stacks[0]
@@ -111,8 +111,8 @@ time.sleep(120)
     (pid,) = jobs.numbers(['pid'])
     poll(lambda: state_of(pid) == 'D', 20, 'its wait')
     assert job.done(60) == 1
-    assert culprit(job)[1] == '0', job.err
-    assert 'it waits inside the kernel' in culprit(job)[2]
+    assert root_cause(job)[1] == '0', job.err
+    assert 'it waits inside the kernel' in root_cause(job)[2]
     assert re.search(r'rank 0 .*: no heartbeats; blocked inside the kernel', job.err)
     assert 'stopped by a signal' not in job.err
     assert state_of(pid) == ''
@@ -128,7 +128,7 @@ wait_for_a_file_that_never_comes()
 """
     job = jobs.cpprun('--standalone', '--hang-timeout=2', '--no-python', jobs.script(code, PYTHON))
     assert job.done(60) == 1
-    assert 'it sends no heartbeats, so no more is known' in culprit(job)[2]
+    assert 'it sends no heartbeats, so no more is known' in root_cause(job)[2]
     shown = job.err.split('the one to look at:')[1]
     assert re.search(r'wait_for_a_file_that_never_comes \(.*worker-\d+:\d+\)', shown), job.err
     assert not [pid for pid in jobs.alive() if b'py-spy' in read_bytes(f'/proc/{pid}/cmdline')]

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from conftest import poll, state_of
 from launches import ROOT
-from test_hangs import culprit, workers
+from test_hangs import root_cause, workers
 
 SYSTEM_PYTHON = '/usr/bin/python3'  # Debian's, which python3-fusepy is for
 FORGET_S = 20
@@ -66,8 +66,8 @@ def test_a_read_that_nobody_answers(jobs, stuck):
     (pid,) = jobs.numbers(['pid'])
     poll(lambda: state_of(pid) == 'D', FORGET_S, 'its wait')
     assert job.done(60) == 1
-    assert culprit(job)[1] == '1', job.err
-    assert 'it waits inside the kernel' in culprit(job)[2]
+    assert root_cause(job)[1] == '1', job.err
+    assert 'it waits inside the kernel' in root_cause(job)[2]
     assert re.search(r'rank 1 .*: no heartbeats; blocked inside the kernel', job.err)
     assert 'class=hang' in job.err
     assert state_of(pid) == ''
@@ -78,6 +78,6 @@ def test_a_batch_that_never_comes_of_a_program_with_heartbeats(jobs, stuck):
     code = 'w.heartbeat(7)\nif rank != "1":\n    wait_in_barrier()\n' + code_of(stuck)
     job = workers(jobs, code, '--hang-timeout=2', '--shutdown-timeout=1', n=3)
     assert job.done(60) == 1
-    assert culprit(job)[1] == '1', job.err
-    assert 'it waits inside the kernel' in culprit(job)[2]
+    assert root_cause(job)[1] == '1', job.err
+    assert 'it waits inside the kernel' in root_cause(job)[2]
     assert re.search(r'kernel: waits in \w+', job.err.split('the one to look at:')[1])

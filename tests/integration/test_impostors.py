@@ -27,10 +27,10 @@ def orders(node):
             {'kind': DRAIN, 'node': node}, {'kind': SCALE, 'nodes': 1}]
 
 
-def heir_of(job, nodes):
+def standby_of(job, nodes):
     """The node that would lead the job, as a spare hears of it."""
     stranger, heard = spare(job, nodes)
-    return stranger, heard['heir']
+    return stranger, heard['standby']
 
 
 def spare(job, nodes, **how):
@@ -57,12 +57,12 @@ def end(cluster, job, world):
 
 def test_a_stranger_who_has_joined_gives_no_orders(cluster):
     job = Job(cluster, '1:2', lease=60, last_call_timeout=600)
-    job.host(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     job.agent(1)
     world = cluster.world(0, 1)
     stranger, _ = spare(job, (1, 2))
     for number, order in enumerate(orders('0'), 1):
-        stranger.tell('order', id=number, **order)
+        stranger.tell('admin_command', id=number, **order)
         asked = stranger.hears('challenge')
         assert asked['id'] == number
         for proof in ('', order_proof('a token of another job', asked['nonce'], job.run_id, order)):
@@ -74,19 +74,19 @@ def test_a_stranger_who_has_joined_gives_no_orders(cluster):
 
 
 def is_asked_again(agent):
-    agent.tell('order', id=99, kind=RESTART)
+    agent.tell('admin_command', id=99, kind=RESTART)
     return agent.hear()[0] == 'challenge'
 
 
 def test_an_agents_proof_is_good_for_its_own_job_only(cluster):
     job = Job(cluster, '1:2', last_call_timeout=600)
-    job.host(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     job.agent(1)
     world = cluster.world(0, 1)
     operator, _ = spare(job, (1, 2))
     order = {'id': 1, 'kind': SCALE, 'nodes': 2}
     for run_id in ('another', job.run_id):
-        operator.tell('order', **order)
+        operator.tell('admin_command', **order)
         proof = order_proof(TOKEN, operator.hears('challenge')['nonce'], run_id, order)
         operator.tell('command', run_id=run_id, order=order, proof=proof)
         assert operator.hears('answer')['is_done'] == (run_id == job.run_id)
@@ -97,7 +97,7 @@ def test_an_agents_proof_is_good_for_its_own_job_only(cluster):
 def test_the_operator_of_a_node_needs_no_token(cluster):
     """The agent proves what its own user wants; cpprunctl has no token here."""
     job = Job(cluster, 1)
-    agent = job.host(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    agent = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     first = cluster.world(0)
     assert 'are restarted' in good('restart', job.run_id)
     cluster.world(0, after=first)
@@ -108,7 +108,7 @@ def test_the_operator_of_a_node_needs_no_token(cluster):
 def test_an_agent_that_was_started_without_the_token_says_so(cluster, net):
     hosts = net(2)
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
-    job.agent(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    job.agent(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     job.agent(1)
     world = cluster.world(0, 1)
     refused('the agent of this node without it', 'stop', wrap=hosts.wrap(1))
@@ -119,7 +119,7 @@ def test_an_agent_that_was_started_without_the_token_says_so(cluster, net):
 
 def test_a_token_that_can_be_guessed_opens_nothing(cluster):
     job = Job(cluster, 1)
-    agent = job.host(0, CPPRUN_OPERATOR_TOKEN='short')
+    agent = job.host(0, CPPRUN_ADMIN_TOKEN='short')
     cluster.world(0)
     refused('could be guessed', 'stop', job.run_id)
     good('stop', '--here', job.run_id)
@@ -128,19 +128,19 @@ def test_a_token_that_can_be_guessed_opens_nothing(cluster):
 
 def test_a_job_stays_closed_when_an_agent_without_the_token_leads_it(cluster):
     job = Job(cluster, '1:2', last_call_timeout=600)
-    host = job.host(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    host = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     job.agent(1)
     first = cluster.world(0, 1)
     job.agent(2)
     job.wait_members(3)
-    _, heir = heir_of(job, (1, 2))
+    _, standby = standby_of(job, (1, 2))
     host.send(signal.SIGKILL)
     second = cluster.world(1, 2, after=first)
-    led = Job(cluster, '1:2', port=heir['port'], run_id=job.run_id)
+    led = Job(cluster, '1:2', port=standby['port'], run_id=job.run_id)
     stranger, _ = spare(led, (1, 2), key='key of another')
-    stranger.tell('order', id=1, kind=STOP)
+    stranger.tell('admin_command', id=1, kind=STOP)
     answer = stranger.hears('answer')
-    assert not answer['is_done'] and 'started with CPPRUN_OPERATOR_TOKEN' in answer['text']
+    assert not answer['is_done'] and 'started with CPPRUN_ADMIN_TOKEN' in answer['text']
     assert all(worker.alive() for worker in second)
     part(stranger)
     cluster.agents.remove(host)
@@ -158,11 +158,11 @@ def test_who_has_read_a_nodes_id_does_not_take_its_place(cluster):
     job.host(0)
     job.agent(1)
     world = cluster.world(0, 1)
-    stranger, heir = heir_of(job, (1, 2))
+    stranger, standby = standby_of(job, (1, 2))
     tokens = {worker.env['CPPRUN_TOKEN'] for worker in world}
-    for key in ('', str(heir['node']), f'{heir["node"]:016x}', *tokens, *(t[:16] for t in tokens)):
+    for key in ('', str(standby['node']), f'{standby["node"]:016x}', *tokens, *(t[:16] for t in tokens)):
         impostor = FakeAgent(job.port, job.run_id, key, connection=BEYOND,
-                             node={'name': 'impostor', 'incarnation': heir['node']})
+                             node={'name': 'impostor', 'incarnation': standby['node']})
         impostor.register(nodes=(1, 2), standing=1, round=world.round)
         assert 'shows no key' in impostor.hears('refused')['why']
         assert impostor.is_closed()
@@ -177,10 +177,10 @@ def test_a_workers_environment_does_not_say_which_node_it_is_on(cluster):
     job.host(0)
     job.agent(1)
     world = cluster.world(0, 1)
-    stranger, heir = heir_of(job, (1, 2))
+    stranger, standby = standby_of(job, (1, 2))
     for worker in world:
         token = worker.env['CPPRUN_TOKEN']
-        assert heir['node'] not in (int(token[:16], 16), int(token[16:], 16), node_id_of(token))
+        assert standby['node'] not in (int(token[:16], 16), int(token[16:], 16), node_id_of(token))
     part(stranger)
     end(cluster, job, world)
 

@@ -1,4 +1,5 @@
-"""The launcher's end by force, its guardian's, and what people do with terminals: nothing stays."""
+"""The launcher's end by force, its reaper process's, and what people do with terminals: nothing
+stays."""
 
 import contextlib
 import os
@@ -11,7 +12,7 @@ from conftest import (
     BIN,
     cgroup_folders,
     free_port,
-    guardian_of,
+    reaper_of,
     has_no_traces,
     is_alive,
     kill,
@@ -37,24 +38,24 @@ def test_kill_minus_nine_of_the_launcher(jobs, ground, code):
     assert jobs.wait_until_gone(1) == []
 
 
-def test_kill_minus_nine_of_the_guardian_is_mended(jobs, ground):
+def test_kill_minus_nine_of_the_reaper_is_mended(jobs, ground):
     running, workers = start(jobs, wrap=ground)
-    first = guardian_of(running.pid)
+    first = reaper_of(running.pid)
     kill(first)
-    poll(lambda: guardian_of(running.pid) != first, what='another guardian')
+    poll(lambda: reaper_of(running.pid) != first, what='another reaper process')
     assert all(is_alive(pid) for pid in workers)
     running.process.kill()
     running.process.wait()
     assert jobs.wait_until_gone(1) == []
 
 
-def test_kill_minus_nine_of_the_guardian_again_and_again(jobs):
+def test_kill_minus_nine_of_the_reaper_again_and_again(jobs):
     running, workers = start(jobs)
     fds = len(os.listdir(f'/proc/{running.pid}/fd')) + 3  # some come with the job's first moments
     for _ in range(20):
-        old = guardian_of(running.pid)
+        old = reaper_of(running.pid)
         kill(old)
-        poll(lambda gone=old: guardian_of(running.pid) != gone, what='another guardian')
+        poll(lambda gone=old: reaper_of(running.pid) != gone, what='another reaper process')
     poll(lambda: len(os.listdir(f'/proc/{running.pid}/fd')) <= fds, 5, 'no descriptors lost')
     assert all(is_alive(pid) for pid in workers)
     running.send(signal.SIGTERM)
@@ -62,16 +63,16 @@ def test_kill_minus_nine_of_the_guardian_again_and_again(jobs):
     assert jobs.wait_until_gone() == []
 
 
-@pytest.mark.parametrize('is_guardian_first', [True, False])
-def test_kill_minus_nine_of_both_takes_the_workers(jobs, ground, is_guardian_first):
+@pytest.mark.parametrize('is_reaper_first', [True, False])
+def test_kill_minus_nine_of_both_takes_the_workers(jobs, ground, is_reaper_first):
     """The kernel's parent-death signal is left for the workers themselves. Nobody is left for the
     cgroup, which is empty."""
     code = 'echo "$CPPRUN_TOKEN" >"$MARKS/token"\n' + FOR_EVER
     running, _ = start(jobs, code=code, wrap=ground)
     token = jobs.mark('token')
-    pair = [guardian_of(running.pid), running.pid]
-    os.kill(running.pid, signal.SIGSTOP)  # so that it makes no other guardian
-    for pid in pair if is_guardian_first else reversed(pair):
+    pair = [reaper_of(running.pid), running.pid]
+    os.kill(running.pid, signal.SIGSTOP)  # so that it makes no other reaper process
+    for pid in pair if is_reaper_first else reversed(pair):
         kill(pid)
     running.process.wait()
     assert jobs.wait_until_gone(1) == []
@@ -162,7 +163,7 @@ def test_a_signal_before_workers_run(jobs, number):
     worker = jobs.sh('echo x >"$MARKS/started"')
     meet = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}')
     running = jobs.cpprun(*meet, worker)
-    guardian_of(running.pid)
+    reaper_of(running.pid)
     poll(lambda: catches(running.pid, number), what='its handler')
     running.send(number)
     resumable = number == signal.SIGTERM
@@ -282,7 +283,7 @@ def test_the_inner_launchers_end_leaves_the_outer_running(jobs):
     running = nested(jobs, UP + 'exit 0')
     jobs.numbers(['up0', 'up1'])
     sibling = int(jobs.mark('upsibling'))
-    poll(lambda: len(jobs.alive()) <= 4, what='outer, its guardian, the sibling and its sleep')
+    poll(lambda: len(jobs.alive()) <= 4, what='outer, its reaper process, the sibling and its sleep')
     assert is_alive(sibling)
     kill(sibling, signal.SIGTERM)
     assert running.done(20) == 1

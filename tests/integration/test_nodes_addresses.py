@@ -214,7 +214,7 @@ def test_static_replaces_a_dead_node(cluster):
     victim = job.agent(1)
     first = cluster.world(0, 1)
     victim.send(signal.SIGKILL)
-    wait_for(lambda: job.status()['phase'] == 'gathering', job.status)
+    wait_for(lambda: job.status()['phase'] == 'waiting_for_nodes', job.status)
     cluster.agents.remove(victim)
     job.agent(1)
     second = cluster.world(0, 1, after=first)

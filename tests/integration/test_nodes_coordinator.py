@@ -93,7 +93,7 @@ def test_stacks_that_come_when_their_agent_has_gone(cluster):
     host = job.host(0, PATH=f'{spy.parent}:{os.environ["PATH"]}', MALLOC_PERTURB_='165')
     worker, = cluster.world(0)
     another = FakeAgent(job.port, 'another').register(nodes=(1, 1))
-    another.hears('world')
+    another.hears('rank_assignment')
     asks = subprocess.Popen([str(BIN / 'cpprunctl'), 'stacks', job.run_id], env=cluster.env(),
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wait_for((cluster.folder / 'spy-0').exists, 'the look to begin')

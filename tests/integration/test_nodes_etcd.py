@@ -33,7 +33,7 @@ def all_end(cluster, *agents):  # noqa: F811
         agent.ends(0)
 
 
-def guardian_of(agent):
+def reaper_of(agent):
     def look():
         for pid in filter(str.isdigit, os.listdir('/proc')):
             try:
@@ -44,7 +44,7 @@ def guardian_of(agent):
             if name == b'cpprun-guard' and int(rest.split()[1]) == agent.pid:
                 return int(pid)
         return None
-    return wait_for(look, 'the guardian')
+    return wait_for(look, 'the reaper process')
 
 
 def replaced(cluster, leader, first):  # noqa: F811
@@ -98,8 +98,8 @@ def test_a_leading_agent_that_freezes_loses_its_workers_and_comes_back(cluster, 
 def test_a_leading_node_that_falls_silent_is_replaced(cluster, make_etcd):
     """As after a power cut: nothing of it runs, and nobody says so."""
     _, first, leader = three(cluster, make_etcd().wait())
-    guardian = guardian_of(leader)
-    for pid in (leader.pid, guardian):
+    reaper = reaper_of(leader)
+    for pid in (leader.pid, reaper):
         os.kill(pid, signal.SIGSTOP)
     for worker in first.of(leader.node):
         os.kill(worker.pid, signal.SIGKILL)
@@ -107,7 +107,7 @@ def test_a_leading_node_that_falls_silent_is_replaced(cluster, make_etcd):
     all_end(cluster, *others(cluster, leader))
     leader.send(signal.SIGKILL)
     leader.popen.wait(50)
-    os.kill(guardian, signal.SIGCONT)
+    os.kill(reaper, signal.SIGCONT)
 
 
 def test_a_host_whose_cable_is_pulled_is_replaced(cluster, make_etcd, net):

@@ -53,7 +53,7 @@ def test_fixed_size_waits_for_a_replacement(cluster):
     job.agent(1)
     first = cluster.world(0, 1)
     cluster.agents[1].send(signal.SIGKILL)
-    wait_for(lambda: job.status()['phase'] == 'gathering', job.status)
+    wait_for(lambda: job.status()['phase'] == 'waiting_for_nodes', job.status)
     assert job.status()['why_no_round'] == '1 of at least 2 nodes are here'
     job.agent(2)
     second = cluster.world(0, 2, after=first)
@@ -75,7 +75,8 @@ def test_below_min_after_a_loss_ends_at_the_join_timeout(cluster):
 
 
 def test_agent_killed_while_it_stops_its_workers(cluster):
-    """Its workers ignore SIGTERM; the guardian ends them, and the next round forms without it."""
+    """Its workers ignore SIGTERM; the reaper process ends them, and the next round forms without
+    it."""
     job = Job(cluster, '1:2', lease=LONG, restarts=1, last_call_timeout=600)
     job.host(0)
     stubborn = job.agent(1, NODES_STUBBORN='1')
@@ -93,7 +94,7 @@ def test_agent_killed_while_it_stops_its_workers(cluster):
 # ---------------------------------------------------------------- frozen
 
 
-def test_frozen_agents_workers_die_within_the_grant_and_it_comes_back(cluster):
+def test_frozen_agents_workers_die_within_the_worker_lease_and_it_comes_back(cluster):
     job = Job(cluster, '1:2', lease=SHORT, last_call_timeout=600, scale_up_interval=0)
     job.host(0)
     frozen = job.agent(1)
@@ -160,13 +161,13 @@ def test_frozen_when_done_does_not_end_the_round(cluster):
 
 
 def test_frozen_host_of_the_coordinator_wakes_and_goes_on(cluster):
-    """Nobody else can judge meanwhile; all workers are gone when their grant ends."""
+    """Nobody else can judge meanwhile; all workers are gone when their worker lease ends."""
     job = Job(cluster, 2, lease=SHORT)
     host = job.host(0)
     job.agent(1)
     first = cluster.world(0, 1)
     host.send(signal.SIGSTOP)
-    wait_for(lambda: not first.of(1)[0].alive(), 'workers without a grant to be gone')
+    wait_for(lambda: not first.of(1)[0].alive(), 'workers without a worker lease to be gone')
     host.send(signal.SIGCONT)
     second = cluster.world(0, 1, after=first)
     assert second.restarts == [0]
@@ -213,7 +214,7 @@ def test_unplugged_while_running_is_left_behind_and_comes_back(cluster, net):
 
 
 def test_short_loss_of_the_cable_changes_nothing(cluster, net):
-    """Out for two heartbeats, back before the grant ends."""
+    """Out for two heartbeats, back before the worker lease ends."""
     hosts = net(2)
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts, lease=12.0)
     job.agents(0, 1)

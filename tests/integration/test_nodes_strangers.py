@@ -46,8 +46,8 @@ def test_other_protocol_version_is_refused(waiting):
 
 
 def test_second_agent_of_the_same_identity_is_refused(waiting):
-    first = FakeAgent(waiting.port, waiting.run_id).register(standing=1)
-    first.hears('welcome')
+    first = FakeAgent(waiting.port, waiting.run_id).register(reported_phase=1)
+    first.hears('registered')
     assert 'same identity' in refusal(FakeAgent(waiting.port, waiting.run_id).register())
     first.tell('leave', why='a test is over')
     waiting.wait_members(1)
@@ -72,10 +72,10 @@ def test_no_workers_is_refused(waiting):
 
 
 def test_terms_without_sense_are_refused(waiting):
-    for terms in ({'lease_ns': 5 * 10**8}, {'min_nodes': 0}, {'min_nodes': 3},
+    for terms in ({'node_lease_ns': 5 * 10**8}, {'min_nodes': 0}, {'min_nodes': 3},
                   {'heartbeat_ns': 0}, {'max_restarts': -1}):
         line = FakeAgent(waiting.port, waiting.run_id)
-        assert 'make no sense' in refusal(line.register(terms=terms))
+        assert 'make no sense' in refusal(line.register(job_spec=terms))
 
 
 def test_lease_too_short_for_the_fence_is_refused_with_the_cure(cluster):
@@ -86,9 +86,9 @@ def test_lease_too_short_for_the_fence_is_refused_with_the_cure(cluster):
 def test_shortest_lease_leaves_room_for_the_fence(waiting):
     """F x (1 + drift) + K < L x (1 - drift), as the agent is told it."""
     line = FakeAgent(waiting.port, 'another')
-    line.register(terms={'lease_ns': 10**9}).tell('ping', seq=1)
-    grant = line.hears('pong')['grant_ns'] / 1e9
-    assert 0.3 < grant and grant * 1.02 + 0.3 < 1.0 * 0.98
+    line.register(job_spec={'node_lease_ns': 10**9}).tell('ping', seq=1)
+    worker_lease = line.hears('pong')['worker_lease_ns'] / 1e9
+    assert 0.3 < worker_lease and worker_lease * 1.02 + 0.3 < 1.0 * 0.98
     line.tell('leave', why='a test is over')
 
 
@@ -189,14 +189,14 @@ def test_an_agent_that_is_refused_leaves_no_worker_while_it_reports(cluster, coo
         if len(came) > 1:
             line.tell('refused', why='not again')
             return
-        line.tell('welcome', epoch=1, heartbeat_ns=10**9, lease_ns=5 * 10**9)
-        line.tell('world', epoch=1, round=1, group_rank=0, group_size=1, base_rank=0,
+        line.tell('registered', term=1, heartbeat_ns=10**9, node_lease_ns=5 * 10**9)
+        line.tell('rank_assignment', term=1, round=1, group_rank=0, group_size=1, base_rank=0,
                   world_size=1, base_role_rank=0, role_world_size=1, store_port=9,
                   master_addr='127.0.0.1', master_port=port)
         while not cluster.workers():
             name, fields = line.hear()
             if name == 'ping':
-                line.tell('pong', seq=fields['seq'], grant_ns=4 * 10**9)
+                line.tell('pong', seq=fields['seq'], worker_lease_ns=4 * 10**9)
         line.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
         line.sock.close()
     pipe = full_pipe(cluster.tmp / 'err')
@@ -230,13 +230,13 @@ def test_an_agent_that_says_much_costs_the_coordinator_nothing(cluster):
     job = Job(cluster, 1)
     server = job.serve()
     agent = FakeAgent(job.port, 'wordy').register(nodes=(1, 1))
-    agent.hears('world')
+    agent.hears('rank_assignment')
     agent.tell('started', round=1)
     fails_in_many_words(agent)
     agent.tell('stopped', round=1, reserved_port=9)
-    decided = agent.hears('decided')
-    assert decided['culprit']['why'].endswith('y') and len(decided['verdict']) < 4_096
-    FakeAgent(job.port, 'other').register(nodes=(2, 2)).hears('welcome')
+    decided = agent.hears('job_result')
+    assert decided['root_cause']['why'].endswith('y') and len(decided['failure_summary']) < 4_096
+    FakeAgent(job.port, 'other').register(nodes=(2, 2)).hears('registered')
     assert server.poll() is None
 
 
@@ -245,8 +245,8 @@ def test_who_greets_and_wants_nothing_is_dropped(cluster):
     job = Job(cluster, 1)
     job.serve()
     acting = FakeAgent(job.port, 'elsewhere')
-    acting.tell('acting', epoch=5, address='127.0.0.1', port=9)
-    acting.hears('moved')
+    acting.tell('announce_leader', term=5, address='127.0.0.1', port=9)
+    acting.hears('redirect')
     idle = FakeAgent(job.port, 'idle')
     idle.sock.settimeout(20)
     assert idle.is_closed()
@@ -300,7 +300,7 @@ def test_status_tells_the_story_of_a_job(cluster):
     job.host(0, '--role=head')
     job.wait_members(1)
     early = job.status()
-    assert early['phase'] == 'gathering' and early['round'] == 0
+    assert early['phase'] == 'waiting_for_nodes' and early['round'] == 0
     assert early['why_no_round'] == '1 of at least 2 nodes are here (at most 3)'
     job.agent(1, nproc=2)
     first = cluster.world(0, 1)
@@ -336,7 +336,7 @@ def test_host_takes_more_descriptors_and_gives_workers_the_old_limit(cluster):
     lines = []
     for number in range(80):
         lines.append(FakeAgent(job.port, 'crowd', f'key {number}').register(nodes=(200, 200)))
-    assert all(line.hears('welcome') for line in lines)
+    assert all(line.hears('registered') for line in lines)
     for line in lines:
         line.tell('leave', why='a test is over')
         line.sock.close()

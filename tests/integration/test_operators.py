@@ -150,7 +150,7 @@ def here_it_waits():
     open(os.environ['MARKS'] + '/up-0', 'w').write(str(os.getpid()))
     while True:
         import time; time.sleep(60)
-cpprun_worker.ready()
+cpprun_worker.report_ready()
 here_it_waits()
 """
     job = jobs.cpprun('--standalone', '--nproc-per-node=1', *jobs.py(code))

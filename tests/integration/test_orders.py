@@ -23,7 +23,7 @@ def built():
 
 
 def ctl(*words, wrap=(), token=''):
-    env = {**os.environ, 'CPPRUN_OPERATOR_TOKEN': token}
+    env = {**os.environ, 'CPPRUN_ADMIN_TOKEN': token}
     return subprocess.run([*wrap, CTL, *map(str, words)], capture_output=True, text=True,
                           timeout=TAKES, check=False, env=env)
 
@@ -64,7 +64,7 @@ def test_a_restart_is_charged_to_nobody_and_told_to_everybody(cluster):
         assert 'Operators asked for 1 restart before.' in agent.err()
     for node in (0, 1):
         stops = [e for e in events_of(cluster, node) if e['event'] == 'round_stopping']
-        assert stops[0]['cause'] == 'operator' and 'asked for a restart' in stops[0]['why']
+        assert stops[0]['cause'] == 'admin' and 'asked for a restart' in stops[0]['why']
 
 
 def test_a_job_that_does_not_run_is_not_restarted(cluster):
@@ -138,11 +138,11 @@ TOKEN = 'a token that nobody guesses'
 
 def test_over_tcp_the_token_opens(cluster):
     job = Job(cluster, '1:2', last_call_timeout=600)
-    job.host(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     job.agent(1)
     first = cluster.world(0, 1)
     there = ('--endpoint', f'127.0.0.1:{job.port}')
-    refused('set CPPRUN_OPERATOR_TOKEN', 'restart', *there, code=2)
+    refused('set CPPRUN_ADMIN_TOKEN', 'restart', *there, code=2)
     refused('the token is wrong', 'restart', *there, token='some other token of this length')
     refused('a wrong token came from there just now', 'restart', *there, token=TOKEN)
     wait_for(lambda: 'are restarted' in ctl('restart', *there, token=TOKEN).stdout, 'a restart')
@@ -152,7 +152,7 @@ def test_over_tcp_the_token_opens(cluster):
     third = cluster.world(next(n for n, r in second.ranks.items() if r == 0), after=second)
     assert third.restarts == [0]
     for world in (first, second, third):
-        assert all('CPPRUN_OPERATOR_TOKEN' not in worker.env for worker in world)
+        assert all('CPPRUN_ADMIN_TOKEN' not in worker.env for worker in world)
     good('stop', *there, token=TOKEN)
     [agent.ends(130) for agent in cluster.agents]
 
@@ -162,7 +162,7 @@ def test_over_tcp_nothing_changes_without_a_token_but_all_may_look(cluster):
     agent = job.host(0)
     first = cluster.world(0)
     there = ('--endpoint', f'127.0.0.1:{job.port}')
-    refused('started without CPPRUN_OPERATOR_TOKEN', 'stop', *there, token=TOKEN)
+    refused('started without CPPRUN_ADMIN_TOKEN', 'stop', *there, token=TOKEN)
     assert 'running, round 1' in good('status', '--rdzv-endpoint', there[1])
     assert all(worker.alive() for worker in first)
     cluster.say(0)
@@ -176,7 +176,7 @@ def framed(body):
 def test_what_is_no_order_changes_nothing(cluster):
     """Frames by hand: an order without a challenge, without a proof, and nonsense."""
     job = Job(cluster, 1)
-    agent = job.host(0, CPPRUN_OPERATOR_TOKEN=TOKEN)
+    agent = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     first = cluster.world(0)
     stop = b'\x82\xa4kind\x01\xa2id\x01'
     bare = b'\x92\xa7command\x81\xa5order' + stop

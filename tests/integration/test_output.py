@@ -78,7 +78,7 @@ def test_text_that_is_no_utf_8_in_the_summary(jobs):
 def test_a_worker_that_closes_its_stream_goes_on(jobs, stream):
     worker = jobs.sh(f'exec {stream}>&-; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done; exit 0')
     running = jobs.cpprun('--nproc-per-node=2', '--tee=3', worker)
-    poll(lambda: len(jobs.alive()) >= 4, what='launcher, guardian and workers')
+    poll(lambda: len(jobs.alive()) >= 4, what='launcher, reaper process and workers')
     (jobs.marks / 'go').touch()
     assert running.done(20) == 0, running.output
 

@@ -52,7 +52,7 @@ def test_all_ready_is_noted(jobs):
 def test_a_notice_reaches_the_other_workers(jobs):
     code = """
 if rank == '0':
-    w.tell_snapshot(20, 'step-20')
+    w.report_snapshot(20, 'step-20')
 until(lambda: w.newest_snapshot() == 20)
 say(w.newest_snapshot())
 """
@@ -110,7 +110,7 @@ time.sleep(60)
 def test_without_an_agent_every_call_works(jobs):
     code = """
 say(w.has_agent())
-w.heartbeat(1); w.ready(); w.tell_snapshot(1, 'x')
+w.heartbeat(1); w.ready(); w.report_snapshot(1, 'x')
 say(f'{w.should_stop()} {w.may_commit(1)} {w.newest_snapshot()} {w.resume_path()}')
 w.can_save()
 os.kill(os.getpid(), signal.SIGTERM)
@@ -136,14 +136,14 @@ w.heartbeat(Step()); w.heartbeat(True)
 assert w.may_commit(Step())
 for wrong, name in ((1.5, 'float'), ('x', 'str'), (None, 'NoneType')):
     text = f'TypeError: step must be an integer, not {name}: {wrong!r}'
-    for call in (w.heartbeat, w.may_commit, lambda n: w.tell_snapshot(n, 'x'),
-                 lambda n: w.tell_resumed(n, 'x')):
+    for call in (w.heartbeat, w.may_commit, lambda n: w.report_snapshot(n, 'x'),
+                 lambda n: w.report_resumed(n, 'x')):
         assert told(call, wrong) == text, told(call, wrong)
 assert told(w.heartbeat, 1, 'x').startswith('TypeError: phase must be an integer')
 assert told(w.heartbeat, 1, 6) == 'ValueError: phase is 6; wanted is 0 to 5'
 assert told(w.heartbeat, 2**63).startswith('ValueError: step is 9223372036854775808; wanted is -')
-assert told(w.tell_snapshot, 1, 7).startswith('TypeError: path must be a string or a path')
-assert told(w.fault_point, 'x').startswith('TypeError: training_epoch must be an integer')
+assert told(w.report_snapshot, 1, 7).startswith('TypeError: path must be a string or a path')
+assert told(w.fault_point, 'x').startswith('TypeError: epoch must be an integer')
 say(f'{w.has_agent()} refused')
 """
 

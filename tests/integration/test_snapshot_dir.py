@@ -179,11 +179,11 @@ class FakeHolder:
         snapshots = [{'step': 30, 'id': id_of(30)}]
         # It says nothing for a while; the terms are those of whichever agent came first.
         self.agent = FakeAgent(job.port, job.run_id).register(
-            nodes=(1, 2), terms={'lease_ns': 60 * 10**9, 'heartbeat_ns': 20 * 10**9},
+            nodes=(1, 2), job_spec={'node_lease_ns': 60 * 10**9, 'heartbeat_ns': 20 * 10**9},
             has_snapshot_dir=True, snapshots=snapshots,
             snapshot_port=self.listener.getsockname()[1])
         self.agent.sock.settimeout(40)
-        self.world = self.agent.hears('world')
+        self.world = self.agent.hears('rank_assignment')
         self.peer, _ = self.listener.accept()
         self.request = self.peer.recv(1000).decode()
         self.peer.sendall(says)
@@ -215,7 +215,7 @@ def test_a_source_that_stalls_fails_the_start(cluster, folders):
     holder = FakeHolder(job, b'bytes 400\n{"format": 1')
     assert 'nothing came for 10 s' in holder.agent.hears('stop')['why']
     holder.agent.tell('stopped', round=1, reserved_port=9)
-    assert not holder.agent.hears('decided')['is_success']
+    assert not holder.agent.hears('job_result')['is_success']
     holder.agent.tell('ack', is_success=False)
     holder.close()
     agent.ends(1)
@@ -230,7 +230,7 @@ def test_a_source_that_lies_is_passed_over(cluster, folders):
     holder.agent.hears('stop')
     holder.agent.tell('stopped', round=1, reserved_port=9,
                       snapshots=[{'step': 30, 'id': id_of(30)}])
-    assert holder.agent.hears('world')['resume'] is None
+    assert holder.agent.hears('rank_assignment')['resume'] is None
     world = wait_for(lambda: [w for w in cluster.workers() if w.round == 2], 'a worker')
     assert RESUME not in world[0].env
     holder.agent.tell('leave', why='a test is over')
@@ -289,7 +289,7 @@ def test_with_too_few_left_the_job_ends_resumable(cluster, folders):
     assert 'was asked to stop) at step 50' in agents[0].err()
 
 
-def test_the_host_leaves_the_job_to_its_heir(cluster):
+def test_the_host_leaves_the_job_to_its_standby(cluster):
     job = Job(cluster, '1:2')
     agents = [job.host(0, **SAVES), job.agent(1, **SAVES)]
     first = cluster.world(0, 1)
@@ -301,7 +301,7 @@ def test_the_host_leaves_the_job_to_its_heir(cluster):
     agents[1].ends(0)
 
 
-def test_the_host_takes_all_with_it_where_the_heir_is_too_few(cluster):
+def test_the_host_takes_all_with_it_where_the_standby_is_too_few(cluster):
     job = Job(cluster, 2)
     agents = [job.host(0, **SAVES), job.agent(1, **SAVES)]
     cluster.world(0, 1)
@@ -310,7 +310,7 @@ def test_the_host_takes_all_with_it_where_the_heir_is_too_few(cluster):
         agent.ends(75)
 
 
-def test_a_host_that_stays_for_its_heir_is_asked_again(cluster):
+def test_a_host_that_stays_for_its_standby_is_asked_again(cluster):
     job = Job(cluster, '1:2')
     agents = [job.host(0, **SAVES), job.agent(1, NODES_STUBBORN='1')]
     first = cluster.world(0, 1)

@@ -131,7 +131,7 @@ def test_what_could_not_be_used_is_not_chosen_again(jobs, tmp_path, language):
         make_snapshot(tmp_path / 'snapshots', step)
     tell = '$WORKER fell-back=10'
     if language == 'python':
-        words = 'import cpprun_worker as w; w.tell_resumed(10, "/step-10", fell_back=True)'
+        words = 'import cpprun_worker as w; w.report_resumed(10, "/step-10", fell_back=True)'
         tell = f"PYTHONPATH={ROOT}/worker_sdk/python {sys.executable} -c '{words}'"
     code = f"""
     echo $A: $CPPRUN_RESUME_FROM

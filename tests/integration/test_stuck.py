@@ -11,7 +11,7 @@ import pytest
 from conftest import (
     children_of,
     free_port,
-    guardian_of,
+    reaper_of,
     has_own_mounts,
     poll,
     state_of,
@@ -166,7 +166,7 @@ def test_kill_minus_nine_of_the_launcher(jobs, held):
     running = jobs.cpprun('--nproc-per-node=1', jobs.sh(FOR_EVER))
     (pid,) = jobs.numbers(['up0'])
     held(pid)
-    reaper = guardian_of(running.pid)
+    reaper = reaper_of(running.pid)
     running.process.kill()
     running.process.wait()
     poll(lambda: state_of(reaper) == '', FORGET_S, 'the end of the reaper process')

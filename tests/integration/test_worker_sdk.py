@@ -45,7 +45,7 @@ def number_of(end):
     return {'divide': 8, 'abort': 6, 'terminate': 6, 'bare_terminate': 6}.get(end, 11)
 
 
-def root_cause(running):
+def root_cause_index(running):
     return running.err.split('Root Cause', 1)[1]
 
 
@@ -65,9 +65,9 @@ def test_an_exception_reaches_the_summary(jobs):
     running = jobs.cpprun('--nproc-per-node=2', '--no-python', WORKER, 'exception', 1)
     assert running.done(30) == 1, running.output
     text = '(anonymous namespace)::OwnError: no data for this rank'
-    assert f'traceback : {text}' in root_cause(running)
-    assert 'rank      : 1 (' in root_cause(running)
-    assert 'exitcode  : 1 (pid:' in root_cause(running)
+    assert f'traceback : {text}' in root_cause_index(running)
+    assert 'rank      : 1 (' in root_cause_index(running)
+    assert 'exitcode  : 1 (pid:' in root_cause_index(running)
     assert f'cpprun: rank 1: {text}\n' in running.err
     assert has_no_traces(running.err)
 
@@ -75,18 +75,18 @@ def test_an_exception_reaches_the_summary(jobs):
 def test_without_log_files_an_exception_reaches_the_summary_through_the_agent(jobs):
     running = jobs.cpprun('--log-dir', '/dev/null', '--no-python', WORKER, 'exception')
     assert running.done(30) == 1, running.output
-    assert 'error_file: <N/A>' in root_cause(running)
+    assert 'error_file: <N/A>' in root_cause_index(running)
     text = '(anonymous namespace)::OwnError: no data for this rank'
-    assert f'traceback : {text}' in root_cause(running)
+    assert f'traceback : {text}' in root_cause_index(running)
 
 
 @pytest.mark.parametrize('end', SIGNALS)
 def test_a_signal_reaches_the_summary_with_its_message(jobs, end):
     running = jobs.cpprun('--nproc-per-node=2', '--no-python', WORKER, end, 0)
     assert running.done(30) == 1, running.output
-    assert f'exitcode  : -{number_of(end)} (pid:' in root_cause(running)
-    assert f'traceback : {SIGNALS[end]}' in root_cause(running)
-    assert NAMED.get(end, '') in root_cause(running)
+    assert f'exitcode  : -{number_of(end)} (pid:' in root_cause_index(running)
+    assert f'traceback : {SIGNALS[end]}' in root_cause_index(running)
+    assert NAMED.get(end, '') in root_cause_index(running)
     assert f'cpprun: rank 0: {SIGNALS[end]}' in running.err
     assert jobs.wait_until_gone() == []
 
@@ -210,9 +210,9 @@ def test_a_fault_happens_on_its_rank(jobs, fault, code, text):
         '--nproc-per-node=2', '--no-python', WORKER, 'train', env={'CPPRUN_FAULTS': fault}
     )
     assert running.done(30) == 1, running.output
-    assert 'rank      : 1 (' in root_cause(running)
-    assert f'exitcode  : {code} (pid:' in root_cause(running)
-    assert text in root_cause(running)
+    assert 'rank      : 1 (' in root_cause_index(running)
+    assert f'exitcode  : {code} (pid:' in root_cause_index(running)
+    assert text in root_cause_index(running)
     assert running.err.count(f'\ncpprun: fault {fault} at rank 1, training epoch ') == 1
 
 
@@ -287,15 +287,15 @@ def test_a_report_from_c_reaches_the_summary(jobs):
     running = jobs.cpprun('--no-python', C_WORKER, 'report')
     assert running.done(30) == 1, running.output
     assert 'written: 1' in running.out
-    assert 'traceback : no data here' in root_cause(running)
-    assert 'exitcode  : 5 (pid:' in root_cause(running)
+    assert 'traceback : no data here' in root_cause_index(running)
+    assert 'exitcode  : 5 (pid:' in root_cause_index(running)
 
 
 def test_a_crash_in_c_reaches_the_summary(jobs):
     running = jobs.cpprun('--no-python', C_WORKER, 'crash')
     assert running.done(30) == 1, running.output
-    assert 'traceback : SIGABRT: abort() was called' in root_cause(running)
-    assert '#3 main' in root_cause(running)
+    assert 'traceback : SIGABRT: abort() was called' in root_cause_index(running)
+    assert '#3 main' in root_cause_index(running)
 
 
 def test_a_throwing_fault_in_c_ends_the_process_with_1(jobs):
@@ -303,5 +303,5 @@ def test_a_throwing_fault_in_c_ends_the_process_with_1(jobs):
         '--no-python', C_WORKER, 'faults', env={'CPPRUN_FAULTS': 'throw:step=2'}
     )
     assert running.done(30) == 1, running.output
-    assert 'traceback : fault throw:step=2 at rank 0, step 2' in root_cause(running)
-    assert 'exitcode  : 1 (pid:' in root_cause(running)
+    assert 'traceback : fault throw:step=2 at rank 0, step 2' in root_cause_index(running)
+    assert 'exitcode  : 1 (pid:' in root_cause_index(running)

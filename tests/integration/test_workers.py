@@ -7,7 +7,7 @@ import pytest
 from conftest import has_no_traces, is_alive, kill, poll
 
 
-def root_cause(running):
+def root_cause_index(running):
     return running.err.split('Root Cause', 1)[1]
 
 
@@ -16,7 +16,7 @@ def test_exit_codes(jobs, code):
     running = jobs.cpprun('--nproc-per-node=2', jobs.sh(f'[ "$RANK" = 0 ] || exit {code}'))
     assert running.done(20) == (0 if code == 0 else 1), running.output
     if code != 0:
-        assert f'exitcode  : {code} (pid:' in root_cause(running)
+        assert f'exitcode  : {code} (pid:' in root_cause_index(running)
         assert f'exited with code {code}' in running.err
     assert has_no_traces(running.err)
     assert jobs.wait_until_gone() == []
@@ -27,14 +27,14 @@ def test_signals(jobs, name):
     number = signal.Signals[f'SIG{name}']
     running = jobs.cpprun('--nproc-per-node=2', jobs.sh(f'[ "$RANK" = 0 ] || kill -{name} $$'))
     assert running.done(20) == 1, running.output
-    assert f'exitcode  : -{int(number)} (pid:' in root_cause(running)
+    assert f'exitcode  : -{int(number)} (pid:' in root_cause_index(running)
     assert f'SIG{name}' in running.err
 
 
 def test_a_real_time_signal(jobs):
     running = jobs.cpprun(jobs.sh('kill -40 $$'))
     assert running.done(20) == 1, running.output
-    assert 'exitcode  : -40' in root_cause(running)
+    assert 'exitcode  : -40' in root_cause_index(running)
 
 
 def test_who_ignores_term_is_killed_after_the_grace(jobs):
@@ -46,7 +46,7 @@ def test_who_ignores_term_is_killed_after_the_grace(jobs):
     running = jobs.cpprun('--nproc-per-node=2', '--shutdown-timeout=1', worker)
     assert running.done(20) == 1, running.output
     assert running.seconds > 1
-    assert 'exitcode  : 3' in root_cause(running)
+    assert 'exitcode  : 3' in root_cause_index(running)
     assert jobs.wait_until_gone() == []
 
 
@@ -79,7 +79,7 @@ def test_a_stopped_worker_beside_one_that_fails(jobs):
     os.kill(jobs.numbers(['pid0', 'pid1'])[1], signal.SIGSTOP)
     (jobs.marks / 'go').touch()
     assert running.done(20) == 1, running.output
-    assert 'exitcode  : 3' in root_cause(running)
+    assert 'exitcode  : 3' in root_cause_index(running)
     assert jobs.wait_until_gone() == []
 
 

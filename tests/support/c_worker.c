@@ -30,7 +30,7 @@ static int work(void) {
   const int is_good = size == 3 && memcmp(value, "a\0b", 4) == 0 && sum >= 5;
   free(value);
   cpprun_heartbeat(1, CPPRUN_TRAINING);
-  cpprun_ready();
+  cpprun_report_ready();
   printf("rank %d of %d, local %d of %d, attempt %d: %s, stop %d\n", cpprun_rank(),
          cpprun_world_size(), cpprun_local_rank(), cpprun_local_world_size(),
          cpprun_restart_count(), is_good ? "good" : "bad", cpprun_should_stop());
@@ -48,9 +48,9 @@ static int errors(void) {
 }
 
 static int snapshots(void) {
-  cpprun_can_save();
-  printf("may commit: %d\n", cpprun_may_commit(20));
-  cpprun_tell_snapshot(20, "step-20");
+  cpprun_enable_graceful_stop();
+  printf("may commit: %d\n", cpprun_request_commit(20));
+  cpprun_report_snapshot(20, "step-20");
   return CPPRUN_STOPPED_RESUMABLE;
 }
 

@@ -1,9 +1,9 @@
 // A worker that uses its line to the agent as it is told: channel_worker WORD...
 //
 //   agent            prints "rank R: agent" or "rank R: no agent"
-//   beat=N ready     heartbeat(N), mark_ready(); only-beat=N for rank 0 alone
+//   beat=N ready     heartbeat(N), report_ready(); only-beat=N for rank 0 alone
 //   starting=N       heartbeat(N, Phase::Starting)
-//   tell=TEXT        tell_agent()
+//   tell=TEXT        report_to_agent()
 //   ignore-term      SIGTERM is only printed, with what should_stop() says by then
 //   await-stop       waits for should_stop(), 20 s at most; await-term for the signal
 //   mark=FILE        makes a file in $MARKS; await=FILE waits for one
@@ -13,8 +13,8 @@
 //   use-huge-pages   has them for an arena of 8 MiB, and says whether it has
 //   kept             prints what its arena holds; kept-of=R that of another local rank
 //   can-save         can_save(); may-commit prints the answer of may_commit(7)
-//   fell-back=N      tell_resumed(N, "/step-N", true)
-//   told=N           tell_snapshot(N, "step-N"); await-newest waits for a notice of any worker
+//   fell-back=N      report_resumed(N, "/step-N", true)
+//   told=N           report_snapshot(N, "step-N"); await-newest waits for a notice of any worker
 //   only=R           the words behind it are for local rank R
 //   exit=N
 #include <signal.h>
@@ -120,11 +120,11 @@ void obey_about_snapshots(const std::string& word, const std::string& value) {
   if (word == "keep-bytes") say_kept(worker::Arena::own(std::stoull(value)));
   if (word == "kept") say_kept(worker::Arena::own(0));
   if (word == "kept-of") say_kept(worker::Arena::of(std::stoi(value)));
-  if (word == "can-save") worker::can_save();
-  if (word == "told") worker::tell_snapshot(std::stoll(value), "step-" + value);
-  if (word == "fell-back") worker::tell_resumed(std::stoll(value), "/step-" + value, true);
+  if (word == "can-save") worker::enable_graceful_stop();
+  if (word == "told") worker::report_snapshot(std::stoll(value), "step-" + value);
+  if (word == "fell-back") worker::report_resumed(std::stoll(value), "/step-" + value, true);
   if (word == "may-commit") {
-    const worker::Leave leave = worker::may_commit(7);
+    const worker::CommitPermission leave = worker::request_commit(7);
     say(leave ? "may commit" : "may not commit: " + leave.why);
   }
   if (word != "await-newest") return;
@@ -137,8 +137,8 @@ void obey(const std::string& word, const std::string& value, char* program) {
   if (word == "beat") worker::heartbeat(std::stoll(value));
   if (word == "only-beat" && own_rank() == 0) worker::heartbeat(std::stoll(value));
   if (word == "starting") worker::heartbeat(std::stoll(value), worker::Phase::Starting);
-  if (word == "ready") worker::mark_ready();
-  if (word == "tell") worker::tell_agent(value);
+  if (word == "ready") worker::report_ready();
+  if (word == "tell") worker::report_to_agent(value);
   if (word == "ignore-term") ::signal(SIGTERM, on_term);
   if (word == "mark") std::ofstream(mark(value)) << ::getpid() << '\n';
   if (word == "await") await(value, [&] { return std::ifstream(mark(value)).good(); });

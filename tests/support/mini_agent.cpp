@@ -1,9 +1,10 @@
-// The least that an agent is: a guardian, a host, a loop. For tests that kill it.
+// The least that an agent is: a reaper process, a host, a loop. For tests that kill it.
 //
 //   mini_agent <cgroup: 0|1> <token> SCRIPT [SCRIPT ...]     starts two workers: bad_worker SCRIPT
 //   ...
 //
-// Sends "agent <pid> <guardian's pid>" to TEST_SOCKET once its workers run; ends when they have.
+// Sends "agent <pid> <reaper process's pid>" to TEST_SOCKET once its workers run; ends when they
+// have.
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,7 +17,7 @@
 #include <cstdlib>
 
 #include "agent/process/cleanup/cgroup.hpp"
-#include "agent/process/cleanup/guardian.hpp"
+#include "agent/process/cleanup/reaper.hpp"
 #include "agent/process/process_host.hpp"
 
 namespace {
@@ -49,14 +50,14 @@ int main(int count, char** words) {
   if (count < 4) return 2;
   const bool use_cgroup = words[1][0] == '1';
   const std::string token = words[2];
-  auto guardian = cpprun::Guardian::start(token, use_cgroup ? cpprun::cgroup_folder(token) : "");
-  if (!guardian) return 3;
+  auto reaper = cpprun::Reaper::start(token, use_cgroup ? cpprun::cgroup_folder(token) : "");
+  if (!reaper) return 3;
   boost::asio::io_context loop(1);
   cpprun::ProcessHost::Events events;
-  events.on_end = [](const cpprun::WorkerEnd&) {};
+  events.on_end = [](const cpprun::WorkerExit&) {};
   cpprun::ProcessHost host(loop, {token, use_cgroup}, events);
   if (!host.start({spec(0, words + 3), spec(1, words + 3)})) return 4;
-  report("agent " + std::to_string(::getpid()) + " " + std::to_string((*guardian)->pid()));
+  report("agent " + std::to_string(::getpid()) + " " + std::to_string((*reaper)->pid()));
   loop.run();
   return 0;
 }

@@ -119,11 +119,11 @@ void ProcessTest::receive() {
 ProcessHost& ProcessTest::host() {
   if (host_) return *host_;
   ProcessHost::Events events;
-  events.on_end = [this](const WorkerEnd& end) {
+  events.on_end = [this](const WorkerExit& end) {
     ends_.push_back(end);
     if (also_on_end_) also_on_end_(end);
   };
-  events.on_quiet = [this] { ++quiet_count_; };
+  events.on_all_workers_gone = [this] { ++quiet_count_; };
   events.on_stuck = [this](std::vector<StuckProcess> all) {
     stuck_ = std::move(all);
     ++stuck_count_;
@@ -173,7 +173,7 @@ void ProcessTest::run_until(const std::function<bool()>& holds, double seconds) 
 }
 
 void ProcessTest::run_until_quiet(double seconds) {
-  run_until([this] { return quiet_count_ > 0 && host_->is_quiet(); }, seconds);
+  run_until([this] { return quiet_count_ > 0 && host_->is_idle(); }, seconds);
 }
 
 int ProcessTest::reported(const std::string& name) const {
@@ -188,12 +188,12 @@ int ProcessTest::wait_reported(const std::string& name) {
   return reported(name);
 }
 
-const WorkerEnd& ProcessTest::end_of(int rank) const {
-  for (const WorkerEnd& end : ends_) {
+const WorkerExit& ProcessTest::end_of(int rank) const {
+  for (const WorkerExit& end : ends_) {
     if (end.local_rank.value == rank) return end;
   }
   ADD_FAILURE() << "no end of worker " << rank;
-  static const WorkerEnd none;
+  static const WorkerExit none;
   return none;
 }
 

@@ -73,16 +73,16 @@ class ProcessTest : public ::testing::Test {
   // pid that was reported as `name`, 0 if none yet.
   int reported(const std::string& name) const;
   int wait_reported(const std::string& name);
-  const WorkerEnd& end_of(int rank) const;
+  const WorkerExit& end_of(int rank) const;
 
   boost::asio::io_context loop_{1};
   ProcessHost::Options options_;
   std::string socket_name_;
   std::vector<std::string> messages_;
-  std::vector<WorkerEnd> ends_;
+  std::vector<WorkerExit> ends_;
   std::vector<StuckProcess> stuck_;  // as it was said last
   int stuck_count_ = 0;              // how often it was said
-  std::function<void(const WorkerEnd&)> also_on_end_;
+  std::function<void(const WorkerExit&)> also_on_end_;
   int quiet_count_ = 0;
   int stdout_closed_count_ = 0;
 

@@ -22,7 +22,7 @@ def make_snapshot(folder, step, files=None, letter='a', lie=None):
         crc = zlib.crc32(content) ^ (1 if name == lie else 0)
         entries.append({'name': name, 'bytes': len(content), 'crc32': f'{crc:08x}'})
     manifest = {
-        'format': 1, 'id': id_of(step, letter), 'step': step, 'training_epoch': 0,
+        'format': 1, 'id': id_of(step, letter), 'step': step, 'epoch': 0,
         'world_size': 2, 'run_id': 'test', 'round': 1, 'torch': '2.11.0', 'cpprun': '0.1',
         'saved_at': '2026-11-21T12:00:00Z', 'files': entries, 'elsewhere': [], 'user': {}}
     (draft / 'manifest.json').write_text(json.dumps(manifest))

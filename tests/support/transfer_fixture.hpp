@@ -14,7 +14,7 @@
 #include "agent/daemon/snapshots/snapshot_fetch.hpp"
 #include "agent/daemon/snapshots/snapshot_server.hpp"
 #include "agent/process/clock.hpp"
-#include "rendezvous/protocol/transfer/snapshot_wire.hpp"
+#include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 #include "snapshot_files/folders/commit.hpp"
@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using snapshot_files::Manifest;
 using snapshot_files::real_files;
-using snapshot_wire::Answer;
-using snapshot_wire::Request;
+using snapshot_protocol::Answer;
+using snapshot_protocol::Request;
 
 inline constexpr const char* kSecret = "0123456789abcdef0123456789abcdef";
 inline constexpr int64_t kStep = 20;
@@ -73,7 +73,7 @@ class FakeServer {
     thread_ = std::thread([this] { run(); });
   }
   ~FakeServer() {
-    stopper_->stop();
+    cancel_token_->stop();
     ::shutdown(listener_.get(), SHUT_RDWR);
     thread_.join();
   }
@@ -87,18 +87,18 @@ class FakeServer {
       UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!socket.is_open()) return;
       ++connections;
-      PeerSocket peer(std::move(socket), stopper_);
+      PeerSocket peer(std::move(socket), cancel_token_);
       for (;;) {
         Result<std::string> line = peer.receive_line(5s);
         if (!line) break;
-        Result<Request> request = snapshot_wire::decode_request(*line);
+        Result<Request> request = snapshot_protocol::decode_request(*line);
         if (!request || !say_(peer, *request)) break;
       }
     }
   }
 
   const Say say_;
-  const std::shared_ptr<Stopper> stopper_ = std::make_shared<Stopper>();
+  const std::shared_ptr<CancelToken> cancel_token_ = std::make_shared<CancelToken>();
   UniqueFd listener_;
   std::thread thread_;
 };
@@ -140,7 +140,7 @@ class SnapshotsBetweenAgents : public testing::Test {
     task.secret = kSecret;
     task.stalls = stalls;
     task.queue = 3s;
-    return fetch_snapshot(real_files(), task, stopper,
+    return fetch_snapshot(real_files(), task, cancel_token,
                           [this](uint64_t bytes) { announced = bytes; });
   }
   Fetched fetches_from(FakeServer& fake, Duration stalls = 400ms) {
@@ -175,7 +175,7 @@ class SnapshotsBetweenAgents : public testing::Test {
 
   // What the server says to this line; "" if it hangs up.
   std::string asks(const std::string& line) {
-    auto peer = PeerSocket::connect("127.0.0.1", port, 2s, stopper);
+    auto peer = PeerSocket::connect("127.0.0.1", port, 2s, cancel_token);
     EXPECT_TRUE(peer);
     EXPECT_TRUE(peer->send(line + "\n", 2s));
     Result<std::string> answer = peer->receive_line(5s);
@@ -191,7 +191,7 @@ class SnapshotsBetweenAgents : public testing::Test {
   std::unique_ptr<SnapshotServer> server;
   uint16_t port = 0;
   uint64_t announced = 0;
-  std::shared_ptr<Stopper> stopper = std::make_shared<Stopper>();
+  std::shared_ptr<CancelToken> cancel_token = std::make_shared<CancelToken>();
 };
 
 // Answers as a real one would, out of a map; the manifest as text among them.

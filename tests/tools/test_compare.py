@@ -32,7 +32,7 @@ def test_a_goal_is_so_many_times_the_floor_plus_a_constant(ours, is_reached):
 def test_a_goal_may_be_a_part_of_torchs_value():
     row = row_with(Goal(theirs=0.5), cpprun=[6], torchrun=[10])
     assert row.is_reached() is False
-    assert report.verdict(row) == "≤ 0.5 × torch's = 5: MISSED"
+    assert report.failure_summary(row) == "≤ 0.5 × torch's = 5: MISSED"
 
 
 def test_more_is_better_where_the_goal_says_so():
@@ -44,7 +44,7 @@ def test_more_is_better_where_the_goal_says_so():
 def test_a_goal_without_its_floor_is_left_open():
     row = row_with(Goal(floor=2), cpprun=[1])
     assert row.is_reached() is None
-    assert report.verdict(row) == '≤ 2 × floor'
+    assert report.failure_summary(row) == '≤ 2 × floor'
 
 
 def test_what_did_not_happen_is_no_number_and_no_success():

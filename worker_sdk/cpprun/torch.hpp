@@ -6,7 +6,7 @@
 
 #include "cpprun/data/distributed_sampler.hpp"
 #include "cpprun/data/eval_sampler.hpp"
-#include "cpprun/data/group_split.hpp"
+#include "cpprun/data/group_shuffle_split.hpp"
 #include "cpprun/data/loader.hpp"
 #include "cpprun/data/sampler.hpp"
 #include "cpprun/dist/collectives.hpp"

@@ -1,5 +1,5 @@
 // EventLog: the file events.jsonl of a run. Appends whole lines and nothing else; what they say is
-// json_lines.hpp's. A disk that is full is said once and stops nothing: lines are lost then, and
+// event_json.hpp's. A disk that is full is said once and stops nothing: lines are lost then, and
 // the next one that fits begins on a line of its own. Thread: the loop's.
 #pragma once
 

@@ -50,7 +50,7 @@ class HealthServer::Probe : public std::enable_shared_from_this<HealthServer::Pr
   Probe(const Probe&) = delete;
 
   void begin() {
-    deadline_.expires_after(limits::kHealthAsks);
+    deadline_.expires_after(limits::kHealthRequestTimeout);
     deadline_.async_wait([self = shared_from_this()](error_code error) {
       if (!error) self->end();
     });

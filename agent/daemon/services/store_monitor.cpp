@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "agent/process/diagnostics/refused_connections.hpp"
-#include "common/machine/port_holder.hpp"
+#include "common/machine/port_owner.hpp"
 
 namespace cpprun {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/daemon/way_back.hpp"
+#include "agent/daemon/loop_poster.hpp"
 #include "agent/process/clock.hpp"
 #include "common/limits/agent.hpp"
 
@@ -12,10 +12,10 @@ namespace cpprun {
 StuckReporter::StuckReporter(boost::asio::io_context& loop, Done done)
     : done_(std::move(done)),
       timer_(loop, [this] { on_time(); }),
-      way_(std::make_shared<WayBack>(loop)) {}
+      poster_(std::make_shared<LoopPoster>(loop)) {}
 
 StuckReporter::~StuckReporter() {
-  way_->close();
+  poster_->close();
 }
 
 void StuckReporter::look(std::vector<StuckProcess> processes) {
@@ -24,14 +24,14 @@ void StuckReporter::look(std::vector<StuckProcess> processes) {
   const size_t shown = std::min(processes_.size(), limits::kStuckProcesses);
   const std::vector<StuckProcess> looked_at(processes_.begin(),
                                             processes_.begin() + static_cast<ptrdiff_t>(shown));
-  const auto run = [this, looked_at, look = ++looks_, way = way_] {
+  const auto run = [this, looked_at, look = ++looks_, way = poster_] {
     std::vector<std::string> lines;
     for (const StuckProcess& process : looked_at) lines.push_back(describe(process));
-    WayBack::post(way, [this, look, lines] {
+    LoopPoster::post(way, [this, look, lines] {
       if (look == looks_) end(lines);
     });
   };
-  if (Status started = start_quiet_thread(run); !started) return on_time();
+  if (Status started = start_detached_thread(run); !started) return on_time();
   timer_.set(boot_now() + limits::kStuckLookTakes);
 }
 

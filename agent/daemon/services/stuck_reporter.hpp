@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/daemon/way_back.hpp"
+#include "agent/daemon/loop_poster.hpp"
 #include "agent/process/diagnostics/stuck_process.hpp"
 #include "agent/process/timer.hpp"
 
@@ -37,7 +37,7 @@ class StuckReporter {
   Timer timer_;
   std::vector<StuckProcess> processes_;  // empty: no look is under way
   uint64_t looks_ = 0;
-  const std::shared_ptr<WayBack> way_;
+  const std::shared_ptr<LoopPoster> poster_;
 };
 
 }  // namespace cpprun

@@ -15,7 +15,7 @@
 
 #include "agent/process/clock.hpp"
 #include "common/check.hpp"
-#include "rendezvous/protocol/transfer/snapshot_wire.hpp"
+#include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 
 namespace cpprun {
 namespace {
@@ -50,25 +50,25 @@ UniqueFd begin_connect(const addrinfo& address) {
 
 }  // namespace
 
-Stopper::Stopper() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+CancelToken::CancelToken() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   CPPRUN_CHECK(event_.is_open());
 }
 
-void Stopper::stop() {
+void CancelToken::stop() {
   const uint64_t one = 1;
   CPPRUN_CHECK(::write(event_.get(), &one, sizeof one) == sizeof one);
 }
 
-bool Stopper::wait(Duration limit) const {
+bool CancelToken::wait(Duration limit) const {
   pollfd event{event_.get(), POLLIN, 0};
   return ::poll(&event, 1, to_ms(limit)) == 1;
 }
 
-PeerSocket::PeerSocket(UniqueFd socket, std::shared_ptr<const Stopper> stopper)
-    : socket_(std::move(socket)), stopper_(std::move(stopper)) {}
+PeerSocket::PeerSocket(UniqueFd socket, std::shared_ptr<const CancelToken> cancel_token)
+    : socket_(std::move(socket)), cancel_token_(std::move(cancel_token)) {}
 
 Result<PeerSocket> PeerSocket::connect(const std::string& host, uint16_t port, Duration limit,
-                                       std::shared_ptr<const Stopper> stopper) {
+                                       std::shared_ptr<const CancelToken> cancel_token) {
   addrinfo wish{};
   wish.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -81,7 +81,7 @@ Result<PeerSocket> PeerSocket::connect(const std::string& host, uint16_t port, D
     last = trouble_of_errno();
     if (!socket.is_open()) continue;
     const int number = socket.get();
-    PeerSocket made(std::move(socket), stopper);
+    PeerSocket made(std::move(socket), cancel_token);
     if (Status ready = made.wait_for(POLLOUT, limit); !ready) {
       last = ready.error();
       continue;
@@ -97,7 +97,8 @@ Result<PeerSocket> PeerSocket::connect(const std::string& host, uint16_t port, D
 }
 
 Status PeerSocket::wait_for(short events, Duration limit) const {
-  std::array<pollfd, 2> both{{{socket_.get(), events, 0}, {stopper_->descriptor(), POLLIN, 0}}};
+  std::array<pollfd, 2> both{
+      {{socket_.get(), events, 0}, {cancel_token_->descriptor(), POLLIN, 0}}};
   const Instant until = boot_now() + limit;
   for (;;) {
     const int ready = ::poll(both.data(), both.size(), to_ms(until - boot_now()));
@@ -156,7 +157,7 @@ Result<std::string> PeerSocket::receive_line(Duration limit) {
   const Instant until = boot_now() + limit;
   std::string line;
   for (;;) {
-    std::array<std::byte, snapshot_wire::kLineBytes> some{};
+    std::array<std::byte, snapshot_protocol::kLineBytes> some{};
     Result<size_t> size = receive(some, until - boot_now());
     if (!size) return size.error();
     line.append(reinterpret_cast<const char*>(some.data()), *size);
@@ -166,7 +167,7 @@ Result<std::string> PeerSocket::receive_line(Duration limit) {
       line.resize(end);
       return line;
     }
-    if (line.size() >= snapshot_wire::kLineBytes) return trouble("its words have no end");
+    if (line.size() >= snapshot_protocol::kLineBytes) return trouble("its words have no end");
   }
 }
 

@@ -18,9 +18,9 @@
 namespace cpprun {
 
 // Ends what waits. For good.
-class Stopper {
+class CancelToken {
  public:
-  Stopper();
+  CancelToken();
   void stop();
   bool is_stopped() const { return wait(Duration{}); }
   // False: not within this time.
@@ -33,10 +33,10 @@ class Stopper {
 
 class PeerSocket {
  public:
-  PeerSocket(UniqueFd socket, std::shared_ptr<const Stopper> stopper);
+  PeerSocket(UniqueFd socket, std::shared_ptr<const CancelToken> cancel_token);
   // All addresses of the host, one after the other.
   static Result<PeerSocket> connect(const std::string& host, uint16_t port, Duration limit,
-                                    std::shared_ptr<const Stopper> stopper);
+                                    std::shared_ptr<const CancelToken> cancel_token);
 
   // Limits are for each time that nothing moves.
   Status send(std::string_view bytes, Duration limit);
@@ -50,8 +50,9 @@ class PeerSocket {
   Status wait_for(short events, Duration limit) const;
 
   UniqueFd socket_;
-  std::shared_ptr<const Stopper> stopper_;  // shared: who stops may go before who is stopped
-  std::string ahead_;                       // received behind a line
+  std::shared_ptr<const CancelToken>
+      cancel_token_;   // shared: who stops may go before who is stopped
+  std::string ahead_;  // received behind a line
 };
 
 }  // namespace cpprun

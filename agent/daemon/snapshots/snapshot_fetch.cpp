@@ -7,7 +7,7 @@
 #include "common/endpoint.hpp"
 #include "common/limits/fetch.hpp"
 #include "common/limits/snapshots.hpp"
-#include "rendezvous/protocol/transfer/snapshot_wire.hpp"
+#include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 #include "snapshot_files/folders/commit.hpp"
@@ -19,7 +19,7 @@ using snapshot_files::Draft;
 using snapshot_files::File;
 using snapshot_files::Manifest;
 using snapshot_files::ManifestFile;
-using snapshot_wire::Answer;
+using snapshot_protocol::Answer;
 
 constexpr size_t kStretch = 1 << 20;
 constexpr Duration kRetry = std::chrono::milliseconds(100);
@@ -49,14 +49,15 @@ Trouble damaged(const std::string& text) {
 class Fetch {
  public:
   Fetch(snapshot_files::FileLayer& files, const FetchTask& task,
-        std::shared_ptr<const Stopper> stopper, const std::function<void(uint64_t)>& on_size)
-      : files_(files), task_(task), stopper_(std::move(stopper)), on_size_(on_size) {}
+        std::shared_ptr<const CancelToken> cancel_token,
+        const std::function<void(uint64_t)>& on_size)
+      : files_(files), task_(task), cancel_token_(std::move(cancel_token)), on_size_(on_size) {}
 
   Fetched run() {
     if (is_here()) return {};  // a shared folder that showed it late
     Outcome trouble;
     while ((trouble = try_once()) && may_try_again(*trouble)) {
-      if (stopper_->wait(kRetry)) break;
+      if (cancel_token_->wait(kRetry)) break;
     }
     if (!trouble) return {};
     if (draft_) draft_->discard();
@@ -88,7 +89,7 @@ class Fetch {
   Outcome try_once() {
     Result<PeerSocket> line = PeerSocket::connect(task_.resume.source_address,
                                                   static_cast<uint16_t>(task_.resume.source_port),
-                                                  task_.stalls, stopper_);
+                                                  task_.stalls, cancel_token_);
     if (!line) return again(line.error());
     if (!manifest_) {
       if (Outcome trouble = get_manifest(*line)) return trouble;
@@ -101,13 +102,13 @@ class Fetch {
 
   // Asks for a file; the size that is announced is this one, or at most `most`.
   Outcome ask(PeerSocket& line, const std::string& file, uint64_t most, uint64_t& bytes) {
-    const snapshot_wire::Request request{task_.secret, task_.resume.snapshot, file};
-    if (Status sent = line.send(snapshot_wire::encode(request), task_.stalls); !sent) {
+    const snapshot_protocol::Request request{task_.secret, task_.resume.snapshot, file};
+    if (Status sent = line.send(snapshot_protocol::encode(request), task_.stalls); !sent) {
       return again(sent.error());
     }
     Result<std::string> said = line.receive_line(task_.stalls);
     if (!said) return again(said.error());
-    Result<Answer> answer = snapshot_wire::decode_answer(*said);
+    Result<Answer> answer = snapshot_protocol::decode_answer(*said);
     if (!answer) return give_up(answer.error().text);
     switch (answer->kind) {
       case Answer::Kind::Busy:
@@ -211,7 +212,7 @@ class Fetch {
     if (Status wrote = draft_->write_manifest(*manifest_); !wrote) {
       return give_up(wrote.error().text);
     }
-    if (stopper_->is_stopped()) return give_up("it was stopped");
+    if (cancel_token_->is_stopped()) return give_up("it was stopped");
     Result<std::string> path = draft_->publish();
     if (!path) return give_up(path.error().text);
     return {};
@@ -219,7 +220,7 @@ class Fetch {
 
   snapshot_files::FileLayer& files_;
   const FetchTask& task_;
-  const std::shared_ptr<const Stopper> stopper_;
+  const std::shared_ptr<const CancelToken> cancel_token_;
   const std::function<void(uint64_t)>& on_size_;
   const Instant began_at_ = boot_now();
   Instant moved_at_ = began_at_;
@@ -233,9 +234,9 @@ class Fetch {
 }  // namespace
 
 Fetched fetch_snapshot(snapshot_files::FileLayer& files, const FetchTask& task,
-                       const std::shared_ptr<const Stopper>& stopper,
+                       const std::shared_ptr<const CancelToken>& cancel_token,
                        const std::function<void(uint64_t)>& on_size) {
-  return Fetch(files, task, stopper, on_size).run();
+  return Fetch(files, task, cancel_token, on_size).run();
 }
 
 }  // namespace cpprun

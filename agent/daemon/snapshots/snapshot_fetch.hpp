@@ -19,10 +19,10 @@ namespace cpprun {
 
 struct FetchTask {
   std::string dir;
-  control::Resume resume;
+  control::ResumePoint resume;
   std::string secret;
-  Duration stalls = limits::kSnapshotStalls;
-  Duration queue = limits::kSnapshotQueue;
+  Duration stalls = limits::kSnapshotStallTimeout;
+  Duration queue = limits::kSnapshotQueueTimeout;
 };
 
 struct Fetched {
@@ -33,7 +33,7 @@ struct Fetched {
 // Takes as long as it takes, but waits for nothing longer than the task says. `on_size` is told
 // once how many bytes are to come.
 Fetched fetch_snapshot(snapshot_files::FileLayer& files, const FetchTask& task,
-                       const std::shared_ptr<const Stopper>& stopper,
+                       const std::shared_ptr<const CancelToken>& cancel_token,
                        const std::function<void(uint64_t)>& on_size);
 
 }  // namespace cpprun

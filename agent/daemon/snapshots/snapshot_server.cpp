@@ -11,21 +11,21 @@
 #include <mutex>
 #include <optional>
 
+#include "agent/daemon/loop_poster.hpp"
 #include "agent/daemon/snapshots/peer_socket.hpp"
-#include "agent/daemon/way_back.hpp"
 #include "common/limits/fetch.hpp"
 #include "common/limits/server.hpp"
 #include "common/limits/snapshots.hpp"
-#include "rendezvous/protocol/transfer/share_wire.hpp"
-#include "rendezvous/protocol/transfer/snapshot_wire.hpp"
+#include "rendezvous/protocol/transfer/replica_protocol.hpp"
+#include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
 #include "snapshot_files/folders/catalog.hpp"
 
 namespace cpprun {
 namespace {
 
 using snapshot_files::FoundSnapshot;
-using snapshot_wire::Answer;
-using snapshot_wire::Request;
+using snapshot_protocol::Answer;
+using snapshot_protocol::Request;
 
 constexpr int kBacklog = 256;
 
@@ -87,16 +87,16 @@ UniqueFd open_exactly(const std::string& path, uint64_t bytes) {
 
 class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(std::string dir, UniqueFd listener, ShareShelves shares)
+  Impl(std::string dir, UniqueFd listener, ShardArenas shards)
       : dir_(std::move(dir)),
-        shares_(std::move(shares)),
+        shards_(std::move(shards)),
         listener_(std::move(listener)),
         port_(port_of(listener_.get())) {}
 
   Status start() {
-    return start_quiet_thread([self = shared_from_this()] { self->accept_all(); });
+    return start_detached_thread([self = shared_from_this()] { self->accept_all(); });
   }
-  void stop() { stopper_->stop(); }
+  void stop() { cancel_token_->stop(); }
   uint16_t port() const { return port_; }
 
   void allow(const std::string& secret) {
@@ -111,14 +111,15 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   };
 
   void accept_all() {
-    std::array<pollfd, 2> both{{{listener_.get(), POLLIN, 0}, {stopper_->descriptor(), POLLIN, 0}}};
+    std::array<pollfd, 2> both{
+        {{listener_.get(), POLLIN, 0}, {cancel_token_->descriptor(), POLLIN, 0}}};
     for (;;) {
       if (::poll(both.data(), both.size(), -1) < 0) continue;
       if (both[1].revents != 0) return;
       UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (socket.is_open()) {
-        take(PeerSocket(std::move(socket), stopper_));
-      } else if (stopper_->wait(limits::kAcceptPause)) {  // no descriptors: one will be free
+        take(PeerSocket(std::move(socket), cancel_token_));
+      } else if (cancel_token_->wait(limits::kAcceptPause)) {  // no descriptors: one will be free
         return;
       }
     }
@@ -127,7 +128,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   void take(PeerSocket peer) {
     if (!enter(connections_, limits::kSnapshotConnections)) return;
     auto shared = std::make_shared<PeerSocket>(std::move(peer));  // a function can be copied
-    const Status ok = start_quiet_thread([self = shared_from_this(), shared] {
+    const Status ok = start_detached_thread([self = shared_from_this(), shared] {
       self->serve(*shared);
       self->leave(self->connections_);
     });
@@ -149,15 +150,16 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     Peer state;
     for (;;) {
       // Whoever fetches may be busy with its disk between two files.
-      Result<std::string> line =
-          peer.receive_line(state.is_served ? limits::kSnapshotStalls : limits::kSnapshotWords);
+      Result<std::string> line = peer.receive_line(
+          state.is_served ? limits::kSnapshotStallTimeout : limits::kSnapshotRequestTimeout);
       if (!line) break;
-      const Result<share_wire::Request> about_shares = share_wire::decode_request(*line);
-      if (about_shares) {
-        if (answer_shares(peer, *about_shares, state)) continue;
+      const Result<replica_protocol::Request> about_shards =
+          replica_protocol::decode_request(*line);
+      if (about_shards) {
+        if (answer_shards(peer, *about_shards, state)) continue;
         break;
       }
-      Result<Request> request = snapshot_wire::decode_request(*line);
+      Result<Request> request = snapshot_protocol::decode_request(*line);
       if (!request || !answer(peer, *request, state)) break;
     }
     if (state.is_served) leave(served_);
@@ -170,7 +172,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
 
   static bool refuse(PeerSocket& peer, Answer::Kind kind, const std::string& why) {
     const std::string words = encode(Answer{kind, 0, why});
-    static_cast<void>(peer.send(words, limits::kSnapshotStalls));
+    static_cast<void>(peer.send(words, limits::kSnapshotStallTimeout));
     return false;
   }
 
@@ -181,24 +183,24 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     return state.is_served || refuse(peer, Answer::Kind::Busy, "");
   }
 
-  bool answer_shares(PeerSocket& peer, const share_wire::Request& request, Peer& state) {
+  bool answer_shards(PeerSocket& peer, const replica_protocol::Request& request, Peer& state) {
     if (!admit(peer, request.secret, state)) return false;
-    const bool is_own = request.shelf == share_wire::Shelf::Own;
-    const std::shared_ptr<Arenas>& shelf = is_own ? shares_.own : shares_.copies;
-    if (!shelf) return refuse(peer, Answer::Kind::No, "it keeps no copies in memory");
-    if (!request.share) {
-      const std::string names = share_wire::encode(shares_in(*shelf));
+    const bool is_own = request.shard_namespace == replica_protocol::ShardNamespace::Own;
+    const std::shared_ptr<Arenas>& shard_namespace = is_own ? shards_.own : shards_.replicas;
+    if (!shard_namespace) return refuse(peer, Answer::Kind::No, "it keeps no replicas in memory");
+    if (!request.shard) {
+      const std::string names = replica_protocol::encode(shards_in(*shard_namespace));
       const std::string words = encode(Answer{Answer::Kind::Bytes, names.size(), {}});
-      return peer.send(words + names, limits::kSnapshotStalls).ok();
+      return peer.send(words + names, limits::kSnapshotStallTimeout).ok();
     }
-    const Result<OpenShare> share = open_share(*shelf, *request.share);
-    if (!share) {  // the next save was quicker; whoever asks goes on
-      const std::string words = encode(Answer{Answer::Kind::No, 0, share.error().text});
-      return peer.send(words, limits::kSnapshotStalls).ok();
+    const Result<OpenShard> shard = open_shard(*shard_namespace, *request.shard);
+    if (!shard) {  // the next save was quicker; whoever asks goes on
+      const std::string words = encode(Answer{Answer::Kind::No, 0, shard.error().text});
+      return peer.send(words, limits::kSnapshotStallTimeout).ok();
     }
-    const std::string words = encode(Answer{Answer::Kind::Bytes, share->bytes, {}});
-    return peer.send(words, limits::kSnapshotStalls).ok() &&
-           peer.send_file(share->file.get(), share->bytes, limits::kSnapshotStalls).ok();
+    const std::string words = encode(Answer{Answer::Kind::Bytes, shard->bytes, {}});
+    return peer.send(words, limits::kSnapshotStallTimeout).ok() &&
+           peer.send_file(shard->file.get(), shard->bytes, limits::kSnapshotStallTimeout).ok();
   }
 
   // False: nothing more is said to this peer.
@@ -211,8 +213,8 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     UniqueFd file = open(*known, request.file, bytes);
     if (!file.is_open()) return refuse(peer, Answer::Kind::No, "no such file in this snapshot");
     const std::string words = encode(Answer{Answer::Kind::Bytes, bytes});
-    return peer.send(words, limits::kSnapshotStalls).ok() &&
-           peer.send_file(file.get(), bytes, limits::kSnapshotStalls).ok();
+    return peer.send(words, limits::kSnapshotStallTimeout).ok() &&
+           peer.send_file(file.get(), bytes, limits::kSnapshotStallTimeout).ok();
   }
 
   std::optional<FoundSnapshot> find(const control::SnapshotName& name) const {
@@ -238,11 +240,11 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   const std::string dir_;
-  const ShareShelves shares_;
+  const ShardArenas shards_;
   const UniqueFd listener_;
   const uint16_t port_;
   // Shared with what waits in each thread.
-  const std::shared_ptr<Stopper> stopper_ = std::make_shared<Stopper>();
+  const std::shared_ptr<CancelToken> cancel_token_ = std::make_shared<CancelToken>();
   std::mutex mutex_;
   std::string secret_;
   size_t connections_ = 0;
@@ -251,14 +253,14 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
 
 Result<std::unique_ptr<SnapshotServer>> SnapshotServer::start(const std::string& dir,
                                                               const std::string& address,
-                                                              ShareShelves shares) {
+                                                              ShardArenas shards) {
   UniqueFd listener = listen_on(address);
   if (!listener.is_open()) {
     return Error{ErrorKind::System, "no port could be opened on " +
                                         (address.empty() ? "this machine" : address) +
                                         " from which other nodes could fetch snapshots"};
   }
-  auto impl = std::make_shared<Impl>(dir, std::move(listener), std::move(shares));
+  auto impl = std::make_shared<Impl>(dir, std::move(listener), std::move(shards));
   if (Status ok = impl->start(); !ok) return ok.error();
   return std::unique_ptr<SnapshotServer>(new SnapshotServer(std::move(impl)));
 }

@@ -1,7 +1,7 @@
 // SnapshotServer: lets other agents fetch complete snapshots from --snapshot-dir. Read-only; who
 // does not show the round's secret gets nothing, and nobody gets a file that no manifest names.
 // With
-// --snapshot-replicas also the shares that lie in memory.
+// --snapshot-replicas also the shards that lie in memory.
 //
 // A thread accepts, and one serves each peer: reading a disk may take its time. The threads end
 // soon after this object, which does not wait for them: a disk that does not answer holds up
@@ -12,7 +12,7 @@
 #include <memory>
 #include <string>
 
-#include "agent/daemon/snapshots/shares.hpp"
+#include "agent/daemon/snapshots/shards.hpp"
 #include "common/result.hpp"
 
 namespace cpprun {
@@ -22,7 +22,7 @@ class SnapshotServer {
   // Listens on a free port of `address`; "" is every interface.
   static Result<std::unique_ptr<SnapshotServer>> start(const std::string& dir,
                                                        const std::string& address,
-                                                       ShareShelves shares = {});
+                                                       ShardArenas shards = {});
   ~SnapshotServer();
   SnapshotServer(const SnapshotServer&) = delete;
 

@@ -6,7 +6,7 @@
 // or longer (a worker that maps it is never hit by another one's cut); what nobody has touched
 // costs nothing. All pieces together are at most half of the memory that this agent may use, shared
 // out evenly; with --snapshot-replicas the copies of a neighbour's take a part of that
-// (agent/daemon/snapshots/shares.hpp). Thread: any.
+// (agent/daemon/snapshots/shards.hpp). Thread: any.
 #pragma once
 
 #include <cstddef>

@@ -55,7 +55,7 @@ std::optional<Heartbeat> heartbeat_of(const WorkerPage& page) {
   beat.phase = page.phase.load(std::memory_order_relaxed);
   beat.age = Duration(std::max<int64_t>(0, monotonic_ns() - at));
   const int64_t takes = page.step_ns.load(std::memory_order_relaxed);
-  beat.step_takes = std::clamp(Duration(takes), Duration{}, limits::kWireDuration);
+  beat.step_takes = std::clamp(Duration(takes), Duration{}, limits::kWireDurationMax);
   return beat;
 }
 
@@ -67,7 +67,7 @@ WorkerChannel::WorkerChannel(boost::asio::io_context& loop, const std::string& n
       events_(std::move(events)),
       listener_(loop),
       pause_(loop, [this] { watch_listener(); }),
-      next_turn_(loop, [this] { hear_again(); }),
+      next_turn_(loop, [this] { resume_reading(); }),
       arenas_(std::move(arenas)) {
   UniqueFd socket = listen_at(name);
   if (!socket.is_open()) return;
@@ -81,7 +81,7 @@ void WorkerChannel::begin_round(size_t workers) {
   }
   peers_.clear();
   workers_.clear();
-  unheard_.clear();
+  throttled_.clear();
   arenas_->set_workers(workers);
   newest_snapshot_ = 0;
   is_stopping_ = false;
@@ -134,7 +134,7 @@ bool WorkerChannel::made_no_step(int local_rank) const {
   return !has_stepped && (is_starting || (!beat && steppers_.contains(local_rank)));
 }
 
-WorkerChannel::LastWords WorkerChannel::worker_ended(int local_rank) {
+WorkerChannel::FinalReport WorkerChannel::worker_exited(int local_rank) {
   for (auto peer = peers_.begin(); peer != peers_.end();) {
     if (peer->second.local_rank != local_rank) {
       ++peer;
@@ -144,7 +144,7 @@ WorkerChannel::LastWords WorkerChannel::worker_ended(int local_rank) {
     for (int n = 0; n < limits::kWorkerLastMessages && read_one(peer->second); ++n) continue;
     peer = peers_.erase(peer);
   }
-  LastWords words;
+  FinalReport words;
   words.made_no_step = made_no_step(local_rank);
   const auto found = workers_.find(local_rank);
   if (found == workers_.end()) return words;
@@ -216,8 +216,8 @@ void WorkerChannel::watch(uint64_t id) {
 
 void WorkerChannel::on_readable(uint64_t id) {
   Peer& peer = peers_.at(id);
-  if (!is_heard(peer)) {
-    unheard_.push_back(id);
+  if (!may_read(peer)) {
+    throttled_.push_back(id);
     if (next_turn_.at().is_never()) next_turn_.set(boot_now() + limits::kChannelPause);
   } else if (read_one(peer) || errno == EAGAIN) {
     watch(id);
@@ -227,7 +227,7 @@ void WorkerChannel::on_readable(uint64_t id) {
 }
 
 // A peer has a turn of so many messages; what is more waits in its socket, and so does its writer.
-bool WorkerChannel::is_heard(Peer& peer) {
+bool WorkerChannel::may_read(Peer& peer) {
   const Instant now = boot_now();
   if (now >= peer.turn_ends) {
     peer.turn_ends = now + limits::kChannelPause;
@@ -236,8 +236,8 @@ bool WorkerChannel::is_heard(Peer& peer) {
   return ++peer.messages <= limits::kWorkerMessages;
 }
 
-void WorkerChannel::hear_again() {
-  for (uint64_t id : std::exchange(unheard_, {})) {
+void WorkerChannel::resume_reading() {
+  for (uint64_t id : std::exchange(throttled_, {})) {
     if (peers_.contains(id)) watch(id);
   }
 }
@@ -312,7 +312,7 @@ bool WorkerChannel::welcome(Peer& peer, const channel::Hello& hello) {
     worker.page.emplace(std::move(*page));
     worker.page->page().wants_stop.store(is_stopping_ ? 1 : 0, std::memory_order_release);
     worker.page->page().snapshot_newest.store(newest_snapshot_, std::memory_order_release);
-    tell(WorkerWord::Connected, peer.local_rank);
+    tell(WorkerMilestone::Connected, peer.local_rank);
   }
   peer.version = hello.version;
   return answer(peer, channel::Page{sizeof(WorkerPage)}, worker.page->descriptor());
@@ -324,13 +324,13 @@ bool WorkerChannel::on(Peer& peer, const channel::Ready&) {
   return true;
 }
 
-void WorkerChannel::tell(WorkerWord word, int local_rank) {
-  if (events_.on_word) events_.on_word(local_rank, word);
+void WorkerChannel::tell(WorkerMilestone word, int local_rank) {
+  if (events_.on_milestone) events_.on_milestone(local_rank, word);
 }
 
 bool WorkerChannel::on(Peer& peer, const channel::FirstStep&) {
   Worker& worker = workers_.at(peer.local_rank);
-  if (!std::exchange(worker.has_stepped, true)) tell(WorkerWord::Stepped, peer.local_rank);
+  if (!std::exchange(worker.has_stepped, true)) tell(WorkerMilestone::Stepped, peer.local_rank);
   return true;
 }
 
@@ -339,8 +339,8 @@ bool WorkerChannel::on(Peer& peer, const channel::Report& report) {
   return true;
 }
 
-bool WorkerChannel::on(Peer& peer, const channel::ArenaWanted& wanted) {
-  channel::Arena arena{wanted.question, 0, {}};
+bool WorkerChannel::on(Peer& peer, const channel::ArenaRequest& wanted) {
+  channel::Arena arena{wanted.request_id, 0, {}};
   const Result<Arenas::Piece> piece = arenas_->want(peer.local_rank, wanted.bytes);
   if (piece) {
     arena.bytes = piece->bytes;
@@ -350,8 +350,8 @@ bool WorkerChannel::on(Peer& peer, const channel::ArenaWanted& wanted) {
   return answer(peer, arena, piece ? piece->descriptor : -1);
 }
 
-bool WorkerChannel::on(Peer& peer, const channel::ArenaOf& wanted) {
-  channel::Arena arena{wanted.question, 0, {}};
+bool WorkerChannel::on(Peer& peer, const channel::PeerArenaRequest& wanted) {
+  channel::Arena arena{wanted.request_id, 0, {}};
   const Result<Arenas::View> view = wanted.local_rank <= limits::kWorkersPerNode
                                         ? arenas_->view(static_cast<int>(wanted.local_rank))
                                         : Error{ErrorKind::Refused, "there is no such local rank"};
@@ -363,9 +363,9 @@ bool WorkerChannel::on(Peer& peer, const channel::ArenaOf& wanted) {
   return answer(peer, arena, view ? view->descriptor.get() : -1);
 }
 
-bool WorkerChannel::on(Peer& peer, const channel::MayCommit& question) {
-  const std::string why = events_.why_not_commit ? events_.why_not_commit() : std::string();
-  return answer(peer, channel::Leave{question.question, why.empty(), why});
+bool WorkerChannel::on(Peer& peer, const channel::CommitRequest& request_id) {
+  const std::string why = events_.commit_refusal ? events_.commit_refusal() : std::string();
+  return answer(peer, channel::Permission{request_id.request_id, why.empty(), why});
 }
 
 bool WorkerChannel::on(Peer& peer, const channel::Snapshot& snapshot) {
@@ -383,22 +383,23 @@ bool WorkerChannel::on(Peer& peer, const channel::Snapshot& snapshot) {
 
 bool WorkerChannel::on(Peer& peer, const channel::Resumed& resumed) {
   if (resumed.step < -1) return false;
-  tell(WorkerWord::Resumed, peer.local_rank);
+  tell(WorkerMilestone::Resumed, peer.local_rank);
   if (resumed.fell_back && events_.on_fell_back) {
     events_.on_fell_back(peer.local_rank, resumed.step);
   }
   return true;
 }
 
-bool WorkerChannel::on(Peer& peer, const channel::Strike& question) {
-  if (!events_.on_strike) return answer(peer, channel::Leave{question.question, false, "no plan"});
-  const auto reply = [this, id = peer.id, number = question.question,
-                      alive = std::weak_ptr<int>(life_)](bool is_given) {
+bool WorkerChannel::on(Peer& peer, const channel::FaultPermitRequest& request_id) {
+  if (!events_.on_fault_permit_request)
+    return answer(peer, channel::Permission{request_id.request_id, false, "no plan"});
+  const auto reply = [this, id = peer.id, number = request_id.request_id,
+                      alive = std::weak_ptr<int>(life_)](bool is_permitted) {
     if (alive.expired()) return;
     const auto asker = peers_.find(id);  // gone meanwhile: nobody waits
-    if (asker != peers_.end()) answer(asker->second, channel::Leave{number, is_given, {}});
+    if (asker != peers_.end()) answer(asker->second, channel::Permission{number, is_permitted, {}});
   };
-  events_.on_strike(peer.local_rank, question, reply);
+  events_.on_fault_permit_request(peer.local_rank, request_id, reply);
   return true;
 }
 

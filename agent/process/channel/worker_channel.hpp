@@ -24,7 +24,7 @@
 #include "agent/process/channel/arenas.hpp"
 #include "agent/process/channel/shared_page.hpp"
 #include "agent/process/timer.hpp"
-#include "common/worker_sight.hpp"
+#include "common/worker_observation.hpp"
 #include "rendezvous/protocol/worker/worker_channel.hpp"
 
 namespace cpprun {
@@ -37,23 +37,24 @@ class WorkerChannel {
     std::function<void(int local_rank)> on_ready;  // once per worker and round
     // How far a worker is on its way to its first step. Resumed may come often, the others once per
     // worker and round. Unset: nobody asks.
-    std::function<void(int local_rank, WorkerWord word)> on_word;
+    std::function<void(int local_rank, WorkerMilestone word)> on_milestone;
     // Why no worker may give a snapshot its final name now; empty: it may.
-    std::function<std::string()> why_not_commit;
+    std::function<std::string()> commit_refusal;
     // A worker says that it has committed the snapshot of this step. `path` is absolute, and
     // nothing else about it is known. May come often, and more than once for a step.
     std::function<void(int local_rank, int64_t step, const std::string& path)> on_snapshot;
     // A worker says that it could not use the snapshot that its round was to begin with, and went
     // on from that of this step instead; -1: from the beginning. May come often.
     std::function<void(int local_rank, int64_t step)> on_fell_back;
-    // A worker asks whether a fault of the plan may strike; `answer` is called at most once, at any
-    // time. Unset: none may.
-    std::function<void(int local_rank, const channel::Strike&, std::function<void(bool)> answer)>
-        on_strike;
+    // A worker asks whether a fault of the plan may be injected; `answer` is called at most once,
+    // at any time. Unset: none may.
+    std::function<void(int local_rank, const channel::FaultPermitRequest&,
+                       std::function<void(bool)> answer)>
+        on_fault_permit_request;
     std::function<void(int local_rank, const channel::Began&)> on_began;  // may come often
   };
   // What an ended worker had left here.
-  struct LastWords {
+  struct FinalReport {
     std::string report;  // empty: none
     std::optional<Heartbeat> heartbeat;
     bool made_no_step = false;  // it is known to say its steps, and has made none in this round
@@ -78,7 +79,7 @@ class WorkerChannel {
   // kStackSignal (worker_page.hpp); nothing if it has none. It may be any number.
   std::optional<int> stack_file(int local_rank) const;
   // Reads what the worker has said until now, and ends its connections.
-  LastWords worker_ended(int local_rank);
+  FinalReport worker_exited(int local_rank);
 
  private:
   struct Worker {
@@ -106,8 +107,8 @@ class WorkerChannel {
   std::optional<int> local_rank_of(int socket) const;
   void watch(uint64_t id);
   void on_readable(uint64_t id);
-  bool is_heard(Peer& peer);
-  void hear_again();
+  bool may_read(Peer& peer);
+  void resume_reading();
   bool read_one(Peer& peer);
   void drop(uint64_t id);
 
@@ -116,20 +117,20 @@ class WorkerChannel {
   bool welcome(Peer& peer, const channel::Hello& hello);
   bool on(Peer& peer, const channel::Ready& ready);
   bool on(Peer& peer, const channel::Report& report);
-  bool on(Peer& peer, const channel::ArenaWanted& wanted);
-  bool on(Peer& peer, const channel::ArenaOf& wanted);
-  bool on(Peer& peer, const channel::MayCommit& question);
+  bool on(Peer& peer, const channel::ArenaRequest& wanted);
+  bool on(Peer& peer, const channel::PeerArenaRequest& wanted);
+  bool on(Peer& peer, const channel::CommitRequest& request_id);
   bool on(Peer& peer, const channel::Snapshot& snapshot);
   bool on(Peer& peer, const channel::Resumed& resumed);
-  bool on(Peer& peer, const channel::Strike& question);
+  bool on(Peer& peer, const channel::FaultPermitRequest& request_id);
   bool on(Peer& peer, const channel::Began& began);
   bool on(Peer& peer, const channel::FirstStep& first);
   // Only an agent says these.
   bool on(Peer&, const channel::Hello&) { return false; }
   bool on(Peer&, const channel::Page&) { return false; }
   bool on(Peer&, const channel::Arena&) { return false; }
-  bool on(Peer&, const channel::Leave&) { return false; }
-  void tell(WorkerWord word, int local_rank);
+  bool on(Peer&, const channel::Permission&) { return false; }
+  void tell(WorkerMilestone word, int local_rank);
   bool answer(Peer& peer, const channel::Message& message, int descriptor = -1);
 
   boost::asio::io_context& loop_;
@@ -141,7 +142,7 @@ class WorkerChannel {
   std::set<int> steppers_;          // local ranks that have said their steps in an earlier round
   std::map<uint64_t, Peer> peers_;  // by a number of our own
   uint64_t next_peer_ = 0;
-  std::vector<uint64_t> unheard_;  // peers that have used up their turn
+  std::vector<uint64_t> throttled_;  // peers that have used up their turn
   const std::shared_ptr<Arenas> arenas_;
   int64_t newest_snapshot_ = 0;  // of this round
   int turned_away_ = 0;          // since the last pause

@@ -14,7 +14,7 @@
 #include <array>
 #include <string_view>
 
-#include "agent/process/cleanup/sweep.hpp"
+#include "agent/process/cleanup/orphan_sweep.hpp"
 #include "agent/process/clock.hpp"
 #include "agent/process/proc_files.hpp"
 #include "common/limits/agent.hpp"
@@ -120,12 +120,12 @@ Result<std::string> run_apart(const std::function<std::string()>& work, Duration
   const int pid = ::fork();
   if (pid == 0) run_and_tell(work, to.get());
   if (pid < 0) return system_error("no process can be started", errno);
-  spare_child(pid);
+  register_helper(pid);
   to.reset();
   std::string text;
   if (read_all(from.get(), boot_now() + most, text)) {
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
-    unspare_child(pid);
+    unregister_helper(pid);
     return text;
   }
   ::kill(pid, SIGKILL);  // it may take the kernel for ever, so nobody waits

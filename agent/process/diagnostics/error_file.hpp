@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/failure/worker_end.hpp"
+#include "common/failure/worker_exit.hpp"
 
 namespace cpprun {
 

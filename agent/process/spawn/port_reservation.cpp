@@ -11,7 +11,7 @@
 
 #include <utility>
 
-#include "common/machine/port_holder.hpp"
+#include "common/machine/port_owner.hpp"
 #include "common/machine/unique_fd.hpp"
 
 namespace cpprun {
@@ -101,7 +101,7 @@ Error taken_error(uint16_t port, const std::string& holder) {
 }
 
 Error refused_error(uint16_t port, int error) {
-  if (error == EADDRINUSE) return taken_error(port, port_holder(port));
+  if (error == EADDRINUSE) return taken_error(port, port_owner(port));
   return system_error("cannot reserve port " + std::to_string(port), error);
 }
 

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "agent/process/clock.hpp"
-#include "agent/process/spawn/child_steps.hpp"
+#include "agent/process/spawn/child_exec_setup.hpp"
 #include "common/check.hpp"
 #include "common/text.hpp"
 
@@ -133,7 +133,7 @@ Result<std::string> find_program(const std::string& name,
   return Error{ErrorKind::BadValue, "cannot start " + name + ": no such program on PATH"};
 }
 
-SpawnGround::SpawnGround() {
+SpawnContext::SpawnContext() {
   static_assert(sizeof old_mask_ >= sizeof(sigset_t));
   stack_ = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -149,12 +149,12 @@ SpawnGround::SpawnGround() {
   }
 }
 
-SpawnGround::~SpawnGround() {
+SpawnContext::~SpawnContext() {
   ::pthread_sigmask(SIG_SETMASK, reinterpret_cast<sigset_t*>(old_mask_), nullptr);
   ::munmap(stack_, kStackBytes);
 }
 
-int SpawnGround::run_child(ChildPlan& child, int cgroup, int& pidfd) {
+int SpawnContext::run_child(ChildPlan& child, int cgroup, int& pidfd) {
   char* stack = static_cast<char*>(stack_);
   if (cgroup < 0) return clone_child(child, stack + kStackBytes, pidfd);
   if (is_into_refused_) return run_child_beside(child, cgroup, pidfd);
@@ -173,14 +173,14 @@ int SpawnGround::run_child(ChildPlan& child, int cgroup, int& pidfd) {
 }
 
 // The child writes itself into the cgroup.
-int SpawnGround::run_child_beside(ChildPlan& child, int cgroup, int& pidfd) {
+int SpawnContext::run_child_beside(ChildPlan& child, int cgroup, int& pidfd) {
   UniqueFd procs(::openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC));
   if (!procs.is_open()) return -errno;
   child.cgroup_procs = procs.get();
   return clone_child(child, static_cast<char*>(stack_) + kStackBytes, pidfd);
 }
 
-Result<Spawned> SpawnGround::spawn(const SpawnPlan& plan) {
+Result<Spawned> SpawnContext::spawn(const SpawnPlan& plan) {
   std::vector<char*> argv = pointers(plan.argv);
   std::vector<char*> environment = pointers(plan.environment);
   ChildPlan child;

@@ -44,11 +44,11 @@ Result<std::string> find_program(const std::string& name,
 
 // What all spawns of a round share. While it lives, all signals are blocked in the calling thread,
 // so that no handler can run in a child that still shares our memory.
-class SpawnGround {
+class SpawnContext {
  public:
-  SpawnGround();
-  ~SpawnGround();
-  SpawnGround(const SpawnGround&) = delete;
+  SpawnContext();
+  ~SpawnContext();
+  SpawnContext(const SpawnContext&) = delete;
 
   // The child has called exec when this returns. Requires: descriptors 0, 1 and 2 are open.
   Result<Spawned> spawn(const SpawnPlan& plan);

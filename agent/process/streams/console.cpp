@@ -80,7 +80,7 @@ void Console::drop_written() {
 
 Console::Outcome Console::flush() {
   while (!is_empty()) {
-    const ssize_t size = outlet_.write_some(std::string_view(text_).substr(at_));
+    const ssize_t size = output_.write_some(std::string_view(text_).substr(at_));
     if (size >= 0) {
       at_ += static_cast<size_t>(size);
     } else if (errno == EAGAIN) {

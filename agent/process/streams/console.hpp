@@ -8,14 +8,14 @@
 #include <string_view>
 #include <utility>
 
-#include "common/machine/outlet.hpp"
+#include "common/machine/nonblocking_output.hpp"
 
 namespace cpprun {
 
 class Console {
  public:
   // `fd` stays the caller's.
-  explicit Console(int fd) : outlet_(fd) {}
+  explicit Console(int fd) : output_(fd) {}
 
   // Whole lines of a writer, or a piece of a line that goes on. `writer` only serves to tell
   // writers apart.
@@ -29,7 +29,7 @@ class Console {
   bool is_closed() const { return is_closed_; }
   bool is_full() const;  // its writers must wait
   bool is_empty() const { return at_ == text_.size(); }
-  int poll_fd() const { return outlet_.poll_fd(); }      // to be waited for when blocked
+  int poll_fd() const { return output_.poll_fd(); }      // to be waited for when blocked
   int take_error() { return std::exchange(error_, 0); }  // errno of text that had to be dropped
 
  private:
@@ -37,7 +37,7 @@ class Console {
   Outcome fail(int error);
   void drop_written();
 
-  Outlet outlet_;
+  NonblockingOutput output_;
   std::string text_;
   size_t at_ = 0;                    // of text_ is written
   const void* open_line_ = nullptr;  // whose line stands unfinished at the end; nullptr: none

@@ -185,7 +185,7 @@ bool LogFolder::holds_logs() const {
        entry.increment(error)) {
     std::error_code gone;
     const std::string name = entry->path().filename().string();
-    const bool is_ours = name == "events.jsonl" || name == "verdict.json";
+    const bool is_ours = name == "events.jsonl" || name == "failure_summary.json";
     if (!is_ours && entry->is_regular_file(gone) && entry->file_size(gone) > 0 && !gone) {
       return true;
     }

@@ -92,8 +92,8 @@ void Output::add(std::vector<OutputStream> streams) {
   thread_->post([held](OutputLoop& loop) { loop.add(std::move(*held)); });
 }
 
-void Output::on_worker_end(int local_rank) {
-  thread_->post([local_rank](OutputLoop& loop) { loop.on_worker_end(local_rank); });
+void Output::on_worker_exit(int local_rank) {
+  thread_->post([local_rank](OutputLoop& loop) { loop.on_worker_exit(local_rank); });
 }
 
 void Output::ask_tail(int local_rank) {

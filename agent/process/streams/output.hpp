@@ -40,7 +40,7 @@ struct OutputStream {
 class Output {
  public:
   struct Events {
-    std::function<void()> on_drained;                    // once per finish()
+    std::function<void()> on_output_drained;             // once per finish()
     std::function<void(bool goes_on)> on_stdout_closed;  // its reader went away; once
     std::function<void(int local_rank, std::vector<std::string> lines)> on_tail;
     std::function<void()> on_resized;  // once per resize(): the terminals have the new size
@@ -52,10 +52,10 @@ class Output {
   Output(const Output&) = delete;
 
   void add(std::vector<OutputStream> streams);  // those of a new round
-  void on_worker_end(int local_rank);  // its streams may stay open a little longer, not for ever
-  void ask_tail(int local_rank);       // answered by on_tail: the last lines of its stderr
-  void resize(int rows, int columns);  // the workers' terminals
-  void finish();                       // tell when all streams have ended and all is written
+  void on_worker_exit(int local_rank);  // its streams may stay open a little longer, not for ever
+  void ask_tail(int local_rank);        // answered by on_tail: the last lines of its stderr
+  void resize(int rows, int columns);   // the workers' terminals
+  void finish();                        // tell when all streams have ended and all is written
 
  private:
   class Thread;

@@ -74,7 +74,7 @@ bool OutputLoop::wait_and_work(int wake_fd) {
 void OutputLoop::on_readable(Flows::iterator flow, Instant now) {
   if (flow->second->must_wait()) return;  // paused in settle()
   const auto outcome = flow->second->read_once(buffer_.data(), buffer_.size(), now);
-  if (outcome == OutputFlow::Outcome::End) close(flow);
+  if (outcome == StreamPump::Outcome::End) close(flow);
 }
 
 OutputLoop::Flows::iterator OutputLoop::close(Flows::iterator flow) {
@@ -96,9 +96,9 @@ void OutputLoop::on_time(Instant now) {
   }
 }
 
-void OutputLoop::drain_late(OutputFlow& flow, Instant now) {
+void OutputLoop::drain_late(StreamPump& flow, Instant now) {
   for (int i = 0; i < kLateReads; ++i) {
-    if (flow.read_once(buffer_.data(), buffer_.size(), now) != OutputFlow::Outcome::More) return;
+    if (flow.read_once(buffer_.data(), buffer_.size(), now) != StreamPump::Outcome::More) return;
   }
 }
 
@@ -142,8 +142,8 @@ void OutputLoop::on_console_closed(const ConsoleState& state) {
 }
 
 void OutputLoop::on_file_error(const std::string& name, int error) {
-  if (is_file_error_said_) return;
-  is_file_error_said_ = true;
+  if (is_file_error_reported_) return;
+  is_file_error_reported_ = true;
   Console& console = err_.console ? *err_.console : *out_.console;
   console.add_lines(this, "",
                     "cpprun: writing to " + name + " failed: " + ::strerror(error) +
@@ -156,7 +156,7 @@ void OutputLoop::settle() {
   const bool is_written = out_.console->is_empty() && (!err_.console || err_.console->is_empty());
   if (!is_finishing_ || !flows_.empty() || !is_written) return;
   is_finishing_ = false;
-  events_.on_drained();
+  events_.on_output_drained();
 }
 
 Console* OutputLoop::console_of(const OutputStream& stream) {
@@ -171,7 +171,7 @@ void OutputLoop::add(std::vector<OutputStream> streams) {
     const bool is_dead = console != nullptr && console->is_closed() && has_stdout(stream);
     if (is_dead && !stream.file.fd.is_open()) continue;  // closed for this worker from the start
     const uint64_t key = next_key_++;
-    auto flow = std::make_unique<OutputFlow>(
+    auto flow = std::make_unique<StreamPump>(
         std::move(stream), console,
         [this](const std::string& name, int error) { on_file_error(name, error); });
     flow->is_paused = console != nullptr && console->is_full();
@@ -180,7 +180,7 @@ void OutputLoop::add(std::vector<OutputStream> streams) {
   }
 }
 
-void OutputLoop::on_worker_end(int local_rank) {
+void OutputLoop::on_worker_exit(int local_rank) {
   const Instant close_at = boot_now() + limits::kOutputAfterExit;
   for (auto& [key, flow] : flows_) {
     if (flow->stream().local_rank == local_rank) flow->close_at = close_at;
@@ -192,7 +192,7 @@ void OutputLoop::send_tail(int local_rank) {
     if (!flow->stream().is_stderr || flow->stream().local_rank != local_rank) continue;
     const Instant now = boot_now();
     for (int i = 0; i < kLateReads && !flow->must_wait(); ++i) {
-      if (flow->read_once(buffer_.data(), buffer_.size(), now) != OutputFlow::Outcome::More) break;
+      if (flow->read_once(buffer_.data(), buffer_.size(), now) != StreamPump::Outcome::More) break;
     }
     events_.on_tail(local_rank, flow->last_lines());
     return;

@@ -9,7 +9,7 @@
 
 #include "agent/process/streams/console.hpp"
 #include "agent/process/streams/output.hpp"
-#include "agent/process/streams/output_flow.hpp"
+#include "agent/process/streams/stream_pump.hpp"
 
 namespace cpprun {
 
@@ -22,7 +22,7 @@ class OutputLoop {
   bool wait_and_work(int wake_fd);
 
   void add(std::vector<OutputStream> streams);
-  void on_worker_end(int local_rank);
+  void on_worker_exit(int local_rank);
   void send_tail(int local_rank);
   void resize(int rows, int columns);
   void finish();
@@ -34,7 +34,7 @@ class OutputLoop {
     bool is_watched = false;  // blocked: we wait until it takes more
     bool was_full = false;
   };
-  using Flows = std::map<uint64_t, std::unique_ptr<OutputFlow>>;
+  using Flows = std::map<uint64_t, std::unique_ptr<StreamPump>>;
 
   void watch(int fd, uint64_t key, uint32_t events);
   void unwatch(int fd);
@@ -42,7 +42,7 @@ class OutputLoop {
   void on_readable(Flows::iterator flow, Instant now);
   Flows::iterator close(Flows::iterator flow);
   void on_time(Instant now);
-  void drain_late(OutputFlow& flow, Instant now);
+  void drain_late(StreamPump& flow, Instant now);
   void flush(ConsoleState& state, uint64_t key);
   void pause_or_resume(ConsoleState& state);
   void on_console_closed(const ConsoleState& state);
@@ -60,7 +60,7 @@ class OutputLoop {
   std::map<int, std::vector<std::string>> tails_;  // of streams that have ended
   uint64_t next_key_ = 16;                         // below: the fixed ones
   bool is_finishing_ = false;
-  bool is_file_error_said_ = false;
+  bool is_file_error_reported_ = false;
 };
 
 }  // namespace cpprun

@@ -17,18 +17,18 @@ Status stacks(const JobOptions& options) {
       return Error{ErrorKind::BadValue, "no node '" + options.node + "' of the job is here"};
     }
   }
-  operators::Question question{"stacks", {}};
+  admin::AdminQuery query{"stacks", {}};
   if (options.rank) {
     Result<LocalWorker> found = worker_of(*agents, *options.rank);
     if (!found) return found.error();
-    question.words["rank"] = std::to_string(*options.rank);
+    query.words["rank"] = std::to_string(*options.rank);
     std::erase_if(*agents, [&](const LocalJob& job) { return &job != found->job; });
   }
-  std::vector<std::pair<std::string, operators::WorkerStack>> all;
+  std::vector<std::pair<std::string, admin::WorkerStack>> all;
   for (const LocalJob& job : *agents) {
-    Result<std::string> body = ask(job.agent, question, limits::kOperatorAnswers);
+    Result<std::string> body = ask(job.agent, query, limits::kAdminReplyTimeout);
     if (!body) return body.error();
-    for (operators::WorkerStack& stack : decode_stacks(*body)) {
+    for (admin::WorkerStack& stack : decode_stacks(*body)) {
       if (!options.is_json) print(stack.text + "\n");
       all.emplace_back(job.view.node, std::move(stack));
     }

@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "common/ports.hpp"
-#include "launcher/cpprunctl/doctor/doctor_words.hpp"
+#include "launcher/cpprunctl/doctor/doctor_protocol.hpp"
 #include "launcher/cpprunctl/text/output.hpp"
-#include "launcher/doctor/judge.hpp"
+#include "launcher/doctor/checks.hpp"
 #include "launcher/doctor/probe.hpp"
 
 namespace cpprun {
 Result<bool> run_doctor(const DoctorOptions& options) {
-  doctor::Question question;
+  doctor::ProbeRequest question;
   question.nproc = options.nproc;
   if (!options.endpoint.empty()) {
     const Result<Endpoint> endpoint = parse_endpoint(options.endpoint, kRendezvousPort);
@@ -24,7 +24,7 @@ Result<bool> run_doctor(const DoctorOptions& options) {
     return Error{ErrorKind::Usage, "--nnodes needs --endpoint HOST:PORT, where the nodes meet"};
   }
   if (!options.snapshot_dir.empty()) question.snapshot_dir = options.snapshot_dir;
-  const std::vector<doctor::Finding> findings = doctor::judge(doctor::probe(question));
+  const std::vector<doctor::Finding> findings = doctor::run_checks(doctor::probe(question));
   ctl::print(options.is_json ? ctl::json_of(findings) : ctl::text_of(findings));
   return std::none_of(findings.begin(), findings.end(), [](const doctor::Finding& finding) {
     return finding.level == doctor::Level::Problem;

@@ -11,12 +11,12 @@
 #include "common/limits/doctor.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/machine/identity.hpp"
-#include "launcher/cpprunctl/doctor/doctor_meeting.hpp"
 #include "launcher/cpprunctl/doctor/doctor_pair.hpp"
-#include "launcher/cpprunctl/doctor/doctor_words.hpp"
+#include "launcher/cpprunctl/doctor/doctor_protocol.hpp"
+#include "launcher/cpprunctl/doctor/doctor_rendezvous.hpp"
 #include "launcher/cpprunctl/text/output.hpp"
-#include "launcher/doctor/judge_nodes.hpp"
-#include "rendezvous/server/coordinator_setup.hpp"
+#include "launcher/doctor/cross_node_checks.hpp"
+#include "rendezvous/server/coordinator_environment.hpp"
 
 namespace cpprun::ctl {
 namespace {
@@ -51,8 +51,8 @@ std::string pair_key(int64_t from, int64_t to) {
 // One node's part.
 class Doctor {
  public:
-  Doctor(DoctorMeeting& meeting, const DoctorNodesOptions& options)
-      : meeting_(meeting), options_(options), number_(meeting.number()) {
+  Doctor(DoctorRendezvous& rendezvous, const DoctorNodesOptions& options)
+      : meeting_(rendezvous), options_(options), number_(rendezvous.number()) {
     facts_.wanted = options.count;
     facts_.waited = seconds(options.wait_s);
     facts_.least_bytes_per_s = options.least_gbps * 1e9 / 8;
@@ -63,10 +63,11 @@ class Doctor {
   Result<bool> meet(uint16_t port, const std::string& secret) {
     const doctor::NodeCard own{own_host_name(), CPPRUN_VERSION,
                                own_addresses(meeting_.own_address()), port, secret};
-    if (Status said = meeting_.say(key("card", number_), encode(own)); !said) return said.error();
+    if (Status said = meeting_.publish(key("card", number_), encode(own)); !said)
+      return said.error();
     Duration left = facts_.waited;
     for (int64_t i = 0; i < options_.count; ++i) {
-      const std::optional<std::string> text = meeting_.hear(key("card", i), left);
+      const std::optional<std::string> text = meeting_.await(key("card", i), left);
       if (!text) {
         left = std::chrono::milliseconds(1);  // who is not here by now is looked for once
         continue;
@@ -89,37 +90,39 @@ class Doctor {
       pair.from = number_;
       pair.to = other;
       facts_.pairs.push_back(std::move(pair));
-      if (Status said = meeting_.say(pair_key(number_, other), "1"); !said) return said;
+      if (Status said = meeting_.publish(pair_key(number_, other), "1"); !said) return said;
       if (other > number_) await_look(other);
     }
-    return meeting_.say(key("pairs", number_), encode(facts_.pairs));
+    return meeting_.publish(key("pairs", number_), encode(facts_.pairs));
   }
 
   // What all have found, in the node that came first.
   Result<std::vector<doctor::Finding>> findings() {
-    const Duration limit = limits::kDoctorPair + limits::kDoctorConnects;
+    const Duration limit = limits::kDoctorPairTimeout + limits::kDoctorConnectTimeout;
     std::vector<doctor::PairFacts> all;
     for (int64_t i = 0; i < static_cast<int64_t>(facts_.nodes.size()); ++i) {
-      const std::optional<std::string> text = meeting_.hear(key("pairs", i), limit);
+      const std::optional<std::string> text = meeting_.await(key("pairs", i), limit);
       if (!text) continue;  // it has died meanwhile; its ways are missing in the number of pairs
       auto pairs = decode_pairs(*text, options_.count);
       if (!pairs) return pairs.error();
       all.insert(all.end(), pairs->begin(), pairs->end());
     }
     facts_.pairs = std::move(all);
-    return doctor::judge_nodes(facts_);
+    return doctor::run_cross_node_checks(facts_);
   }
 
   const doctor::NodesFacts& facts() const { return facts_; }
-  std::vector<doctor::Finding> who_came() const { return {doctor::judge_nodes(facts_).front()}; }
+  std::vector<doctor::Finding> who_came() const {
+    return {doctor::run_cross_node_checks(facts_).front()};
+  }
 
  private:
   // So that nobody is looked at by two at once; one that has died must not hold up the rest.
   void await_look(int64_t other) {
-    (void)meeting_.hear(pair_key(other, number_), limits::kDoctorPair);
+    (void)meeting_.await(pair_key(other, number_), limits::kDoctorPairTimeout);
   }
 
-  DoctorMeeting& meeting_;
+  DoctorRendezvous& meeting_;
   const DoctorNodesOptions options_;
   const int64_t number_;
   doctor::NodesFacts facts_;
@@ -136,10 +139,11 @@ void show(const std::vector<doctor::Finding>& findings, bool is_json) {
 }
 
 // The first one tells how it ended, and stays until all have heard it: it may serve the store.
-Status tell_end(DoctorMeeting& meeting, int64_t count, bool was_well) {
-  if (Status said = meeting.say("end", was_well ? "well" : "not well"); !said) return said;
+Status tell_end(DoctorRendezvous& rendezvous, int64_t count, bool was_well) {
+  if (Status said = rendezvous.publish("end", was_well ? "well" : "not well"); !said) return said;
   for (int64_t i = 0; i < count; ++i) {
-    if (i != meeting.number()) (void)meeting.hear(key("bye", i), limits::kDoctorConnects);
+    if (i != rendezvous.number())
+      (void)rendezvous.await(key("bye", i), limits::kDoctorConnectTimeout);
   }
   return {};
 }
@@ -149,11 +153,11 @@ Status tell_end(DoctorMeeting& meeting, int64_t count, bool was_well) {
 Result<bool> run_doctors(const Endpoint& endpoint, const DoctorNodesOptions& options,
                          bool is_json) {
   const std::string secret = random_secret();
-  auto answerer = PairAnswerer::start(static_cast<uint16_t>(options.port), secret);
+  auto answerer = PairResponder::start(static_cast<uint16_t>(options.port), secret);
   if (!answerer) return answerer.error();
-  auto meeting = DoctorMeeting::join(endpoint, options.count, seconds(options.wait_s));
-  if (!meeting) return meeting.error();
-  Doctor doctor(**meeting, options);
+  auto rendezvous = DoctorRendezvous::join(endpoint, options.count, seconds(options.wait_s));
+  if (!rendezvous) return rendezvous.error();
+  Doctor doctor(**rendezvous, options);
   Result<bool> all_came = doctor.meet((*answerer)->port(), secret);
   if (!all_came) return all_came.error();
   if (!*all_came) {
@@ -161,17 +165,17 @@ Result<bool> run_doctors(const Endpoint& endpoint, const DoctorNodesOptions& opt
     return false;
   }
   if (Status looked = doctor.look_at_all(); !looked) return looked.error();
-  if ((*meeting)->number() == 0) {
+  if ((*rendezvous)->number() == 0) {
     auto findings = doctor.findings();
     if (!findings) return findings.error();
     show(*findings, is_json);
     const bool was_well = is_well(*findings);
-    if (Status told = tell_end(**meeting, options.count, was_well); !told) return told.error();
+    if (Status told = tell_end(**rendezvous, options.count, was_well); !told) return told.error();
     return was_well;
   }
-  const Duration limit = 2 * limits::kDoctorPair * options.count;
-  const std::optional<std::string> end = (*meeting)->hear("end", limit);
-  (void)(*meeting)->say(key("bye", (*meeting)->number()), "1");
+  const Duration limit = 2 * limits::kDoctorPairTimeout * options.count;
+  const std::optional<std::string> end = (*rendezvous)->await("end", limit);
+  (void)(*rendezvous)->publish(key("bye", (*rendezvous)->number()), "1");
   const std::string& first = doctor.facts().nodes.front().name;
   if (!end) return Error{ErrorKind::System, first + ", which came first, has not told the end"};
   if (!is_json) print("the findings stand at " + first + ", which came first\n");

@@ -18,7 +18,7 @@
 #include "common/limits/doctor.hpp"
 #include "common/machine/own_addresses.hpp"
 #include "common/text.hpp"
-#include "launcher/cpprunctl/line.hpp"
+#include "launcher/cpprunctl/blocking_socket.hpp"
 #include "rendezvous/server/addresses.hpp"
 
 namespace cpprun::ctl {
@@ -52,7 +52,7 @@ int64_t unpacked(std::string_view bytes) {
 
 // ---------------------------------------------------------------- answering
 
-void answer_echoes(Line& line) {
+void answer_echoes(BlockingSocket& line) {
   for (int i = 0; i < limits::kDoctorEchoes; ++i) {
     const Result<std::string> asked = line.receive(8);
     if (!asked || asked->size() < 8) return;
@@ -61,11 +61,11 @@ void answer_echoes(Line& line) {
   }
 }
 
-void swallow_flood(Line& line) {
+void swallow_flood(BlockingSocket& line) {
   int64_t all = 0;
   for (;;) {
     const Result<std::string> piece = line.receive(kPiece);
-    if (!piece || static_cast<size_t>(all) > 2 * limits::kDoctorFloodBytes) return;
+    if (!piece || static_cast<size_t>(all) > 2 * limits::kDoctorThroughputBytes) return;
     all += static_cast<int64_t>(piece->size());
     if (piece->size() < kPiece) break;
   }
@@ -73,7 +73,8 @@ void swallow_flood(Line& line) {
 }
 
 void answer(int socket, const std::string& secret) {
-  Line line(socket, limits::kDoctorConnects);  // strangers must not hold up the others
+  BlockingSocket line(socket,
+                      limits::kDoctorConnectTimeout);  // strangers must not hold up the others
   const std::string front = std::string(kFront) + secret + " ";
   const Result<std::string> head = line.receive(front.size() + 1);
   if (!head || head->substr(0, head->size() - 1) != front) return;
@@ -81,17 +82,17 @@ void answer(int socket, const std::string& secret) {
   const std::string rest = is_echo ? "cho\n" : "lood\n";
   const Result<std::string> end = line.receive(rest.size());
   if (!end || *end != rest) return;
-  line.extend(limits::kDoctorPair);
+  line.extend(limits::kDoctorPairTimeout);
   is_echo ? answer_echoes(line) : swallow_flood(line);
 }
 
 // ---------------------------------------------------------------- looking
 
-Result<std::unique_ptr<Line>> begin(const Endpoint& there, const std::string& secret,
-                                    const char* what) {
-  Result<std::unique_ptr<Line>> line = dial(there, limits::kDoctorConnects);
+Result<std::unique_ptr<BlockingSocket>> begin(const Endpoint& there, const std::string& secret,
+                                              const char* what) {
+  Result<std::unique_ptr<BlockingSocket>> line = dial(there, limits::kDoctorConnectTimeout);
   if (!line) return line;
-  (*line)->extend(limits::kDoctorPair);
+  (*line)->extend(limits::kDoctorPairTimeout);
   const int on = 1;
   ::setsockopt((*line)->fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const Status sent = (*line)->send(std::string(kFront) + secret + " " + what + "\n");
@@ -99,7 +100,7 @@ Result<std::unique_ptr<Line>> begin(const Endpoint& there, const std::string& se
   return line;
 }
 
-Status echo(Line& line, doctor::PairFacts& facts) {
+Status echo(BlockingSocket& line, doctor::PairFacts& facts) {
   Duration least = Duration::max();
   for (int i = 0; i < limits::kDoctorEchoes; ++i) {
     const int64_t sent_at = wall_ns();
@@ -118,11 +119,12 @@ Status echo(Line& line, doctor::PairFacts& facts) {
   return {};
 }
 
-Status flood(Line& line, doctor::PairFacts& facts) {
+Status flood(BlockingSocket& line, doctor::PairFacts& facts) {
   const std::string piece(kPiece, 'x');
   const SteadyClock::time_point start = SteadyClock::now();
   size_t sent = 0;
-  while (sent < limits::kDoctorFloodBytes && SteadyClock::now() - start < limits::kDoctorFlood) {
+  while (sent < limits::kDoctorThroughputBytes &&
+         SteadyClock::now() - start < limits::kDoctorThroughputDuration) {
     if (Status ok = line.send(piece); !ok) return ok;
     sent += piece.size();
   }
@@ -148,7 +150,7 @@ std::string name_error_of(const doctor::NodeCard& node) {
 
 }  // namespace
 
-struct PairAnswerer::Impl {
+struct PairResponder::Impl {
   int listener = -1;
   int stop = -1;  // eventfd
   uint16_t port = 0;
@@ -166,8 +168,8 @@ struct PairAnswerer::Impl {
   }
 };
 
-PairAnswerer::PairAnswerer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-PairAnswerer::~PairAnswerer() {
+PairResponder::PairResponder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PairResponder::~PairResponder() {
   const uint64_t one = 1;
   (void)!::write(impl_->stop, &one, sizeof one);
   impl_->thread.join();
@@ -175,7 +177,7 @@ PairAnswerer::~PairAnswerer() {
   ::close(impl_->stop);
 }
 
-Result<std::unique_ptr<PairAnswerer>> PairAnswerer::start(uint16_t port, std::string secret) {
+Result<std::unique_ptr<PairResponder>> PairResponder::start(uint16_t port, std::string secret) {
   const Result<std::vector<int>> opened = open_listeners({"", port});  // one, for all interfaces
   if (!opened) return opened.error();
   auto impl = std::make_unique<Impl>();
@@ -184,9 +186,9 @@ Result<std::unique_ptr<PairAnswerer>> PairAnswerer::start(uint16_t port, std::st
   impl->secret = std::move(secret);
   impl->port = local_port(impl->listener);
   impl->thread = std::thread([raw = impl.get()] { raw->run(); });
-  return std::unique_ptr<PairAnswerer>(new PairAnswerer(std::move(impl)));
+  return std::unique_ptr<PairResponder>(new PairResponder(std::move(impl)));
 }
-uint16_t PairAnswerer::port() const {
+uint16_t PairResponder::port() const {
   return impl_->port;
 }
 
@@ -198,7 +200,7 @@ doctor::PairFacts look_at(const doctor::NodeCard& node) {
     return facts;
   }
   const Endpoint there{node.addresses.front(), static_cast<uint16_t>(node.port)};
-  Result<std::unique_ptr<Line>> line = begin(there, node.secret, "echo");
+  Result<std::unique_ptr<BlockingSocket>> line = begin(there, node.secret, "echo");
   Status looked = line ? echo(**line, facts) : Status(line.error());
   if (looked) {
     line = begin(there, node.secret, "flood");

@@ -16,20 +16,20 @@
 namespace cpprun::ctl {
 
 // Answers whoever shows the secret, one at a time, on a thread of its own.
-class PairAnswerer {
+class PairResponder {
  public:
   // On all interfaces; port 0 takes a free one.
-  static Result<std::unique_ptr<PairAnswerer>> start(uint16_t port, std::string secret);
-  ~PairAnswerer();  // waits for whoever is being answered, at most limits::kDoctorPair
+  static Result<std::unique_ptr<PairResponder>> start(uint16_t port, std::string secret);
+  ~PairResponder();  // waits for whoever is being answered, at most limits::kDoctorPairTimeout
   uint16_t port() const;
 
  private:
   struct Impl;
-  explicit PairAnswerer(std::unique_ptr<Impl> impl);
+  explicit PairResponder(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
-// Looks at the node. Blocks, at most limits::kDoctorPair.
+// Looks at the node. Blocks, at most limits::kDoctorPairTimeout.
 doctor::PairFacts look_at(const doctor::NodeCard& node);
 
 }  // namespace cpprun::ctl

@@ -72,7 +72,7 @@ std::string formed(const ordered_json& event) {
 std::string decision(const ordered_json& event) {
   if (is_set(event, "is_success")) return "decided: all workers ended well";
   const std::string what = is_set(event, "is_resumable") ? "stopped: " : "failed: ";
-  return "decided: " + what + text_of(event, "verdict");
+  return "decided: " + what + text_of(event, "failure_summary");
 }
 
 std::string times_of(const ordered_json& event) {
@@ -111,16 +111,16 @@ std::optional<std::string> words(const ordered_json& event) {
   if (kind == "snapshot_complete") {
     return "snapshot of step " + text_of(event, "step") + " is complete: " + text_of(event, "path");
   }
-  if (kind == "worker_ended") return end_of_worker(event);
+  if (kind == "worker_exited") return end_of_worker(event);
   if (kind == "node_lost") return "a node is lost: " + text_of(event, "why");
   if (kind == "node_joined") return text_of(event, "why");
   if (kind == "round_stopping") return round + " stops: " + text_of(event, "why");
   if (kind == "round_stopped") return round + ": all workers here are gone";
   if (kind == "round_ready") return round + ": all workers here are ready";
   if (kind == "timing") return times_of(event);
-  if (kind == "verdict") return "verdict: " + text_of(event, "text");
+  if (kind == "failure_summary") return "failure summary: " + text_of(event, "text");
   if (kind == "warning") return "warning: " + text_of(event, "text");
-  if (kind == "decided") return decision(event);
+  if (kind == "job_result") return decision(event);
   if (kind == "finished") {
     return "finished: " + text_of(event, "outcome") + ", exit code " + text_of(event, "exit_code");
   }

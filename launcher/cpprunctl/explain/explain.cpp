@@ -3,21 +3,21 @@
 #include <vector>
 
 #include "common/text.hpp"
-#include "launcher/cpprunctl/explain/launcher_line.hpp"
+#include "launcher/cpprunctl/explain/launcher_command.hpp"
 #include "launcher/options/options.hpp"
 
 namespace cpprun {
 
 Result<std::string> explain(const std::vector<std::string>& words) {
-  const Result<ctl::LauncherLine> line = ctl::read_launcher_line(words);
+  const Result<ctl::LauncherCommand> line = ctl::read_launcher_command(words);
   if (!line) return line.error();
   Environment environment = real_environment();
   environment.variables.insert(environment.variables.begin(), line->variables.rbegin(),
                                line->variables.rend());  // the first of a name counts
-  const Result<Asked> asked = read_options(line->words, environment);
-  if (!asked) return asked.error();
-  if (const auto* shown = std::get_if<Shown>(&*asked)) return shown->text;
-  const auto& launch = std::get<Launch>(*asked);
+  const Result<OptionsResult> options_result = read_options(line->words, environment);
+  if (!options_result) return options_result.error();
+  if (const auto* shown = std::get_if<TextToShow>(&*options_result)) return shown->text;
+  const auto& launch = std::get<Launch>(*options_result);
   std::string text = ctl::explanation(launch.config);
   for (const std::string& warning : launch.warnings) text += "warning     " + warning + "\n";
   return text;

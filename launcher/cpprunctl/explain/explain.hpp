@@ -10,8 +10,8 @@
 namespace cpprun {
 
 // `words`: what would stand behind `cpprun`, perhaps with the launcher before it
-// (launcher_line.hpp). Nothing is started. An error of the line is the one that cpprun would show:
-// print it by shown_error().
+// (launcher_command.hpp). Nothing is started. An error of the line is the one that cpprun would
+// show: print it by shown_error().
 Result<std::string> explain(const std::vector<std::string>& words);
 
 }  // namespace cpprun

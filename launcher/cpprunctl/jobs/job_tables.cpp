@@ -8,8 +8,8 @@
 namespace cpprun::ctl {
 namespace {
 
-using operators::NodeView;
-using operators::WorkerView;
+using admin::NodeView;
+using admin::WorkerView;
 
 std::string step_of(const NodeView& view) {
   std::optional<int64_t> least;
@@ -53,8 +53,8 @@ std::string head_of(const JobStatus& job) {
       job.phase + ", round " + std::to_string(job.round) + ", --nnodes " + nodes +
       (job.wanted_nodes ? " (wanted: " + std::to_string(*job.wanted_nodes) + ")" : "") +
       ", restarts " + of(job.restarts_used, job.max_restarts) +
-      (job.operator_restarts > 0 ? " and " + std::to_string(job.operator_restarts) + " by operators"
-                                 : "") +
+      (job.admin_restarts > 0 ? " and " + std::to_string(job.admin_restarts) + " by operators"
+                              : "") +
       ", newest snapshot: " + snapshot_of(job.snapshot_step) + "\n";
   if (!job.why_no_round.empty()) text += job.why_no_round + "\n";
   return text;

@@ -9,7 +9,7 @@
 #include "launcher/cpprunctl/jobs/gpus.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
-#include "launcher/cpprunctl/jobs/screen.hpp"
+#include "launcher/cpprunctl/jobs/top_frame.hpp"
 #include "launcher/cpprunctl/text/output.hpp"
 
 namespace cpprun {
@@ -46,7 +46,7 @@ Result<JobStatus> job_in(const std::string& body, std::string& run_id) {
                                      text::join(names, ", ")};
 }
 
-Result<std::string> words_from_elsewhere(const JobOptions& options) {
+Result<std::string> remote_status_text(const JobOptions& options) {
   Result<std::string> body = status_at(options.endpoint);
   if (!body) return body.error();
   std::string run_id = options.job;
@@ -78,8 +78,8 @@ Status ps(const JobOptions& options) {
   return {};
 }
 
-Result<std::string> status_words(const JobOptions& options, bool is_top) {
-  if (!options.endpoint.empty()) return words_from_elsewhere(options);
+Result<std::string> status_text_of(const JobOptions& options, bool is_top) {
+  if (!options.endpoint.empty()) return remote_status_text(options);
   Result<std::vector<LocalJob>> agents = chosen(options);
   if (!agents) return agents.error();
   std::string run_id = agents->front().view.run_id;
@@ -100,7 +100,7 @@ Result<std::string> status_words(const JobOptions& options, bool is_top) {
 }
 
 Status status(const JobOptions& options) {
-  Result<std::string> text = status_words(options);
+  Result<std::string> text = status_text_of(options);
   if (!text) return text.error();
   print(*text);
   return {};
@@ -122,15 +122,15 @@ Status send_signal(const JobOptions& options) {
   if (!number) return number.error();
   Result<std::vector<LocalJob>> agents = chosen(options);
   if (!agents) return agents.error();
-  operators::Question question{"signal", {{"signal", std::to_string(*number)}}};
+  admin::AdminQuery query{"signal", {{"signal", std::to_string(*number)}}};
   if (options.rank) {
     Result<LocalWorker> found = worker_of(*agents, *options.rank);
     if (!found) return found.error();
-    question.words["rank"] = std::to_string(*options.rank);
+    query.words["rank"] = std::to_string(*options.rank);
     std::erase_if(*agents, [&](const LocalJob& job) { return &job != found->job; });
   }
   for (const LocalJob& job : *agents) {
-    Result<std::string> body = ask(job.agent, question, limits::kOperatorAnswers);
+    Result<std::string> body = ask(job.agent, query, limits::kAdminReplyTimeout);
     if (!body) return body.error();
     print(job.view.node + ": " + done_text(*body) + "\n");
   }

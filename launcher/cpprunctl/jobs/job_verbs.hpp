@@ -34,7 +34,7 @@ Status status(const JobOptions& options);
 Status top(const JobOptions& options);
 // What status prints; with the slowest rank at its end, and what top shows besides: the GPUs of
 // this machine. Nothing is printed.
-Result<std::string> status_words(const JobOptions& options, bool is_top = false);
+Result<std::string> status_text_of(const JobOptions& options, bool is_top = false);
 // The pid of a rank here.
 Status pid(const JobOptions& options);
 // The last lines of workers' log files here, or what was written since a time; with `follows` also
@@ -45,8 +45,8 @@ Status stacks(const JobOptions& options);
 // A signal to one rank here, or to all workers here.
 Status send_signal(const JobOptions& options);
 
-// Orders for the whole job, which its coordinator carries out (orders.cpp). All workers are started
-// anew; those that can save do so first.
+// Admin commands for the whole job, which its coordinator carries out (admin_commands.cpp). All
+// workers are started anew; those that can save do so first.
 Status restart(const JobOptions& options);
 // A node leaves, wherever it is: the workers of all nodes save first.
 Status drain(const JobOptions& options);

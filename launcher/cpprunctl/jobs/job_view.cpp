@@ -35,11 +35,11 @@ int64_t whole(const Json& json, const char* name) {
 Duration time_of(const Json& json, const char* name) {
   const Json& found = at(json, name);
   const double value = found.is_number() ? found.get<double>() : 0;
-  return value > 0 && value < to_seconds(limits::kWireDuration) ? seconds(value) : Duration{};
+  return value > 0 && value < to_seconds(limits::kWireDurationMax) ? seconds(value) : Duration{};
 }
 
-operators::WorkerView worker_of(const Json& json) {
-  operators::WorkerView worker;
+admin::WorkerView worker_of(const Json& json) {
+  admin::WorkerView worker;
   worker.rank = whole(json, "rank");
   worker.local_rank = whole(json, "local_rank");
   worker.pid = whole(json, "pid");
@@ -48,8 +48,8 @@ operators::WorkerView worker_of(const Json& json) {
   worker.stderr_file = text(json, "stderr");
   if (const auto step = number(json, "step")) {
     worker.progress =
-        operators::Progress{*step, whole(json, "collectives"), whole(json, "phase"),
-                            time_of(json, "heartbeat_age_s"), time_of(json, "step_s")};
+        admin::WorkerProgress{*step, whole(json, "collectives"), whole(json, "phase"),
+                              time_of(json, "heartbeat_age_s"), time_of(json, "step_s")};
   }
   return worker;
 }
@@ -68,7 +68,7 @@ JobStatus job_of(const Json& json) {
   job.max_nodes = whole(json, "max_nodes");
   job.restarts_used = whole(json, "restarts_used");
   job.max_restarts = whole(json, "max_restarts");
-  job.operator_restarts = whole(json, "operator_restarts");
+  job.admin_restarts = whole(json, "admin_restarts");
   job.wanted_nodes = number(json, "wanted_nodes");
   if (const Json& snapshot = at(json, "snapshot"); snapshot.is_object()) {
     job.snapshot_step = number(snapshot, "step");
@@ -89,10 +89,10 @@ std::string dumped(const Json& json) {
 
 }  // namespace
 
-Result<operators::NodeView> decode_node_view(const std::string& body) {
+Result<admin::NodeView> decode_node_view(const std::string& body) {
   Result<Json> json = object_of(body);
   if (!json) return json.error();
-  operators::NodeView view;
+  admin::NodeView view;
   view.run_id = text(*json, "run_id");
   view.node = text(*json, "node");
   view.title = text(*json, "title");
@@ -129,8 +129,8 @@ Result<std::map<std::string, JobStatus>> decode_status(const std::string& body) 
   return jobs;
 }
 
-std::vector<operators::WorkerStack> decode_stacks(const std::string& body) {
-  std::vector<operators::WorkerStack> stacks;
+std::vector<admin::WorkerStack> decode_stacks(const std::string& body) {
+  std::vector<admin::WorkerStack> stacks;
   Result<Json> json = object_of(body);
   const Json none = Json::array();
   const Json& all = json ? at(*json, "stacks") : none;
@@ -142,7 +142,7 @@ std::vector<operators::WorkerStack> decode_stacks(const std::string& body) {
   return stacks;
 }
 
-std::string stacks_json(const std::vector<std::pair<std::string, operators::WorkerStack>>& stacks) {
+std::string stacks_json(const std::vector<std::pair<std::string, admin::WorkerStack>>& stacks) {
   Json json{{"stacks", Json::array()}};
   for (const auto& [node, one] : stacks) {
     json["stacks"].push_back(

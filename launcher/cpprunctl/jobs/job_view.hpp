@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/result.hpp"
-#include "rendezvous/protocol/admin/operator_words.hpp"
+#include "rendezvous/protocol/admin/admin_protocol.hpp"
 
 namespace cpprun::ctl {
 
@@ -29,17 +29,17 @@ struct JobStatus {
   int64_t max_nodes = 0;
   int64_t restarts_used = 0;
   int64_t max_restarts = 0;
-  int64_t operator_restarts = 0;
+  int64_t admin_restarts = 0;
   std::optional<int64_t> wanted_nodes{};  // by an operator
   std::optional<int64_t> snapshot_step{};
   std::vector<JobNode> nodes{};  // members of the round first, in the order of their ranks
 };
 
 // In the order of the answer.
-std::vector<operators::WorkerStack> decode_stacks(const std::string& body);
+std::vector<admin::WorkerStack> decode_stacks(const std::string& body);
 // {"stacks": [{"node", "rank", "pid", "text"}, ...]} of stacks and their nodes.
-std::string stacks_json(const std::vector<std::pair<std::string, operators::WorkerStack>>& stacks);
-Result<operators::NodeView> decode_node_view(const std::string& body);
+std::string stacks_json(const std::vector<std::pair<std::string, admin::WorkerStack>>& stacks);
+Result<admin::NodeView> decode_node_view(const std::string& body);
 // By run id.
 Result<std::map<std::string, JobStatus>> decode_status(const std::string& body);
 

@@ -23,7 +23,7 @@ std::vector<LocalJob> local_jobs() {
   for (LocalAgent& agent : local_agents()) {
     Result<std::string> body = ask(agent, {"status", {}}, kAgentTakes);
     if (!body) continue;
-    Result<operators::NodeView> view = decode_node_view(*body);
+    Result<admin::NodeView> view = decode_node_view(*body);
     if (view) all.push_back({std::move(agent), std::move(*view), std::move(*body)});
   }
   return all;
@@ -53,7 +53,7 @@ Result<std::vector<LocalJob>> agents_of(std::vector<LocalJob> all, const std::st
 Result<LocalWorker> worker_of(const std::vector<LocalJob>& agents, int64_t rank) {
   std::string here;
   for (const LocalJob& job : agents) {
-    for (const operators::WorkerView& worker : job.view.workers) {
+    for (const admin::WorkerView& worker : job.view.workers) {
       if (worker.rank == rank) return LocalWorker{&job, &worker};
       here += (here.empty() ? "" : ", ") + std::to_string(worker.rank);
     }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/cpprunctl/jobs/agent_line.hpp"
+#include "launcher/cpprunctl/jobs/agent_client.hpp"
 #include "launcher/cpprunctl/jobs/job_view.hpp"
 
 namespace cpprun::ctl {
@@ -12,7 +12,7 @@ namespace cpprun::ctl {
 // An agent here that has answered.
 struct LocalJob {
   LocalAgent agent;
-  operators::NodeView view;
+  admin::NodeView view;
   std::string body;  // the view as it came
 };
 
@@ -26,7 +26,7 @@ Result<std::vector<LocalJob>> agents_of(std::vector<LocalJob> all, const std::st
 // A worker here, and the agent that has it.
 struct LocalWorker {
   const LocalJob* job = nullptr;
-  const operators::WorkerView* worker = nullptr;
+  const admin::WorkerView* worker = nullptr;
 };
 // Error: it does not live here; the text says which ranks do. Pure.
 Result<LocalWorker> worker_of(const std::vector<LocalJob>& agents, int64_t rank);

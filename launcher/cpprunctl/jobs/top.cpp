@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
-#include "launcher/cpprunctl/jobs/screen.hpp"
+#include "launcher/cpprunctl/jobs/top_frame.hpp"
 #include "launcher/cpprunctl/text/output.hpp"
 
 namespace cpprun {
@@ -63,7 +63,7 @@ Status top(const JobOptions& options) {
   const Keys keys;
   for (int64_t shown = 0; options.frames == 0 || shown < options.frames; ++shown) {
     if (shown > 0 && keys.is_over(static_cast<int>(options.every_s * 1000))) return {};
-    Result<std::string> text = status_words(one, true);
+    Result<std::string> text = status_text_of(one, true);
     if (!text && shown > 0) return {};
     if (!text) return text.error();
     show(*text);

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "launcher/cpprunctl/events/event_text.hpp"
-#include "launcher/cpprunctl/logs/since.hpp"
+#include "launcher/cpprunctl/logs/time_spec.hpp"
 
 namespace cpprun::ctl {
 namespace {
@@ -69,7 +69,7 @@ std::vector<LogFile> living_files(const std::vector<LocalJob>& agents, const Job
   std::vector<LogFile> files;
   for (const LocalJob& job : agents) {
     if (!is_meant(job, options)) continue;
-    for (const operators::WorkerView& worker : job.view.workers) {
+    for (const admin::WorkerView& worker : job.view.workers) {
       if (options.rank && worker.rank != *options.rank) continue;
       for (const std::string& path : {worker.stdout_file, worker.stderr_file}) {
         if (!path.empty()) files.push_back({path, worker.rank, 0});

@@ -11,8 +11,8 @@
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
 #include "launcher/cpprunctl/logs/log_files.hpp"
-#include "launcher/cpprunctl/logs/since.hpp"
 #include "launcher/cpprunctl/logs/tail.hpp"
+#include "launcher/cpprunctl/logs/time_spec.hpp"
 #include "launcher/cpprunctl/text/output.hpp"
 
 namespace cpprun {
@@ -109,7 +109,7 @@ int64_t now_us() {
 Status take_first(const std::vector<LocalJob>& agents, const JobOptions& options, Logs& logs) {
   std::optional<int64_t> since;
   if (!options.since.empty()) {
-    Result<int64_t> when = since_when(options.since, now_us());
+    Result<int64_t> when = parse_since(options.since, now_us());
     if (!when) return when.error();
     since = *when;
   } else if (options.rank) {  // with a time it may be one of an earlier round

@@ -3,9 +3,9 @@
 #include <ctime>
 
 #include "common/log/log.hpp"
-#include "launcher/cpprunctl/snapshot/forms.hpp"
-#include "launcher/cpprunctl/snapshot/merged_file.hpp"
+#include "launcher/cpprunctl/snapshot/merged_tensor_file.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot.hpp"
+#include "launcher/cpprunctl/snapshot/snapshot_formats.hpp"
 #include "launcher/cpprunctl/snapshot/snapshot_paths.hpp"
 #include "launcher/cpprunctl/text/output.hpp"
 #include "snapshot_files/archive/safetensors.hpp"
@@ -63,7 +63,7 @@ Result<Read> read_snapshot(const std::string& path) {
   if (!found) return found.error();
   if (Status whole = has_all_ranks(*found); !whole.ok()) return whole.error();
   Read read;
-  FolderForm form;
+  FolderFormat form;
   const auto has = [&](const std::string& name) {
     return found->manifest.find(name) != nullptr ||
            std::ranges::count(found->manifest.elsewhere, name) != 0;
@@ -130,7 +130,7 @@ std::string now_text() {
   return text;
 }
 
-Status write_files(const Read& read, const FolderForm& form, Draft& draft, Manifest& manifest) {
+Status write_files(const Read& read, const FolderFormat& form, Draft& draft, Manifest& manifest) {
   const auto write = [&](const std::string& name, const pickle::Value& value) -> Status {
     Result<std::unique_ptr<File>> file = real_files().create(draft.path_of(name));
     if (!file) return file.error();
@@ -148,7 +148,7 @@ Status write_files(const Read& read, const FolderForm& form, Draft& draft, Manif
 }
 
 Status write_folder(const SnapshotOptions& options, const Read& read) {
-  Result<FolderForm> form = to_folder(read.value);
+  Result<FolderFormat> form = to_folder(read.value);
   if (!form) return Error{ErrorKind::BadValue, options.path + ": " + form.error().text};
   Manifest manifest;
   manifest.step = options.step >= 0 ? options.step : number_at(read.value, "STEP").value_or(-1);
@@ -156,7 +156,7 @@ Status write_folder(const SnapshotOptions& options, const Read& read) {
     return Error{ErrorKind::Usage, options.path + " does not say its step; name it: --step=N"};
   }
   manifest.id = make_nonce() + make_nonce();
-  manifest.training_epoch = std::max<int64_t>(0, number_at(read.value, "EPOCHS_RUN").value_or(0));
+  manifest.epoch = std::max<int64_t>(0, number_at(read.value, "EPOCHS_RUN").value_or(0));
   manifest.world_size = std::max(1, static_cast<int>(form->ranks.size()));
   manifest.cpprun = CPPRUN_VERSION;
   manifest.saved_at = now_text();

@@ -36,7 +36,7 @@ Json json_of(const FoundSnapshot& found) {
   return {{"step", found.step},
           {"path", found.path},
           {"complete", true},
-          {"training_epoch", found.manifest.training_epoch},
+          {"epoch", found.manifest.epoch},
           {"world_size", found.manifest.world_size},
           {"saved_at", found.manifest.saved_at},
           {"bytes", bytes_of(found.manifest)},
@@ -45,7 +45,7 @@ Json json_of(const FoundSnapshot& found) {
 
 std::string line_of(const FoundSnapshot& found) {
   const Manifest& manifest = found.manifest;
-  return snapshot_name(found.step) + "  training epoch " + std::to_string(manifest.training_epoch) +
+  return snapshot_name(found.step) + "  training epoch " + std::to_string(manifest.epoch) +
          "  world " + std::to_string(manifest.world_size) + "  " + bytes_text(bytes_of(manifest)) +
          (manifest.saved_at.empty() ? "" : "  " + manifest.saved_at) + "\n";
 }
@@ -112,7 +112,7 @@ Status show_snapshot(const SnapshotOptions& options) {
     return {};
   }
   std::string text = "step " + std::to_string(manifest.step) + "  training epoch " +
-                     std::to_string(manifest.training_epoch) + "  world " +
+                     std::to_string(manifest.epoch) + "  world " +
                      std::to_string(manifest.world_size) + "  round " +
                      std::to_string(manifest.round) + "\n";
   text += "id " + manifest.id + "\n";

@@ -26,8 +26,8 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
         timer_(loop) {}
 
   // Callers may be in the middle of what a decision would change.
-  template <class Call>
-  void later(Call call) {
+  template <class RpcCall>
+  void later(RpcCall call) {
     asio::post(loop_, [self = shared_from_this(), call] {
       if (!self->is_closed_) call(*self);
     });
@@ -36,15 +36,15 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
   // Nobody can stand for election before it is known where he would be reached.
   void greet() {
     const std::string& run_id = options_.election.run_id;
-    const election::Read read{control::leader_key(run_id), control::facts_key(run_id)};
-    client_->ask(request_of(read, options_.prefix), limits::kEtcdGreet,
+    const election::Read read{control::leader_key(run_id), control::job_state_key(run_id)};
+    client_->ask(request_of(read, options_.prefix), limits::kEtcdRetryTimeout,
                  [self = shared_from_this(), read](const Result<std::string>& reply) {
                    self->on_greeted(answer_of(read, self->options_.prefix, reply));
                  });
   }
 
-  template <class Call>
-  void tell_core(Call call) {
+  template <class RpcCall>
+  void run_core(RpcCall call) {
     if (!core_) return;
     election::Effects effects;
     call(*core_, effects);
@@ -61,23 +61,23 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
 
   Instant now() const { return options_.now(); }
 
-  void set_led(bool is_led) {
-    tell_core([&](Election& core, auto& effects) { core.set_led(now(), is_led, effects); });
+  void set_has_leader(bool is_led) {
+    run_core([&](Election& core, auto& effects) { core.set_has_leader(now(), is_led, effects); });
   }
 
-  void set_willing(bool is_willing) {
-    is_willing_ = is_willing;
-    if (core_) core_->set_willing(is_willing);
+  void set_candidate(bool is_willing) {
+    is_candidate_ = is_willing;
+    if (core_) core_->set_candidate(is_willing);
   }
 
-  void write(const control::JobFacts& facts) {
+  void write(const control::PersistedJobState& facts) {
     if (!core_ || !core_->is_leading()) return;  // lost meanwhile: nothing waits any more
-    tell_core([&](Election& core, auto& effects) { core.write(now(), facts, effects); });
+    run_core([&](Election& core, auto& effects) { core.write(now(), facts, effects); });
   }
 
   void leave(bool is_idle) {
-    if (!core_) return carry_out(election::Left{});
-    tell_core([&](Election& core, auto& effects) { core.leave(now(), is_idle, effects); });
+    if (!core_) return carry_out(election::Resigned{});
+    run_core([&](Election& core, auto& effects) { core.leave(now(), is_idle, effects); });
   }
 
   void close() {
@@ -87,15 +87,15 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
   }
 
  private:
-  void on_greeted(const election::Answer& answer) {
+  void on_greeted(const election::Response& response) {
     if (is_closed_) return;
-    if (std::holds_alternative<election::Seen>(answer)) return begin();
-    if (const auto* refused = std::get_if<election::Refused>(&answer)) {
+    if (std::holds_alternative<election::ReadResult>(response)) return begin();
+    if (const auto* refused = std::get_if<election::Refused>(&response)) {
       events_.on_trouble("etcd: " + refused->why);
-    } else if (const auto* failed = std::get_if<election::Failed>(&answer)) {
+    } else if (const auto* failed = std::get_if<election::Failed>(&response)) {
       events_.on_trouble("etcd: " + failed->why);
     }
-    timer_.expires_after(limits::kEtcdGreetAgain);
+    timer_.expires_after(limits::kEtcdRetryInterval);
     timer_.async_wait([self = shared_from_this()](error_code error) {
       if (!error && !self->is_closed_) self->greet();
     });
@@ -105,27 +105,27 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
     Election::Options options = options_.election;
     if (options.self.address.empty()) options.self.address = client_->own_address();
     core_.emplace(std::move(options));
-    core_->set_willing(is_willing_);
-    tell_core([&](Election& core, auto& effects) { core.start(now(), effects); });
+    core_->set_candidate(is_candidate_);
+    run_core([&](Election& core, auto& effects) { core.start(now(), effects); });
   }
 
-  void carry_out(const election::Ask& ask) {
+  void carry_out(const election::SendRequest& ask) {
     client_->ask(request_of(ask.what, options_.prefix), ask.most,
                  [self = shared_from_this(), ask](const Result<std::string>& reply) {
                    if (self->is_closed_) return;
-                   const election::Answer answer =
+                   const election::Response response =
                        answer_of(ask.what, self->options_.prefix, reply);
-                   self->tell_core([&](Election& core, auto& effects) {
-                     core.on_answer(self->now(), ask.id, answer, effects);
+                   self->run_core([&](Election& core, auto& effects) {
+                     core.on_response(self->now(), ask.id, response, effects);
                    });
                  });
   }
-  void carry_out(const election::Lead& lead) { events_.on_lead(lead); }
-  void carry_out(const election::Prolong& prolong) { events_.on_prolong(prolong.until); }
-  void carry_out(const election::Written&) { events_.on_written(); }
-  void carry_out(const election::Lost& lost) { events_.on_lost(lost.why); }
-  void carry_out(const election::Follow& follow) { events_.on_follow(follow); }
-  void carry_out(const election::Left&) { events_.on_left(); }
+  void carry_out(const election::Elected& lead) { events_.on_elected(lead); }
+  void carry_out(const election::ExtendLease& prolong) { events_.on_lease_extended(prolong.until); }
+  void carry_out(const election::Persisted&) { events_.on_persisted(); }
+  void carry_out(const election::LeadershipLost& lost) { events_.on_leadership_lost(lost.why); }
+  void carry_out(const election::FollowLeader& follow) { events_.on_follow(follow); }
+  void carry_out(const election::Resigned&) { events_.on_resigned(); }
   void carry_out(const election::Trouble& trouble) { events_.on_trouble(trouble.text); }
 
   void arm_timer() {
@@ -138,7 +138,7 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
     timer_.async_wait([self = shared_from_this()](error_code error) {
       if (error || self->is_closed_) return;
       self->armed_for_ = Instant::never();
-      self->tell_core([&](Election& core, auto& effects) { core.on_time(self->now(), effects); });
+      self->run_core([&](Election& core, auto& effects) { core.on_time(self->now(), effects); });
     });
   }
 
@@ -149,7 +149,7 @@ class Elector::Impl : public std::enable_shared_from_this<Impl> {
   asio::steady_timer timer_;
   Instant armed_for_ = Instant::never();
   std::optional<Election> core_;  // once etcd has answered
-  bool is_willing_ = true;
+  bool is_candidate_ = true;
   std::deque<election::Effect> queue_;
   bool is_carrying_out_ = false;
   bool is_closed_ = false;
@@ -163,13 +163,13 @@ Elector::~Elector() {
 void Elector::start() {
   impl_->later([](Impl& impl) { impl.greet(); });
 }
-void Elector::set_led(bool is_led) {
-  impl_->later([is_led](Impl& impl) { impl.set_led(is_led); });
+void Elector::set_has_leader(bool is_led) {
+  impl_->later([is_led](Impl& impl) { impl.set_has_leader(is_led); });
 }
-void Elector::set_willing(bool is_willing) {
-  impl_->later([is_willing](Impl& impl) { impl.set_willing(is_willing); });
+void Elector::set_candidate(bool is_willing) {
+  impl_->later([is_willing](Impl& impl) { impl.set_candidate(is_willing); });
 }
-void Elector::write(const control::JobFacts& facts) {
+void Elector::write(const control::PersistedJobState& facts) {
   impl_->later([facts](Impl& impl) { impl.write(facts); });
 }
 void Elector::leave(bool is_idle) {

@@ -30,12 +30,12 @@ struct ElectorOptions {
 
 // As the effects of Election.
 struct ElectorEvents {
-  std::function<void(const election::Lead&)> on_lead;
-  std::function<void(Instant until)> on_prolong;
-  std::function<void()> on_written;
-  std::function<void(const std::string& why)> on_lost;
-  std::function<void(const election::Follow&)> on_follow;
-  std::function<void()> on_left;
+  std::function<void(const election::Elected&)> on_elected;
+  std::function<void(Instant until)> on_lease_extended;
+  std::function<void()> on_persisted;
+  std::function<void(const std::string& why)> on_leadership_lost;
+  std::function<void(const election::FollowLeader&)> on_follow;
+  std::function<void()> on_resigned;
   std::function<void(const std::string& why)> on_trouble;
 };
 
@@ -47,9 +47,9 @@ class Elector {
 
   // As those of Election.
   void start();
-  void set_led(bool is_led);
-  void set_willing(bool is_willing);
-  void write(const control::JobFacts& facts);
+  void set_has_leader(bool is_led);
+  void set_candidate(bool is_willing);
+  void write(const control::PersistedJobState& facts);
   void leave(bool is_idle);
 
  private:

@@ -7,16 +7,16 @@
 
 #include "common/check.hpp"
 #include "common/limits/etcd.hpp"
-#include "rendezvous/client/etcd/call.hpp"
+#include "rendezvous/client/etcd/rpc_call.hpp"
 
 namespace cpprun::etcd {
 
 class EtcdClient::Impl : public std::enable_shared_from_this<Impl> {
  public:
   Impl(boost::asio::io_context& loop, ClientOptions options)
-      : loop_(loop), lines_(std::make_shared<Lines>()) {
+      : loop_(loop), session_(std::make_shared<EtcdSession>()) {
     CPPRUN_CHECK(!options.endpoints.empty());
-    lines_->options = std::move(options);
+    session_->options = std::move(options);
   }
 
   void ask(const Request& request, Duration limit, Done done) {
@@ -29,8 +29,8 @@ class EtcdClient::Impl : public std::enable_shared_from_this<Impl> {
       return;
     }
     const int number = next_++;
-    auto call = std::make_shared<Call>(
-        loop_, lines_, request, limit,
+    auto call = std::make_shared<RpcCall>(
+        loop_, session_, request, limit,
         [self = shared_from_this(), number, done = std::move(done)](Result<std::string> result) {
           self->calls_.erase(number);
           done(std::move(result));
@@ -43,17 +43,17 @@ class EtcdClient::Impl : public std::enable_shared_from_this<Impl> {
     is_closed_ = true;
     for (const auto& [number, call] : calls_) call->cancel();
     calls_.clear();
-    if (lines_->login) std::exchange(lines_->login, nullptr)->cancel();
-    for (const std::shared_ptr<Wire>& wire : lines_->idle) wire->close();
-    lines_->idle.clear();
+    if (session_->login) std::exchange(session_->login, nullptr)->cancel();
+    for (const std::shared_ptr<Transport>& transport : session_->idle) transport->close();
+    session_->idle.clear();
   }
 
-  const std::string& own_address() const { return lines_->own_address; }
+  const std::string& own_address() const { return session_->own_address; }
 
  private:
   boost::asio::io_context& loop_;
-  std::shared_ptr<Lines> lines_;
-  std::map<int, std::shared_ptr<Call>> calls_;
+  std::shared_ptr<EtcdSession> session_;
+  std::map<int, std::shared_ptr<RpcCall>> calls_;
   int next_ = 0;
   bool is_closed_ = false;
 };

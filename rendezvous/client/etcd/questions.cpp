@@ -18,18 +18,18 @@ struct ToRequest {
   Request operator()(const election::KeepAlive& keep) const { return LeaseKeepAlive{keep.lease}; }
   Request operator()(const election::Revoke& revoke) const { return LeaseRevoke{revoke.lease}; }
   Request operator()(const election::Read& read) const {
-    return Txn{{}, {Get{prefix + read.leader_key}, Get{prefix + read.facts_key}}, {}};
+    return Txn{{}, {Get{prefix + read.leader_key}, Get{prefix + read.job_state_key}}, {}};
   }
   Request operator()(const election::Campaign& campaign) const {
     const Get leader{prefix + campaign.leader_key};
-    const Get facts{prefix + campaign.facts_key};
+    const Get facts{prefix + campaign.job_state_key};
     return Txn{{{What::Created, leader.key, 0}},
                {Put{leader.key, campaign.value, campaign.lease}, leader, facts},
                {leader, facts}};
   }
   Request operator()(const election::Write& write) const {
     const Get leader{prefix + write.leader_key};
-    const Get facts{prefix + write.facts_key};
+    const Get facts{prefix + write.job_state_key};
     return Txn{{{What::Created, leader.key, write.create_revision},
                 {What::Written, facts.key, write.mod_revision}},
                {Put{facts.key, write.value}},
@@ -37,8 +37,8 @@ struct ToRequest {
   }
 };
 
-std::optional<election::KeyValue> key_value(const TxnAnswer& answer, const std::string& key) {
-  const KeyValue* found = answer.find(key);
+std::optional<election::KeyValue> key_value(const TxnAnswer& response, const std::string& key) {
+  const KeyValue* found = response.find(key);
   if (found == nullptr) return std::nullopt;
   return election::KeyValue{found->value, found->create_revision, found->mod_revision,
                             found->lease};
@@ -48,47 +48,47 @@ struct ToAnswer {
   const std::string& prefix;
   const std::string& body;
 
-  election::Answer operator()(const election::Grant&) const {
+  election::Response operator()(const election::Grant&) const {
     const Result<LeaseAnswer> lease = parse_lease(body);
     if (!lease) return failed(lease.error());
     return election::Granted{lease->lease,
                              std::chrono::floor<std::chrono::seconds>(lease->ttl).count()};
   }
-  election::Answer operator()(const election::KeepAlive&) const {
+  election::Response operator()(const election::KeepAlive&) const {
     const Result<LeaseAnswer> lease = parse_lease(body);
     if (!lease) return failed(lease.error());
-    return election::Kept{std::chrono::floor<std::chrono::seconds>(lease->ttl).count()};
+    return election::KeepAliveResult{std::chrono::floor<std::chrono::seconds>(lease->ttl).count()};
   }
-  election::Answer operator()(const election::Revoke&) const { return election::Revoked{}; }
-  election::Answer operator()(const election::Read& read) const { return seen(read, true); }
-  election::Answer operator()(const election::Campaign& c) const { return seen(c, false); }
-  election::Answer operator()(const election::Write& write) const { return seen(write, false); }
+  election::Response operator()(const election::Revoke&) const { return election::Revoked{}; }
+  election::Response operator()(const election::Read& read) const { return seen(read, true); }
+  election::Response operator()(const election::Campaign& c) const { return seen(c, false); }
+  election::Response operator()(const election::Write& write) const { return seen(write, false); }
 
  private:
-  static election::Answer failed(const Error& error) {
+  static election::Response failed(const Error& error) {
     if (error.kind == ErrorKind::Refused) return election::Refused{error.text};
     return election::Failed{error.text};
   }
 
-  template <class Question>
-  election::Answer seen(const Question& question, bool is_read) const {
+  template <class Request>
+  election::Response seen(const Request& request, bool is_read) const {
     const Result<TxnAnswer> txn = parse_txn(body);
     if (!txn) return failed(txn.error());
-    return election::Seen{is_read || txn->held, txn->revision,
-                          key_value(*txn, prefix + question.leader_key),
-                          key_value(*txn, prefix + question.facts_key)};
+    return election::ReadResult{is_read || txn->held, txn->revision,
+                                key_value(*txn, prefix + request.leader_key),
+                                key_value(*txn, prefix + request.job_state_key)};
   }
 };
 
 }  // namespace
 
-Request request_of(const election::Question& question, const std::string& prefix) {
-  return std::visit(ToRequest{prefix}, question);
+Request request_of(const election::Request& request, const std::string& prefix) {
+  return std::visit(ToRequest{prefix}, request);
 }
 
-election::Answer answer_of(const election::Question& question, const std::string& prefix,
-                           const Result<std::string>& reply) {
-  if (reply) return std::visit(ToAnswer{prefix, *reply}, question);
+election::Response answer_of(const election::Request& request, const std::string& prefix,
+                             const Result<std::string>& reply) {
+  if (reply) return std::visit(ToAnswer{prefix, *reply}, request);
   if (reply.error().kind == ErrorKind::Refused) return election::Refused{reply.error().text};
   return election::Failed{reply.error().text};
 }

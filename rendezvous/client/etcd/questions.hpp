@@ -10,10 +10,10 @@
 namespace cpprun::etcd {
 
 // `prefix` goes before all keys.
-Request request_of(const election::Question& question, const std::string& prefix);
+Request request_of(const election::Request& request, const std::string& prefix);
 
 // `reply`: the body of an answer, or why there is none.
-election::Answer answer_of(const election::Question& question, const std::string& prefix,
-                           const Result<std::string>& reply);
+election::Response answer_of(const election::Request& request, const std::string& prefix,
+                             const Result<std::string>& reply);
 
 }  // namespace cpprun::etcd

@@ -28,16 +28,17 @@ bool is_address(const std::string& host) {
 
 // One thing at a time: the handshake, then a write or a read. OpenSSL works on memory; what it
 // wants to say or hear goes over the socket in between.
-class TlsWire final : public SocketWire, public std::enable_shared_from_this<TlsWire> {
+class TlsTransport final : public SocketTransport,
+                           public std::enable_shared_from_this<TlsTransport> {
  public:
-  TlsWire(const OpenSsl& api, SSL* session, std::unique_ptr<tcp::socket> socket)
-      : SocketWire(std::move(socket)), api_(api), session_(session) {
+  TlsTransport(const OpenSsl& api, SSL* session, std::unique_ptr<tcp::socket> socket)
+      : SocketTransport(std::move(socket)), api_(api), session_(session) {
     in_ = api_.BIO_new(api_.BIO_s_mem());
     out_ = api_.BIO_new(api_.BIO_s_mem());
     api_.SSL_set_bio(session_, in_, out_);  // which owns them from here on
     api_.SSL_set_connect_state(session_);
   }
-  ~TlsWire() override { api_.SSL_free(session_); }
+  ~TlsTransport() override { api_.SSL_free(session_); }
 
   void shake_hands(std::function<void(const error_code&, const std::string& why)> done) {
     step([this] { return api_.SSL_do_handshake(session_); },
@@ -72,10 +73,10 @@ class TlsWire final : public SocketWire, public std::enable_shared_from_this<Tls
   }
 
  private:
-  using Call = std::function<int()>;
+  using RpcCall = std::function<int()>;
   using Done = std::function<void(const error_code&, int)>;
 
-  void step(Call call, Done done) {
+  void step(RpcCall call, Done done) {
     api_.ERR_clear_error();
     const int result = call();
     const int state = result > 0 ? SSL_ERROR_NONE : api_.SSL_get_error(session_, result);
@@ -91,7 +92,7 @@ class TlsWire final : public SocketWire, public std::enable_shared_from_this<Tls
     });
   }
 
-  void send(bool wants_more, const error_code& outcome, int result, Call call, Done done) {
+  void send(bool wants_more, const error_code& outcome, int result, RpcCall call, Done done) {
     outgoing_.resize(api_.BIO_ctrl_pending(out_));
     api_.BIO_read(out_, outgoing_.data(), static_cast<int>(outgoing_.size()));
     asio::async_write(socket(), asio::buffer(outgoing_),
@@ -102,7 +103,7 @@ class TlsWire final : public SocketWire, public std::enable_shared_from_this<Tls
                       });
   }
 
-  void receive(Call call, Done done) {
+  void receive(RpcCall call, Done done) {
     socket().async_read_some(
         asio::buffer(incoming_), [=, self = shared_from_this()](error_code error, size_t size) {
           if (self->is_closed()) return;
@@ -174,8 +175,8 @@ Result<std::shared_ptr<Tls>> load_tls(const TlsFiles& files) {
   return Tls::make(files);
 }
 
-std::shared_ptr<Wire> Tls::start(std::unique_ptr<tcp::socket> socket, const std::string& host,
-                                 Done done) {
+std::shared_ptr<Transport> Tls::start(std::unique_ptr<tcp::socket> socket, const std::string& host,
+                                      Done done) {
   const OpenSsl& api = inner_->api;
   SSL* session = api.SSL_new(inner_->context);
   X509_VERIFY_PARAM* wanted = api.SSL_get0_param(session);
@@ -186,16 +187,16 @@ std::shared_ptr<Wire> Tls::start(std::unique_ptr<tcp::socket> socket, const std:
     api.SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
                  const_cast<char*>(host.c_str()));
   }
-  auto wire = std::make_shared<TlsWire>(api, session, std::move(socket));
-  wire->shake_hands(
-      [wire, done = std::move(done)](const error_code& error, const std::string& why) {
+  auto transport = std::make_shared<TlsTransport>(api, session, std::move(socket));
+  transport->shake_hands(
+      [transport, done = std::move(done)](const error_code& error, const std::string& why) {
         if (error) {
           done(nullptr, why);
         } else {
-          done(wire, "");
+          done(transport, "");
         }
       });
-  return wire;
+  return transport;
 }
 
 }  // namespace cpprun::etcd

@@ -11,14 +11,14 @@
 
 #include "common/result.hpp"
 #include "rendezvous/client/etcd/etcd_client.hpp"
-#include "rendezvous/client/etcd/wire.hpp"
+#include "rendezvous/client/etcd/transport.hpp"
 
 namespace cpprun::etcd {
 
 class Tls {
  public:
   // Told once, from the loop: null and why, if the two do not come together.
-  using Done = std::function<void(std::shared_ptr<Wire>, const std::string& why)>;
+  using Done = std::function<void(std::shared_ptr<Transport>, const std::string& why)>;
 
   // Errors: no OpenSSL here, files that can't be read or do not fit together.
   static Result<std::shared_ptr<Tls>> make(const TlsFiles& files);
@@ -26,8 +26,8 @@ class Tls {
 
   // Shakes hands over a connection that stands. What is returned is closed to give up: nothing is
   // told then.
-  std::shared_ptr<Wire> start(std::unique_ptr<boost::asio::ip::tcp::socket> socket,
-                              const std::string& host, Done done);
+  std::shared_ptr<Transport> start(std::unique_ptr<boost::asio::ip::tcp::socket> socket,
+                                   const std::string& host, Done done);
 
  private:
   struct Inner;

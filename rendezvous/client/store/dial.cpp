@@ -68,7 +68,7 @@ Result<Descriptor> dial(const Endpoint& endpoint, Deadline deadline) {
   if (!addresses) return addresses.error();
   Result<Descriptor> last = Error{ErrorKind::Network, "'" + endpoint.host + "' has no address"};
   for (const addrinfo* one = addresses->get(); one != nullptr; one = one->ai_next) {
-    last = dial_one(*one, std::min(deadline, after(limits::kStoreDialTakes)));
+    last = dial_one(*one, std::min(deadline, after(limits::kStoreConnectTimeout)));
     if (last) break;
   }
   return last;

@@ -47,7 +47,7 @@ Result<StoreClient> StoreClient::connect(const std::string& address, StoreClient
   if (!endpoint) return endpoint.error();
   const Deadline start = Clock::now();
   const Deadline until = after(options.connect_timeout);
-  Duration pause = limits::kStoreDialFirst;
+  Duration pause = limits::kStoreConnectRetryFirst;
   for (int tries = 1;; ++tries) {
     std::string trouble;
     if (Result<Descriptor> socket = dial(*endpoint, until)) {
@@ -63,7 +63,7 @@ Result<StoreClient> StoreClient::connect(const std::string& address, StoreClient
       return never_reached(*endpoint, tries, Clock::now() - start, trouble);
     }
     poll_until(-1, 0, after(pause));
-    pause = std::min(2 * pause, limits::kStoreDialMax);
+    pause = std::min(2 * pause, limits::kStoreConnectRetryMax);
   }
 }
 

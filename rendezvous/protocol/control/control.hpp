@@ -11,12 +11,12 @@
 #include <variant>
 #include <vector>
 
-#include "common/failure/worker_end.hpp"
+#include "common/failure/worker_exit.hpp"
 #include "common/ids.hpp"
 #include "common/time.hpp"
-#include "rendezvous/protocol/admin/orders.hpp"
+#include "rendezvous/protocol/admin/admin_commands.hpp"
 #include "rendezvous/protocol/control/progress.hpp"
-#include "rendezvous/protocol/lines.hpp"
+#include "rendezvous/protocol/log_tail.hpp"
 
 namespace cpprun::control {
 
@@ -38,7 +38,7 @@ struct Hello {
 };
 
 // What the agents of a job must agree on. The first agent's terms are the job's.
-struct Terms {
+struct JobSpec {
   int64_t min_nodes = 1;
   int64_t max_nodes = 1;
   int64_t max_restarts = 0;
@@ -52,7 +52,7 @@ struct Terms {
   Duration heartbeat{};
   Duration lease{};
   int64_t startup_failures = 0;  // ends the job after so many in a row; 0: never
-  bool operator==(const Terms&) const = default;
+  bool operator==(const JobSpec&) const = default;
 };
 
 // A complete snapshot in a node's --snapshot-dir. The same id means the same bytes, wherever it
@@ -64,28 +64,28 @@ struct SnapshotName {
 };
 
 // Where an agent serves other agents.
-struct Peer {
+struct PeerAddress {
   std::string address;  // numeric
   int64_t port = 0;
-  bool operator==(const Peer&) const = default;
+  bool operator==(const PeerAddress&) const = default;
 };
 
 // The one node that may lead the job when its coordinator has died (R14).
-struct Heir {
+struct Standby {
   Incarnation node;
   std::string address;  // numeric, or --local-addr: where others reach its control port
   int64_t port = 0;
 };
 // The snapshot that a round begins with.
-struct Resume {
+struct ResumePoint {
   SnapshotName snapshot;
   // Where to fetch it before workers start, host and port; empty and 0: this node has it.
   std::string source_address;
   int64_t source_port = 0;
 };
 // What a node is told of a round. It keeps it, and brings it to the next coordinator (R13).
-struct World {
-  Epoch epoch;
+struct RankAssignment {
+  Term term;
   RoundNumber round;
   int64_t group_rank = 0;
   int64_t group_size = 0;
@@ -99,37 +99,37 @@ struct World {
   bool is_agent_store = false;
   int64_t restart_count = 0;              // job-wide, after workers' failures
   int64_t hang_restarts = 0;              // the same after hangs
-  int64_t operator_restarts = 0;          // and those that operators asked for
+  int64_t admin_restarts = 0;             // and those that operators asked for
   std::optional<int64_t> wanted_nodes{};  // as many as an operator asked for
   int64_t max_restarts = 0;
-  std::optional<Resume> resume{};  // nothing: from the beginning, or no --snapshot-dir here
-  std::string snapshot_secret{};   // who shows it may fetch; empty: nobody may in this round
-  // With --snapshot-replicas: of whose shares in memory this node keeps copies, and, for a node
-  // that is new in its place, who may hold copies of the shares that it lacks.
-  std::optional<Peer> copies_of{};
-  std::optional<Peer> copies_at{};
-  int64_t host_rank = -1;      // group rank of the node in the coordinator's own process; -1: none
-  bool is_moved = false;       // formed by an heir, not at the job's endpoint
-  bool needs_proof = false;    // orders are taken with a proof of the admin token only
-  std::optional<Heir> heir{};  // nothing: nobody else may lead the job (R14)
+  std::optional<ResumePoint> resume{};  // nothing: from the beginning, or no --snapshot-dir here
+  std::string snapshot_secret{};        // who shows it may fetch; empty: nobody may in this round
+  // With --snapshot-replicas: of whose shards in memory this node keeps replicas, and, for a node
+  // that is new in its place, who may hold replicas of the shards that it lacks.
+  std::optional<PeerAddress> replicas_of{};
+  std::optional<PeerAddress> replicas_at{};
+  int64_t host_rank = -1;  // group rank of the node in the coordinator's own process; -1: none
+  bool is_led_by_standby = false;    // formed by a standby, not at the job's endpoint
+  bool needs_proof = false;          // orders are taken with a proof of the admin token only
+  std::optional<Standby> standby{};  // nothing: nobody else may lead the job (R14)
 };
-struct Decided {
+struct JobResult {
   bool is_success = false;
-  std::string verdict;               // what failed first and what followed; empty after success
-  bool is_resumable = false;         // no failure: stopped on request, everything saved
-  std::optional<Culprit> culprit{};  // what failed first, of all nodes
-  int64_t world_size = 0;            // of the round that it ended
-  int64_t same_start_ups = 0;        // rounds in a row that failed at start-up in the same way
+  std::string failure_summary;  // what failed first and what followed; empty after success
+  bool is_resumable = false;    // no failure: stopped on request, everything saved
+  std::optional<RootCause> root_cause{};  // what failed first, of all nodes
+  int64_t world_size = 0;                 // of the round that it ended
+  int64_t same_startup_failures = 0;      // rounds in a row that failed at start-up in the same way
 };
 
 // Where an agent stands when it (again) registers.
-enum class Standing : int64_t { Idle, Running, Stopped, Done };
+enum class ReportedPhase : int64_t { Idle, Running, Stopped, Done };
 
 // Which budget of restarts a round's failure costs (R7).
-enum class Charge : int64_t { None, Failure, Hang };
+enum class RestartCharge : int64_t { None, Failure, Hang };
 
 struct Register {
-  Terms terms;
+  JobSpec job_spec;
   std::vector<std::string>
       addresses;           // numeric; the first is the one it used to reach the coordinator
   std::string local_addr;  // --local-addr; beats all addresses
@@ -137,26 +137,26 @@ struct Register {
   std::string role;
   std::optional<int64_t> node_rank;
   int64_t reserved_port = 0;
-  Standing standing = Standing::Idle;
+  ReportedPhase reported_phase = ReportedPhase::Idle;
   RoundNumber round;                      // the last one it took part in
-  Epoch epoch;                            // the greatest one it has seen
+  Term term;                              // the greatest one it has seen
   bool is_draining = false;               // asked to stop; takes part in no further round
   bool has_snapshot_dir = false;          // without one a node has no say in what is resumed from
-  std::vector<SnapshotName> snapshots{};  // newest first, at most limits::kSnapshotsTold
+  std::vector<SnapshotName> snapshots{};  // newest first, at most limits::kSnapshotsReported
   int64_t snapshot_port = 0;              // where other nodes may fetch them; 0: nowhere
-  bool keeps_copies = false;              // --snapshot-replicas=1, and it serves its own shares
-  std::vector<int64_t> strikes{};         // of each fault of the plan, as far as it has heard
+  bool keeps_replicas = false;            // --snapshot-replicas=1, and it serves its own shards
+  std::vector<int64_t> fault_counts{};    // of each fault of the plan, as far as it has heard
   // Which clock its times are of: nodes that say the same (one machine) have one. Empty: its own.
-  std::string clock_id{};
+  std::string clock_domain{};
   int64_t control_port = 0;  // where it would lead the job (R16); 0: nowhere
   // What a coordinator that does not know the job goes on from (R13).
-  std::optional<World> world{};      // of `round`, as this node was told it
-  bool has_evidence = false;         // whoever welcomed it last is dead (R4)
-  bool has_grant = false;            // it may have workers of `round`, and has not said stopped
-  Charge charged = Charge::None;     // for `round`, as far as this node was told
-  std::optional<Decided> decided{};  // the outcome, if this node knows it
-  bool tells_progress = false;       // understands Watch (progress.hpp)
-  bool tells_lines = false;          // understands Tail (lines.hpp)
+  std::optional<RankAssignment> assignment{};  // of `round`, as this node was told it
+  bool has_evidence = false;                   // whoever welcomed it last is dead (R4)
+  bool has_worker_lease = false;  // it may have workers of `round`, and has not said stopped
+  RestartCharge charged = RestartCharge::None;  // for `round`, as far as this node was told
+  std::optional<JobResult> decided{};           // the outcome, if this node knows it
+  bool reports_progress = false;                // understands Watch (progress.hpp)
+  bool reports_log_lines = false;               // understands Tail (log_tail.hpp)
   // Its user named no job (--rdzv-id): where the job is full it is refused and never a spare.
   bool has_default_run_id = false;
   int64_t pid = 0;  // of the agent, for people
@@ -170,7 +170,7 @@ struct Started {
 };
 struct Failed {
   RoundNumber round;
-  WorkerEnd end;
+  WorkerExit end;
   bool is_fatal = false;  // no restart can heal it: the program could not be started
   std::string why{};      // what went wrong before any worker ran; empty: `end` says it
   // Id of the snapshot that could not be fetched because its bytes are not what its manifest says;
@@ -187,7 +187,7 @@ struct Stopped {
   int64_t reserved_port = 0;
   std::vector<SnapshotName> snapshots{};  // as in Register, looked at after the last worker's end
   bool has_saved = false;                 // every worker ended with 0 or kStoppedResumable
-  std::optional<WorkerEnd> failure{};     // what failed first here, if anything did by itself
+  std::optional<WorkerExit> failure{};    // what failed first here, if anything did by itself
 };
 // Workers are gone and the agent goes: not a death.
 struct Leave {
@@ -210,38 +210,38 @@ struct Ack {
   bool is_success = false;
 };
 
-// A fault of the job's plan is about to strike here: may it? Answered by Struck. The plan itself
-// is the agents' own: the coordinator only counts.
-struct Strike {
+// A fault of the job's plan is about to be injected here: may it? Answered by Struck. The plan
+// itself is the agents' own: the coordinator only counts.
+struct FaultPermitRequest {
   int64_t fault = 0;  // its number in the plan
-  int64_t times = 1;  // how often it may strike in the job
+  int64_t times = 1;  // how often it may be injected in the job
   std::string where;  // for people
   int64_t step = -1;  // of the program; negative: not known
-  int64_t training_epoch = -1;
+  int64_t epoch = -1;
 };
 
 // Not of an agent: of a coordinator of this job elsewhere, to whoever listens at the job's endpoint
 // (R17). After hello, instead of register.
-struct Acting {
-  Epoch epoch;
+struct AnnounceLeader {
+  Term term;
   std::string address;
   int64_t port = 0;
 };
 
-using AgentMessage =
-    std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack, Draining,
-                 Snapshots, Strike, Order, Operate, Command, Progress, Lines, Acting>;
+using AgentMessage = std::variant<Hello, Register, Ping, Started, Failed, Done, Stopped, Leave, Ack,
+                                  Draining, Snapshots, FaultPermitRequest, AdminCommand, AdminHello,
+                                  AdminRequest, Progress, LogLines, AnnounceLeader>;
 
 // ---------------------------------------------------------------- coordinator -> agent
 
-struct Welcome {
-  Epoch epoch;
+struct Registered {
+  Term term;
   std::string coordinator;  // its host name, for people
   std::string version;
-  Duration
-      heartbeat{};  // zero: the agent lives in the coordinator's own process, no pings, no fence
+  Duration heartbeat{};  // zero: the agent lives in the coordinator's own process, no pings, no
+                         // worker lease
   Duration lease{};
-  bool is_heir = false;  // of the round that runs, or ran last
+  bool is_standby = false;  // of the round that runs, or ran last
 };
 // An agent of the job that runs, for people.
 struct Occupant {
@@ -256,48 +256,51 @@ struct Refused {
 // No round for this agent yet.
 struct Wait {
   std::string why;
-  bool is_spare = false;       // a round runs without it; the join timeout does not count
-  bool is_reminder = false;    // said again after limits::kSayWaiting; worth a line for people
-  std::optional<Heir> heir{};  // who was in no round yet has no world that says it (R14)
+  bool is_spare = false;  // a round runs without it; the join timeout does not count
+  bool is_reminder =
+      false;  // said again after limits::kWaitReminderInterval; worth a line for people
+  std::optional<Standby> standby{};  // who was in no round yet has no world that says it (R14)
 };
 struct Pong {
   int64_t seq = 0;
-  Duration grant{};  // F: workers may live until the send time of the ping + grant (R6)
+  Duration
+      worker_lease{};  // F: workers may live until the send time of the ping + worker lease (R6)
 };
 enum class StopCause : int64_t { Failure, NodeLost, NodeLeft, Growth, Operator, Drain, Snapshot };
 struct Stop {
   RoundNumber round;
   StopCause cause = StopCause::Failure;
   std::string why;
-  Charge charged = Charge::None;
+  RestartCharge charged = RestartCharge::None;
 };
 struct Bye {};
 // A fault strikes: told to all. Or the answer that it may not, to whoever asked. Answers come in
 // the order of the questions.
-struct Struck {
+struct FaultPermit {
   int64_t fault = 0;
   int64_t count = 0;  // of its strikes so far, this one included
-  bool is_given = false;
+  bool is_permitted = false;
   bool is_answer = false;  // to a Strike of this agent
   std::string where{};
   int64_t step = -1;
-  int64_t training_epoch = -1;
+  int64_t epoch = -1;
 };
 
 // The job is led from there (R17).
-struct Moved {
-  Epoch epoch;
+struct Redirect {
+  Term term;
   std::string address;
   int64_t port = 0;
 };
 
-using CoordinatorMessage = std::variant<Welcome, Refused, Wait, World, Pong, Stop, Decided, Bye,
-                                        Struck, Answer, Depart, Challenge, Watch, Tail, Moved>;
+using CoordinatorMessage =
+    std::variant<Registered, Refused, Wait, RankAssignment, Pong, Stop, JobResult, Bye, FaultPermit,
+                 AdminReply, ShutdownRequest, Challenge, Watch, LogTailRequest, Redirect>;
 
 // The causes for which a round stops, as words: events, metrics and pages use the same
 // (docs/events.md, "A round").
 
-// "failure", "node_lost", "node_left", "growth", "operator", "drain", "snapshot".
+// "failure", "node_lost", "node_left", "growth", "admin", "drain", "snapshot".
 constexpr const char* name_of(StopCause cause) {
   switch (cause) {
     case StopCause::Failure:
@@ -309,7 +312,7 @@ constexpr const char* name_of(StopCause cause) {
     case StopCause::Growth:
       return "growth";
     case StopCause::Operator:
-      return "operator";
+      return "admin";
     case StopCause::Drain:
       return "drain";
     case StopCause::Snapshot:

@@ -135,7 +135,7 @@ bool from_json(const json& j, Duration& value) {
   int64_t ns = 0;
   if (!from_json(j, ns)) return false;
   value = Duration(ns);
-  return value >= -limits::kWireDuration && value <= limits::kWireDuration;
+  return value >= -limits::kWireDurationMax && value <= limits::kWireDurationMax;
 }
 bool from_json(const json& j, Instant& value) {
   int64_t ns = 0;
@@ -234,12 +234,12 @@ bool is_count(int64_t number) {
   return number >= 0 && number <= INT64_MAX / 2;
 }
 
-bool is_sane(const JobFacts& facts) {
-  return facts.epoch > Epoch() && is_count(facts.epoch.value) && is_count(facts.round.value) &&
+bool is_sane(const PersistedJobState& facts) {
+  return facts.term > Term() && is_count(facts.term.value) && is_count(facts.round.value) &&
          facts.group_size >= 0 && facts.group_size <= limits::kNodesPerJob &&
          facts.host_rank >= -1 && facts.host_rank < std::max<int64_t>(facts.group_size, 1) &&
          is_count(facts.restart_count) && is_count(facts.hang_restarts) &&
-         is_count(facts.operator_restarts) && is_count(facts.wanted_nodes.value_or(0));
+         is_count(facts.admin_restarts) && is_count(facts.wanted_nodes.value_or(0));
 }
 
 template <class Variant>
@@ -294,20 +294,20 @@ Result<CoordinatorMessage> decode_coordinator(std::span<const uint8_t> bytes) {
 std::string leader_key(const std::string& run_id) {
   return "cpprun/" + run_id + "/leader";
 }
-std::string facts_key(const std::string& run_id) {
-  return "cpprun/" + run_id + "/facts";
+std::string job_state_key(const std::string& run_id) {
+  return "cpprun/" + run_id + "/job_state";
 }
 std::string encode_leader(const Leader& leader) {
   return encode_value(leader);
 }
-std::string encode_facts(const JobFacts& facts) {
+std::string encode_job_state(const PersistedJobState& facts) {
   return encode_value(facts);
 }
 Result<Leader> decode_leader(std::string_view bytes) {
   return decode_value<Leader>(bytes);
 }
-Result<JobFacts> decode_facts(std::string_view bytes) {
-  return decode_value<JobFacts>(bytes);
+Result<PersistedJobState> decode_job_state(std::string_view bytes) {
+  return decode_value<PersistedJobState>(bytes);
 }
 
 }  // namespace cpprun::control

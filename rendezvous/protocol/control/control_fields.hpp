@@ -4,7 +4,7 @@
 // wire.
 #pragma once
 
-#include "rendezvous/protocol/admin/order_fields.hpp"
+#include "rendezvous/protocol/admin/admin_fields.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 #include "rendezvous/protocol/control/election_values.hpp"
 
@@ -25,7 +25,7 @@ void fields(V&& v, Hello& m) {
   v("token", m.token);
 }
 template <class V>
-void fields(V&& v, Terms& m) {
+void fields(V&& v, JobSpec& m) {
   v("min_nodes", m.min_nodes);
   v("max_nodes", m.max_nodes);
   v("max_restarts", m.max_restarts);
@@ -37,7 +37,7 @@ void fields(V&& v, Terms& m) {
   v("last_call_ns", m.last_call);
   v("scale_up_interval_ns", m.scale_up_interval);
   v("heartbeat_ns", m.heartbeat);
-  v("lease_ns", m.lease);
+  v("node_lease_ns", m.lease);
   v("startup_failures", m.startup_failures);
 }
 template <class V>
@@ -46,25 +46,25 @@ void fields(V&& v, SnapshotName& m) {
   v("id", m.id);
 }
 template <class V>
-void fields(V&& v, Peer& m) {
+void fields(V&& v, PeerAddress& m) {
   v("address", m.address);
   v("port", m.port);
 }
 template <class V>
-void fields(V&& v, Heir& m) {
+void fields(V&& v, Standby& m) {
   v("node", m.node);
   v("address", m.address);
   v("port", m.port);
 }
 template <class V>
-void fields(V&& v, Resume& m) {
+void fields(V&& v, ResumePoint& m) {
   v("snapshot", m.snapshot);
   v("source_address", m.source_address);
   v("source_port", m.source_port);
 }
 template <class V>
-void fields(V&& v, World& m) {
-  v("epoch", m.epoch);
+void fields(V&& v, RankAssignment& m) {
+  v("term", m.term);
   v("round", m.round);
   v("group_rank", m.group_rank);
   v("group_size", m.group_size);
@@ -78,54 +78,54 @@ void fields(V&& v, World& m) {
   v("is_agent_store", m.is_agent_store);
   v("restart_count", m.restart_count);
   v("hang_restarts", m.hang_restarts);
-  v("operator_restarts", m.operator_restarts);
+  v("admin_restarts", m.admin_restarts);
   v("wanted_nodes", m.wanted_nodes);
   v("max_restarts", m.max_restarts);
   v("resume", m.resume);
   v("snapshot_secret", m.snapshot_secret);
-  v("copies_of", m.copies_of);
-  v("copies_at", m.copies_at);
+  v("replicas_of", m.replicas_of);
+  v("replicas_at", m.replicas_at);
   v("host_rank", m.host_rank);
-  v("is_moved", m.is_moved);
+  v("is_led_by_standby", m.is_led_by_standby);
   v("needs_proof", m.needs_proof);
-  v("heir", m.heir);
+  v("standby", m.standby);
 }
 template <class V>
-void fields(V&& v, Decided& m) {
+void fields(V&& v, JobResult& m) {
   v("is_success", m.is_success);
-  v("verdict", m.verdict);
+  v("failure_summary", m.failure_summary);
   v("is_resumable", m.is_resumable);
-  v("culprit", m.culprit);
+  v("root_cause", m.root_cause);
   v("world_size", m.world_size);
-  v("same_start_ups", m.same_start_ups);
+  v("same_startup_failures", m.same_startup_failures);
 }
 template <class V>
 void fields(V&& v, Register& m) {
-  v("terms", m.terms);
+  v("job_spec", m.job_spec);
   v("addresses", m.addresses);
   v("local_addr", m.local_addr);
   v("nproc", m.nproc);
   v("role", m.role);
   v("node_rank", m.node_rank);
   v("reserved_port", m.reserved_port);
-  v("standing", m.standing);
+  v("reported_phase", m.reported_phase);
   v("round", m.round);
-  v("epoch", m.epoch);
+  v("term", m.term);
   v("is_draining", m.is_draining);
   v("has_snapshot_dir", m.has_snapshot_dir);
   v("snapshots", m.snapshots);
   v("snapshot_port", m.snapshot_port);
-  v("keeps_copies", m.keeps_copies);
-  v("strikes", m.strikes);
-  v("clock_id", m.clock_id);
+  v("keeps_replicas", m.keeps_replicas);
+  v("fault_counts", m.fault_counts);
+  v("clock_domain", m.clock_domain);
   v("control_port", m.control_port);
-  v("world", m.world);
+  v("assignment", m.assignment);
   v("has_evidence", m.has_evidence);
-  v("has_grant", m.has_grant);
+  v("has_worker_lease", m.has_worker_lease);
   v("charged", m.charged);
-  v("decided", m.decided);
-  v("tells_progress", m.tells_progress);
-  v("tells_lines", m.tells_lines);
+  v("job_result", m.decided);
+  v("reports_progress", m.reports_progress);
+  v("reports_log_lines", m.reports_log_lines);
   v("has_default_run_id", m.has_default_run_id);
   v("pid", m.pid);
 }
@@ -148,7 +148,7 @@ void fields(V&& v, ErrorReport& m) {
   v("is_consequence", m.is_consequence);
 }
 template <class V>
-void fields(V&& v, WorkerEnd& m) {
+void fields(V&& v, WorkerExit& m) {
   v("local_rank", m.local_rank);
   v("rank", m.rank);
   v("pid", m.pid);
@@ -164,7 +164,7 @@ void fields(V&& v, WorkerEnd& m) {
   v("last_lines", m.last_lines);
 }
 template <class V>
-void fields(V&& v, Culprit& m) {
+void fields(V&& v, RootCause& m) {
   v("node", m.node);
   v("end", m.end);
   v("why", m.why);
@@ -206,25 +206,25 @@ void fields(V&& v, Snapshots& m) {
   v("unusable", m.unusable);
 }
 template <class V>
-void fields(V&& v, Strike& m) {
+void fields(V&& v, FaultPermitRequest& m) {
   v("fault", m.fault);
   v("times", m.times);
   v("where", m.where);
   v("step", m.step);
-  v("training_epoch", m.training_epoch);
+  v("epoch", m.epoch);
 }
 template <class V>
 void fields(V&& v, Ack& m) {
   v("is_success", m.is_success);
 }
 template <class V>
-void fields(V&& v, Welcome& m) {
-  v("epoch", m.epoch);
+void fields(V&& v, Registered& m) {
+  v("term", m.term);
   v("coordinator", m.coordinator);
   v("version", m.version);
   v("heartbeat_ns", m.heartbeat);
-  v("lease_ns", m.lease);
-  v("is_heir", m.is_heir);
+  v("node_lease_ns", m.lease);
+  v("is_standby", m.is_standby);
 }
 template <class V>
 void fields(V&& v, Occupant& m) {
@@ -241,12 +241,12 @@ void fields(V&& v, Wait& m) {
   v("why", m.why);
   v("is_spare", m.is_spare);
   v("is_reminder", m.is_reminder);
-  v("heir", m.heir);
+  v("standby", m.standby);
 }
 template <class V>
 void fields(V&& v, Pong& m) {
   v("seq", m.seq);
-  v("grant_ns", m.grant);
+  v("worker_lease_ns", m.worker_lease);
 }
 template <class V>
 void fields(V&& v, Stop& m) {
@@ -258,25 +258,25 @@ void fields(V&& v, Stop& m) {
 template <class V>
 void fields(V&&, Bye&) {}
 template <class V>
-void fields(V&& v, Struck& m) {
+void fields(V&& v, FaultPermit& m) {
   v("fault", m.fault);
   v("count", m.count);
-  v("is_given", m.is_given);
+  v("is_permitted", m.is_permitted);
   v("is_answer", m.is_answer);
   v("where", m.where);
   v("step", m.step);
-  v("training_epoch", m.training_epoch);
+  v("epoch", m.epoch);
 }
 
 template <class V>
-void fields(V&& v, Acting& m) {
-  v("epoch", m.epoch);
+void fields(V&& v, AnnounceLeader& m) {
+  v("term", m.term);
   v("address", m.address);
   v("port", m.port);
 }
 template <class V>
-void fields(V&& v, Moved& m) {
-  v("epoch", m.epoch);
+void fields(V&& v, Redirect& m) {
+  v("term", m.term);
   v("address", m.address);
   v("port", m.port);
 }
@@ -287,29 +287,29 @@ void fields(V&& v, Leader& m) {
   v("port", m.port);
 }
 template <class V>
-void fields(V&& v, JobFacts& m) {
-  v("epoch", m.epoch);
+void fields(V&& v, PersistedJobState& m) {
+  v("term", m.term);
   v("round", m.round);
   v("group_size", m.group_size);
   v("host_rank", m.host_rank);
   v("restart_count", m.restart_count);
   v("hang_restarts", m.hang_restarts);
-  v("operator_restarts", m.operator_restarts);
+  v("admin_restarts", m.admin_restarts);
   v("wanted_nodes", m.wanted_nodes);
   v("resume", m.resume);
   v("is_resume_fetched", m.is_resume_fetched);
-  v("decided", m.decided);
+  v("job_result", m.decided);
 }
 
 // Greatest number that stands for a value of the enum.
-inline int64_t last_value(Standing) {
-  return static_cast<int64_t>(Standing::Done);
+inline int64_t last_value(ReportedPhase) {
+  return static_cast<int64_t>(ReportedPhase::Done);
 }
 inline int64_t last_value(StopCause) {
   return static_cast<int64_t>(StopCause::Snapshot);
 }
-inline int64_t last_value(Charge) {
-  return static_cast<int64_t>(Charge::Hang);
+inline int64_t last_value(RestartCharge) {
+  return static_cast<int64_t>(RestartCharge::Hang);
 }
 
 inline const char* name_of(const Hello&) {
@@ -345,14 +345,14 @@ inline const char* name_of(const Draining&) {
 inline const char* name_of(const Snapshots&) {
   return "snapshots";
 }
-inline const char* name_of(const Strike&) {
-  return "strike";
+inline const char* name_of(const FaultPermitRequest&) {
+  return "fault_permit_request";
 }
-inline const char* name_of(const Struck&) {
-  return "struck";
+inline const char* name_of(const FaultPermit&) {
+  return "fault_permit";
 }
-inline const char* name_of(const Welcome&) {
-  return "welcome";
+inline const char* name_of(const Registered&) {
+  return "registered";
 }
 inline const char* name_of(const Refused&) {
   return "refused";
@@ -360,8 +360,8 @@ inline const char* name_of(const Refused&) {
 inline const char* name_of(const Wait&) {
   return "wait";
 }
-inline const char* name_of(const World&) {
-  return "world";
+inline const char* name_of(const RankAssignment&) {
+  return "rank_assignment";
 }
 inline const char* name_of(const Pong&) {
   return "pong";
@@ -369,24 +369,24 @@ inline const char* name_of(const Pong&) {
 inline const char* name_of(const Stop&) {
   return "stop";
 }
-inline const char* name_of(const Decided&) {
-  return "decided";
+inline const char* name_of(const JobResult&) {
+  return "job_result";
 }
 inline const char* name_of(const Bye&) {
   return "bye";
 }
 
-inline const char* name_of(const Acting&) {
-  return "acting";
+inline const char* name_of(const AnnounceLeader&) {
+  return "announce_leader";
 }
-inline const char* name_of(const Moved&) {
-  return "moved";
+inline const char* name_of(const Redirect&) {
+  return "redirect";
 }
 inline const char* name_of(const Leader&) {
   return "leader";
 }
-inline const char* name_of(const JobFacts&) {
-  return "facts";
+inline const char* name_of(const PersistedJobState&) {
+  return "job_state";
 }
 
 }  // namespace cpprun::control

@@ -23,30 +23,30 @@ struct Leader {
   bool operator==(const Leader&) const = default;
 };
 
-// Value of facts_key(), under no lease. Written before any agent hears of what it says: no round
-// runs that is newer, and no outcome was told but this one.
-struct JobFacts {
-  Epoch epoch;        // of the coordinator that wrote it
+// Value of job_state_key(), under no lease. Written before any agent hears of what it says: no
+// round runs that is newer, and no outcome was told but this one.
+struct PersistedJobState {
+  Term term;          // of the coordinator that wrote it
   RoundNumber round;  // the newest; 0: none was formed
   int64_t group_size = 0;
   int64_t host_rank = -1;  // group rank of the node in that coordinator's process; -1: not in it
   int64_t restart_count = 0;
   int64_t hang_restarts = 0;
-  int64_t operator_restarts = 0;
+  int64_t admin_restarts = 0;
   std::optional<int64_t> wanted_nodes{};
   std::optional<SnapshotName> resume{};  // what the round began with
   bool is_resume_fetched = false;        // by some of its nodes
-  std::optional<Decided> decided{};
+  std::optional<JobResult> decided{};
 };
 
-// "cpprun/<run id>/leader" and ".../facts". Different run ids have different keys.
+// "cpprun/<run id>/leader" and ".../job_state". Different run ids have different keys.
 std::string leader_key(const std::string& run_id);
-std::string facts_key(const std::string& run_id);
+std::string job_state_key(const std::string& run_id);
 
 // In control_codec.cpp. Errors say what is wrong with the value; the caller names the key.
 std::string encode_leader(const Leader& leader);
-std::string encode_facts(const JobFacts& facts);
+std::string encode_job_state(const PersistedJobState& facts);
 Result<Leader> decode_leader(std::string_view bytes);
-Result<JobFacts> decode_facts(std::string_view bytes);
+Result<PersistedJobState> decode_job_state(std::string_view bytes);
 
 }  // namespace cpprun::control

@@ -78,31 +78,31 @@ template <class Body, Of<Report> M>
 void walk(Body& body, M& message) {
   body.text(message.text);
 }
-template <class Body, Of<ArenaWanted> M>
+template <class Body, Of<ArenaRequest> M>
 void walk(Body& body, M& message) {
-  body.number(message.question);
+  body.number(message.request_id);
   body.number(message.bytes);
 }
-template <class Body, Of<ArenaOf> M>
+template <class Body, Of<PeerArenaRequest> M>
 void walk(Body& body, M& message) {
-  body.number(message.question);
+  body.number(message.request_id);
   body.number(message.local_rank);
 }
 template <class Body, Of<Arena> M>
 void walk(Body& body, M& message) {
-  body.number(message.question);
+  body.number(message.request_id);
   body.number(message.bytes);
   body.text(message.refusal);
 }
-template <class Body, Of<MayCommit> M>
+template <class Body, Of<CommitRequest> M>
 void walk(Body& body, M& message) {
-  body.number(message.question);
+  body.number(message.request_id);
   body.number(message.step);
 }
-template <class Body, Of<Leave> M>
+template <class Body, Of<Permission> M>
 void walk(Body& body, M& message) {
-  body.number(message.question);
-  body.flag(message.is_given);
+  body.number(message.request_id);
+  body.flag(message.is_permitted);
   body.text(message.why);
 }
 template <class Body, Of<Snapshot> M>
@@ -117,17 +117,17 @@ void walk(Body& body, M& message) {
   body.text(message.path);
 }
 
-template <class Body, Of<Strike> M>
+template <class Body, Of<FaultPermitRequest> M>
 void walk(Body& body, M& message) {
-  body.number(message.question);
+  body.number(message.request_id);
   body.number(message.fault);
   body.number(message.step);
-  body.number(message.training_epoch);
+  body.number(message.epoch);
 }
 template <class Body, Of<Began> M>
 void walk(Body& body, M& message) {
   body.number(message.step);
-  body.number(message.training_epoch);
+  body.number(message.epoch);
 }
 template <class Body, Of<FirstStep> M>
 void walk(Body& body, M& message) {
@@ -174,9 +174,9 @@ Result<Message> decode(std::span<const uint8_t> bytes) {
   return message;
 }
 
-std::optional<uint32_t> question_of(const Message& message) {
-  if (const auto* arena = std::get_if<Arena>(&message)) return arena->question;
-  if (const auto* leave = std::get_if<Leave>(&message)) return leave->question;
+std::optional<uint32_t> request_id_of(const Message& message) {
+  if (const auto* arena = std::get_if<Arena>(&message)) return arena->request_id;
+  if (const auto* leave = std::get_if<Permission>(&message)) return leave->request_id;
   return std::nullopt;
 }
 

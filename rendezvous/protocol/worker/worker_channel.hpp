@@ -41,30 +41,30 @@ struct Report {
 
 // A worker asks for its arena: memory that the agent keeps for this local rank from round to round.
 // 0 bytes: as it is.
-struct ArenaWanted {
-  uint32_t question = 0;
+struct ArenaRequest {
+  uint32_t request_id = 0;
   uint64_t bytes = 0;
 };
 // A worker asks to read the arena of another worker of its node.
-struct ArenaOf {
-  uint32_t question = 0;
+struct PeerArenaRequest {
+  uint32_t request_id = 0;
   uint32_t local_rank = 0;
 };
 // The answer to both. With `bytes` above 0 the memory's descriptor comes with it; otherwise there
 // is none, and `refusal` says why.
 struct Arena {
-  uint32_t question = 0;
+  uint32_t request_id = 0;
   uint64_t bytes = 0;
   std::string refusal;
 };
 // A worker asks for leave to commit the snapshot of this step: to give it its final name.
-struct MayCommit {
-  uint32_t question = 0;
+struct CommitRequest {
+  uint32_t request_id = 0;
   int64_t step = 0;
 };
-struct Leave {
-  uint32_t question = 0;
-  bool is_given = false;
+struct Permission {
+  uint32_t request_id = 0;
+  bool is_permitted = false;
   std::string why;  // not
 };
 // The snapshot of this step is committed; it lies at `path`.
@@ -79,19 +79,19 @@ struct Resumed {
   std::string path;        // empty: from memory, or anew
 };
 
-// A fault of the job's plan fits where the worker is: may it strike? Answered by Leave. The agent
-// itself does what a program can't do to itself, before or instead of the answer. Only where
+// A fault of the job's plan fits where the worker is: may it be injected? Answered by Leave. The
+// agent itself does what a program can't do to itself, before or instead of the answer. Only where
 // CPPRUN_FAULTS names a fault by its number.
-struct Strike {
-  uint32_t question = 0;
+struct FaultPermitRequest {
+  uint32_t request_id = 0;
   uint32_t fault = 0;  // its number in the plan
   int64_t step = -1;   // negative: not known
-  int64_t training_epoch = -1;
+  int64_t epoch = -1;
 };
 // The worker begins with this step, in a round of a job with such faults. Once.
 struct Began {
   int64_t step = -1;
-  int64_t training_epoch = -1;
+  int64_t epoch = -1;
 };
 
 // The worker has made its first step of this round, and says which. Once.
@@ -99,14 +99,15 @@ struct FirstStep {
   int64_t step = 0;
 };
 
-using Message = std::variant<Hello, Page, Ready, Report, ArenaWanted, ArenaOf, Arena, MayCommit,
-                             Leave, Snapshot, Resumed, Strike, Began, FirstStep>;
+using Message =
+    std::variant<Hello, Page, Ready, Report, ArenaRequest, PeerArenaRequest, Arena, CommitRequest,
+                 Permission, Snapshot, Resumed, FaultPermitRequest, Began, FirstStep>;
 
 // Texts over limits::kWorkerReportBytes are cut.
 std::string encode(const Message& message);
 Result<Message> decode(std::span<const uint8_t> bytes);
 
 // The number of the question that `message` answers; nothing if it is no answer.
-std::optional<uint32_t> question_of(const Message& message);
+std::optional<uint32_t> request_id_of(const Message& message);
 
 }  // namespace cpprun::channel

@@ -56,7 +56,7 @@ void EventStreams::take(int64_t now_ms, std::vector<Topic> topics) {
 // What is reset here is told to its session, and so to remove(), only at the end of the wake-up.
 void EventStreams::serve(Reader& reader) const {
   if (reader.connection->unsent() > 0) {
-    if (++reader.unread_ticks >= limits::kStreamPatience) reader.connection->reset();
+    if (++reader.unread_ticks >= limits::kStreamUnreadTicks) reader.connection->reset();
     return;
   }
   reader.unread_ticks = 0;
@@ -68,7 +68,7 @@ void EventStreams::serve(Reader& reader) const {
     reader.connection->send_shared(picture.event);
     reader.silent_ticks = 0;
   }
-  if (reader.silent_ticks < limits::kStreamSilence) return;
+  if (reader.silent_ticks < limits::kStreamSilentTicks) return;
   reader.connection->send(":\n\n");  // a comment: so that who is gone without a word is found out
   reader.silent_ticks = 0;
 }

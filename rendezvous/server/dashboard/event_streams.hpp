@@ -34,7 +34,8 @@ class EventStreams {
   std::set<std::string> private_ones() const;
 
   // Sends each reader what it has not seen: nothing if it still has something to read. One that
-  // reads nothing for limits::kStreamPatience ticks is reset. `now_ms` is told as the events' id.
+  // reads nothing for limits::kStreamUnreadTicks ticks is reset. `now_ms` is told as the events'
+  // id.
   void tick(int64_t now_ms, std::vector<Topic> topics);
 
  private:

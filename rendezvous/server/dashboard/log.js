@@ -1,9 +1,9 @@
 // The last lines of one rank, for who knows the job's token. The token stays in its field: what
-// goes over the wire is a proof of it for this once. Browsers calculate one only on pages whose way
+// goes over the wire is a mac of it for this once. Browsers calculate one only on pages whose way
 // is safe (https, or localhost: a tunnel), and so lines travel no other way.
 const log = {runId: null, source: null, told: null, attempt: 0};
 
-async function proofOf(token, words) {
+async function macOf(token, words) {
   const bytes = text => new TextEncoder().encode(text);
   const kind = {name: 'HMAC', hash: 'SHA-256'};
   const key = await crypto.subtle.importKey('raw', bytes(token), kind, false, ['sign']);
@@ -33,9 +33,9 @@ async function openLog() {
   if (attempt !== log.attempt) return undefined;
   if (!asked.ok) return closeLog(nonce);
   const words = ['cpprun log lines', nonce, job, rank].join('\n');
-  const proof = await proofOf(byId('log-token').value, words);
+  const mac = await macOf(byId('log-token').value, words);
   if (attempt !== log.attempt) return undefined;
-  const query = {job, rank, nonce, proof};
+  const query = {job, rank, nonce, mac};
   log.source = new EventSource('log?' + Object.entries(query)
     .map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&'));
   log.source.addEventListener('log', event => {
@@ -50,7 +50,7 @@ async function openLog() {
 function onLogBroken(attempt) {
   if (attempt !== log.attempt || log.source.readyState !== EventSource.CLOSED) return;
   const hadLines = Boolean(log.told);
-  closeLog(hadLines ? 'Out of touch.' : 'Refused: is that the CPPRUN_OPERATOR_TOKEN of the agent ' +
+  closeLog(hadLines ? 'Out of touch.' : 'Refused: is that the CPPRUN_ADMIN_TOKEN of the agent ' +
     'that hosts the rendezvous?');
   if (hadLines) setTimeout(() => { if (log.attempt === attempt + 1) openLog(); }, AGAIN_MS);
 }

@@ -27,7 +27,7 @@ function draw() {
   document.title = `${job.outcome ?? job.phase} · ${runId}`;
   const told = toldNow(job);
   drawHead(job);
-  drawVerdict(job);
+  drawFailureSummary(job);
   drawFigures(job);
   drawMap(job, told);
   drawTimeline(job);
@@ -57,25 +57,25 @@ function drawJobs(jobs) {
 function drawHead(job) {
   byId('run').textContent = runId;
   const outcome = {success: 'good', stopped: 'warn', failure: 'bad'}[job.outcome];
-  const mood = outcome ?? {running: 'good', ended: '', deciding: ''}[job.phase] ?? 'warn';
+  const mood = outcome ?? {running: 'good', ended: '', finishing: ''}[job.phase] ?? 'warn';
   byId('phase').textContent = job.outcome ?? job.phase;
   byId('phase').className = 'pill ' + mood;
   byId('reason').textContent = job.outcome ? '' : job.why_no_round;
 }
 
 // The outcome, or while the job goes on what broke it last.
-function drawVerdict(job) {
-  const box = byId('verdict');
+function drawFailureSummary(job) {
+  const box = byId('failure_summary');
   const failed = [...job.rounds].reverse().find(round => round.class);
   const titles = {success: 'All workers ended well', stopped: 'Stopped; everything is saved',
     failure: 'The job has failed'};
   box.hidden = !job.outcome && !failed;
   if (box.hidden) return;
   const recovery = failed ? recoveryOf(job.rounds, job.rounds.indexOf(failed)) : null;
-  byId('verdict-title').textContent = titles[job.outcome] ?? brokenText(failed, recovery);
-  byId('verdict-text').textContent = job.outcome ? job.verdict : failed.culprit;
+  byId('failure_summary-title').textContent = titles[job.outcome] ?? brokenText(failed, recovery);
+  byId('failure_summary-text').textContent = job.outcome ? job.failure_summary : failed.root_cause;
   const mood = {success: 'good', stopped: 'warn', failure: 'bad'}[job.outcome];
-  box.className = 'verdict ' + (mood ?? (recovery === null ? 'warn' : ''));
+  box.className = 'failure summary ' + (mood ?? (recovery === null ? 'warn' : ''));
 }
 
 function brokenText(round, recovery) {
@@ -115,7 +115,7 @@ function drawWords(job) {
   byId('words-part').hidden = !said;
   if (!said) return;
   byId('words-of').textContent =
-    `Round ${said.round}: ${said.culprit}. Its last lines on stderr:`;
+    `Round ${said.round}: ${said.root_cause}. Its last lines on stderr:`;
   byId('words').textContent = said.last_lines.join('\n');
 }
 

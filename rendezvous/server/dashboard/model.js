@@ -111,7 +111,7 @@ function count(n, noun) {
 
 function causeText(round) {
   const words = {failure: 'a failure', node_lost: 'a lost node', node_left: 'a node that left',
-    growth: 'growth: a node joined', operator: 'an operator', drain: 'a node asked to stop',
+    growth: 'growth: a node joined', admin: 'an operator', drain: 'a node asked to stop',
     snapshot: 'a damaged snapshot'};
   return words[round.cause] ?? round.cause;
 }

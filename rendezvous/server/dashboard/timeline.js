@@ -8,7 +8,7 @@ function drawTimeline(job) {
   canvas.hidden = rounds.length === 0;
   if (rounds.length === 0) return;
   const {context, width} = sheet(canvas, 74);
-  const isOver = job.phase === 'ended' || job.phase === 'deciding';
+  const isOver = job.phase === 'ended' || job.phase === 'finishing';
   const end = isOver ? rounds[rounds.length - 1].over_ms ?? coordinatorNow() : coordinatorNow();
   const begin = rounds[0].formed_ms;
   const span = Math.max(1000, end - begin);
@@ -85,7 +85,7 @@ function endCell(job, round) {
   if (round.stopped_ms === null) {
     cell.textContent = round.over_ms === null ? 'runs' : 'all workers ended well';
   } else if (round.class) {
-    cell.append(make('b', round.class.replaceAll('_', ' ')), ' ', round.culprit);
+    cell.append(make('b', round.class.replaceAll('_', ' ')), ' ', round.root_cause);
   } else {
     cell.textContent = causeText(round);
   }

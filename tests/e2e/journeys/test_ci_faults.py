@@ -71,7 +71,7 @@ def after_30_epochs():
 def test_a_build_is_green_while_recovery_holds(train, tmp_path):
     code, output = train(PLAN, '--faults', 'plan.json', '--seed', 7, '--junit', 'out.xml')
     assert code == 0, output
-    assert [int(n) for n in re.findall(r'fault (\d) strikes', output)] == [1, 2, 3, 4]
+    assert [int(n) for n in re.findall(r'fault (\d) is injected at', output)] == [1, 2, 3, 4]
     assert 'exited with code 13' in output
     saved = json.loads((tmp_path / 'state.json').read_text())
     assert saved == {'epochs': 30, 'sum': after_30_epochs()}, 'as if nothing had happened'
@@ -86,7 +86,7 @@ def test_and_red_when_it_does_not_with_the_line_of_the_plan(train, tmp_path):
     assert 'NOT OK  restarts: 3, expected 2' in output
     never = {'plan': [{'do': 'kill', 'at': {'epoch': 99}}], 'expect': {}}
     code, output = train(never, '--faults', 'plan.json')
-    line = 'NOT OK  fault 1: kill at training epoch 99: never struck'
+    line = 'NOT OK  fault 1: kill at training epoch 99: never injected'
     assert code == 3 and line in output, output
 
 
@@ -97,7 +97,7 @@ def test_the_same_seed_strikes_in_the_same_order(train):
     for _ in range(2):
         code, output = train(anywhere, '--faults', 'plan.json', '--seed', 11)
         assert code == 0, output
-        told.append(re.findall(r'fault (\d) strikes (rank \d) .*training epoch (\d+)', output))
+        told.append(re.findall(r'fault (\d) is injected at (rank \d) .*training epoch (\d+)', output))
     assert told[0] == told[1] and len(told[0]) == 2
 
 

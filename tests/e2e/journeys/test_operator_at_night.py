@@ -37,8 +37,8 @@ def join(port, number):
     key = f'key {number}'
     agent = FakeAgent(port, RUN, key,
                       node={'name': f'n{number:04}', 'incarnation': node_id_of(key)})
-    return agent.register(nodes=(NODES, NODES), nproc=PER_NODE, clock_id='one machine',
-                          terms={'lease_ns': 600 * 10**9, 'heartbeat_ns': 60 * 10**9})
+    return agent.register(nodes=(NODES, NODES), nproc=PER_NODE, clock_domain='one machine',
+                          job_spec={'node_lease_ns': 600 * 10**9, 'heartbeat_ns': 60 * 10**9})
 
 
 def ask(port, *words):
@@ -61,7 +61,7 @@ def end_of_rank(rank, exit_code, at, lines):
             'last_lines': lines}
 
 
-def test_a_thousand_nodes_from_joining_to_the_verdict(port):
+def test_a_thousand_nodes_from_joining_to_the_failure_summary(port):
     agents = [join(port, 0)]
     alone = min(ask(port, 'status', RUN)[1] for _ in range(5))
     took = []
@@ -71,7 +71,7 @@ def test_a_thousand_nodes_from_joining_to_the_verdict(port):
             took.append(ask(port, 'status', RUN)[1])
     assert min(took) < 20 * alone, f'{took} s, of one node {alone:.3f} s'
     for agent in agents:
-        agent.world = agent.hears('world')
+        agent.world = agent.hears('rank_assignment')
     for agent in agents:
         agent.tell('started', round=agent.world['round'])
     poll(lambda: f'{NODES} nodes' in ask(port, 'status', RUN)[0], 30, 'all to run')
@@ -82,20 +82,20 @@ def test_a_thousand_nodes_from_joining_to_the_verdict(port):
     # One rank fails, and 7,999 end because of it.
     label = f'run_id="{RUN}"'
     assert metrics(port)[f'cpprun_job_nodes{{{label},state="running"}}'] == str(NODES)
-    culprit = agents[733]
-    base = culprit.world['base_rank']
+    root_cause = agents[733]
+    base = root_cause.world['base_rank']
     words = [f'step {n}' for n in range(30)] + ['ValueError: no such sample']
-    culprit.tell('failed', round=1, end=end_of_rank(base + 5, 1, 10**9, words[-20:]),
+    root_cause.tell('failed', round=1, end=end_of_rank(base + 5, 1, 10**9, words[-20:]),
                  sent_at_ns=2 * 10**9)
     for agent in agents:
         agent.hears('stop')
         agent.tell('stopped', round=1, reserved_port=9)
-    decided = [agent.hears('decided') for agent in agents]
-    verdict = decided[0]['verdict']
-    assert all(each['verdict'] == verdict for each in decided), 'any node can say it'
-    assert f'rank {base + 5} ' in verdict and 'n0733' in verdict and verdict.count('\n') < 2
+    decided = [agent.hears('job_result') for agent in agents]
+    failure_summary = decided[0]['failure_summary']
+    assert all(each['failure_summary'] == failure_summary for each in decided), 'any node can say it'
+    assert f'rank {base + 5} ' in failure_summary and 'n0733' in failure_summary and failure_summary.count('\n') < 2
     assert all(each['world_size'] == NODES * PER_NODE for each in decided)
-    assert all(each['culprit']['end']['last_lines'] == words[-20:] for each in decided)
+    assert all(each['root_cause']['end']['last_lines'] == words[-20:] for each in decided)
     told = metrics(port)
     assert told[f'cpprun_job_outcome{{{label},outcome="failure"}}'] == '1'
     assert told[f'cpprun_job_failures_total{{{label},class="user_error"}}'] == '1'
@@ -136,6 +136,6 @@ def test_a_job_is_looked_at_and_drained_from_any_node(cpprun, tmp_path):
     code, text = cpprun.run('cpprunctl', 'events', '--json', run)
     events = [json.loads(line) for line in text.splitlines()]
     stops = [event for event in events if event['event'] == 'round_stopping']
-    assert len(stops) == 1 and stops[0]['cause'] in ('drain', 'operator'), 'one line an event'
+    assert len(stops) == 1 and stops[0]['cause'] in ('drain', 'admin'), 'one line an event'
     done.touch()
     assert left.done() == 0

@@ -59,7 +59,7 @@ TEST_F(ProcessEnd, EndsComeInTheOrderInWhichWorkersDied) {
 TEST_F(ProcessEnd, QuietComesOnceAndAfterTheEnds) {
   size_t ends_at_quiet = 0;
   start({worker(0, {"exit 0"}), worker(1, {"sleep_ms 50; exit 1"})});
-  also_on_end_ = [&](const WorkerEnd&) { ends_at_quiet += quiet_count_ == 0 ? 1 : 0; };
+  also_on_end_ = [&](const WorkerExit&) { ends_at_quiet += quiet_count_ == 0 ? 1 : 0; };
   run_until_quiet();
   EXPECT_EQ(ends_at_quiet, 2U);
   EXPECT_EQ(quiet_count_, 1);
@@ -77,8 +77,8 @@ TEST_F(ProcessEnd, NextRoundMayStartInsideOnQuiet) {
   ProcessHost::Events events;
   std::unique_ptr<ProcessHost> own;
   int rounds = 0;
-  events.on_end = [](const WorkerEnd&) {};
-  events.on_quiet = [&] {
+  events.on_end = [](const WorkerExit&) {};
+  events.on_all_workers_gone = [&] {
     const bool goes_on = ++rounds < 3;
     EXPECT_TRUE(!goes_on || own->start({worker(0, {"exit 0"})}).ok());
   };

@@ -10,7 +10,7 @@
 
 #include "agent/process/spawn/port_reservation.hpp"
 #include "agent/process/streams/log_folder.hpp"
-#include "common/machine/port_holder.hpp"
+#include "common/machine/port_owner.hpp"
 #include "common/machine/unique_fd.hpp"
 #include "tests/support/process_fixture.hpp"
 
@@ -152,7 +152,7 @@ TEST(PortReservationTest, AListenerIsNamed) {
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().text.find("pid " + std::to_string(::getpid())), std::string::npos)
       << refused.error().text;
-  EXPECT_NE(port_holder(number), "");
+  EXPECT_NE(port_owner(number), "");
 }
 
 TEST(PortReservationTest, ManyFreePortsAreAllDifferent) {

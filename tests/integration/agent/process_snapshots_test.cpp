@@ -20,8 +20,8 @@ class ProcessSnapshots : public ::testing::Test {
     options.token = "token" + std::to_string(::getpid());
     options.channel_name = "cpprun/test/snapshots/" + std::to_string(::getpid());
     options.use_cgroup = false;
-    events_.on_end = [](const WorkerEnd&) {};
-    events_.on_quiet = [this] { loop_.stop(); };
+    events_.on_end = [](const WorkerExit&) {};
+    events_.on_all_workers_gone = [this] { loop_.stop(); };
     ProcessHost host(loop_, options, events_);
     WorkerSpec spec;
     spec.argv = {CHANNEL_WORKER};
@@ -32,7 +32,7 @@ class ProcessSnapshots : public ::testing::Test {
     EXPECT_TRUE(host.start({spec}).ok());
     loop_.restart();
     loop_.run_for(std::chrono::seconds(20));
-    EXPECT_TRUE(host.is_quiet());
+    EXPECT_TRUE(host.is_idle());
     return testing::read_file(folder_ / "out");
   }
 
@@ -41,11 +41,11 @@ class ProcessSnapshots : public ::testing::Test {
   ProcessHost::Events events_;
 };
 
-TEST_F(ProcessSnapshots, LeaveIsGivenOnlyWhileTheNodeHasItsGrant) {
+TEST_F(ProcessSnapshots, LeaveIsGivenOnlyWhileTheNodeHasItsWorkerLease) {
   EXPECT_EQ(run_worker({"may-commit"}), "rank 0: may commit\n");
-  events_.holds_grant = [] { return true; };
+  events_.holds_worker_lease = [] { return true; };
   EXPECT_EQ(run_worker({"may-commit"}), "rank 0: may commit\n");
-  events_.holds_grant = [] { return false; };
+  events_.holds_worker_lease = [] { return false; };
   EXPECT_EQ(run_worker({"may-commit"}),
             "rank 0: may not commit: this node has lost its coordinator\n");
 }

@@ -20,7 +20,7 @@ class ProcessStart : public ProcessTest, public ::testing::WithParamInterface<bo
   std::string error_of(const std::vector<WorkerSpec>& workers) {
     const Status started = host().start(workers);
     EXPECT_FALSE(started.ok());
-    EXPECT_TRUE(host().is_quiet());
+    EXPECT_TRUE(host().is_idle());
     std::string text;
     if (!started.ok()) text = started.error().text;
     return text;

@@ -100,7 +100,7 @@ TEST_P(ProcessStop, WhoDiedBeforeTheStopWasNotStoppedByUs) {
 }
 
 TEST_P(ProcessStop, StopMayBeCalledInsideOnEnd) {
-  also_on_end_ = [this](const WorkerEnd& end) {
+  also_on_end_ = [this](const WorkerExit& end) {
     if (!end.is_success() && !end.is_stopped_by_us) host().stop(SIGTERM, 1h);
   };
   std::vector<WorkerSpec> workers{worker(0, {"sleep_ms 30; exit 3"})};

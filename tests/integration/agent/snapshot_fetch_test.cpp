@@ -136,7 +136,7 @@ TEST_F(SnapshotsBetweenAgents, WordsThatAreNone) {
     FakeServer fake([&](PeerSocket& peer, const Request&) { return peer.send(words, 1s).ok(); });
     expect_failed(fetches_from(fake), "no word about snapshots");
   }
-  const std::string endless(snapshot_wire::kLineBytes * 4, 'x');
+  const std::string endless(snapshot_protocol::kLineBytes * 4, 'x');
   FakeServer fake([&](PeerSocket& peer, const Request&) { return peer.send(endless, 1s).ok(); });
   expect_failed(fetches_from(fake), "no end");
 }
@@ -168,7 +168,7 @@ TEST_F(SnapshotsBetweenAgents, ButNotForEver) {
 
 TEST_F(SnapshotsBetweenAgents, AFetchThatIsDroppedEndsAtOnce) {
   FakeServer fake([this](PeerSocket&, const Request&) {
-    stopper->stop();
+    cancel_token->stop();
     return true;
   });
   EXPECT_FALSE(fetches_from(fake, 1h).status);

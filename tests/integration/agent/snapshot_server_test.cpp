@@ -56,7 +56,7 @@ TEST_F(SnapshotsBetweenAgents, ManyWhoSayNothingKeepNobodyOut) {
   serves();
   std::vector<PeerSocket> silent;
   for (size_t i = 0; i < limits::kSnapshotConnections + 20; ++i) {
-    auto peer = PeerSocket::connect("127.0.0.1", port, 2s, stopper);
+    auto peer = PeerSocket::connect("127.0.0.1", port, 2s, cancel_token);
     ASSERT_TRUE(peer);
     silent.push_back(std::move(*peer));
   }
@@ -70,7 +70,7 @@ TEST_F(SnapshotsBetweenAgents, NoMoreThanSomeAreServedAtATime) {
   std::vector<PeerSocket> served;
   const std::string words = encode(Request{kSecret, {kStep, kId}, "model.pt"});
   for (size_t i = 0; i <= limits::kSnapshotPeers; ++i) {
-    auto peer = PeerSocket::connect("127.0.0.1", port, 2s, stopper);
+    auto peer = PeerSocket::connect("127.0.0.1", port, 2s, cancel_token);
     ASSERT_TRUE(peer && peer->send(words, 1s));
     const Result<std::string> answer = peer->receive_line(5s);
     ASSERT_TRUE(answer);

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "agent/daemon/services/tail_room.hpp"
+#include "agent/daemon/services/log_tail_reporter.hpp"
 #include "common/limits/dashboard.hpp"
 #include "tests/support/temp_folder.hpp"
 
@@ -40,7 +40,7 @@ TEST_F(TailLines, AreSoManyAndSoLong) {
   EXPECT_EQ(lines.back(), "line 199");
   std::string wide(1 << 20, 'x');
   wide += "\nend\n";
-  EXPECT_THAT(of(wide), ElementsAre(std::string(limits::kLineBytesTold, 'x'), "end"));
+  EXPECT_THAT(of(wide), ElementsAre(std::string(limits::kLineBytesReported, 'x'), "end"));
 }
 
 TEST_F(TailLines, OfNoFileAreNone) {

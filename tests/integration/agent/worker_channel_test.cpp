@@ -41,7 +41,7 @@ class WorkerChannelTest : public testing::Test {
       return rank_;
     };
     events.on_ready = [this](int rank) { ready_ += rank == kRank ? 1 : 100; };
-    events.why_not_commit = [this] {
+    events.commit_refusal = [this] {
       ++asked_;
       return is_stopping_ ? "it is being stopped" : "";
     };
@@ -64,15 +64,15 @@ class WorkerChannelTest : public testing::Test {
     boost::asio::post(loop_, [&] { result.set_value(f(*channel_)); });
     return result.get_future().get();
   }
-  WorkerChannel::LastWords end_worker() {
-    return call([](WorkerChannel& c) { return c.worker_ended(kRank); });
+  WorkerChannel::FinalReport end_worker() {
+    return call([](WorkerChannel& c) { return c.worker_exited(kRank); });
   }
   bool is_alive() { return AgentSocket::connect(name_).page() != nullptr; }
 
   static bool asks_for_leave(const AgentSocket& agent) {
-    const auto question = [](uint32_t number) { return channel::MayCommit{number, 7}; };
+    const auto question = [](uint32_t number) { return channel::CommitRequest{number, 7}; };
     const auto answer = agent.ask(question, std::chrono::seconds(10));
-    return answer && std::get<channel::Leave>(answer->message).is_given;
+    return answer && std::get<channel::Permission>(answer->message).is_permitted;
   }
   std::vector<std::string> told() {
     const std::lock_guard lock(told_mutex_);
@@ -126,7 +126,7 @@ TEST_F(WorkerChannelTest, BothSidesSeeOnePage) {
   agent.page()->step = 12;
   agent.page()->collectives = 7;
   agent.page()->heartbeat_ns = 1;
-  WorkerChannel::LastWords words = end_worker();
+  WorkerChannel::FinalReport words = end_worker();
   ASSERT_TRUE(words.heartbeat.has_value());
   EXPECT_EQ(words.heartbeat->step, 12);
   EXPECT_EQ(words.heartbeat->collectives, 7);
@@ -141,7 +141,7 @@ TEST_F(WorkerChannelTest, WhoConnectsAfterTheStopSeesIt) {
 TEST_F(WorkerChannelTest, ANewRoundHasNewPages) {
   AgentSocket old = AgentSocket::connect(name_);
   old.page()->step = 5;
-  call([](WorkerChannel& c) { return c.ask_to_stop(), c.worker_ended(kRank), 0; });
+  call([](WorkerChannel& c) { return c.ask_to_stop(), c.worker_exited(kRank), 0; });
   call([](WorkerChannel& c) { return c.begin_round(1), 0; });
   AgentSocket fresh = AgentSocket::connect(name_);
   EXPECT_EQ(fresh.page()->step, 0);
@@ -229,7 +229,7 @@ TEST_F(WorkerChannelTest, AnAnswerThatComesTooLateIsNotTakenForTheNext) {
   AgentSocket agent = AgentSocket::connect(name_);
   std::promise<void> may_go;
   boost::asio::post(loop_, [&] { may_go.get_future().wait(); });
-  const auto question = [](uint32_t number) { return channel::MayCommit{number, 7}; };
+  const auto question = [](uint32_t number) { return channel::CommitRequest{number, 7}; };
   EXPECT_FALSE(agent.ask(question, std::chrono::milliseconds(1)).has_value());
   may_go.set_value();
   ASSERT_TRUE(eventually([&] { return asked_ == 1; }));  // a late yes
@@ -274,7 +274,7 @@ TEST_F(WorkerChannelTest, AnOlderWorkerIsServedAsItKnowsIt) {
   EXPECT_EQ(end_worker().report, "old");
   Descriptor other = raw();
   say(other, channel::encode(channel::Hello{1}));
-  say(other, channel::encode(channel::MayCommit{1, 1}));
+  say(other, channel::encode(channel::CommitRequest{1, 1}));
   EXPECT_TRUE(is_hung_up_on(other));
 }
 
@@ -296,14 +296,14 @@ TEST_F(WorkerChannelTest, WhatIsNoMessageEndsTheConnection) {
   for (const std::string& bytes :
        {std::string("x"), std::string(60'000, '\0'), report + "x", encode(channel::Ready{}), report,
         encode(channel::Hello{99}), encode(channel::Hello{0}), encode(channel::Page{4096}),
-        encode(channel::MayCommit{1, 1}), encode(channel::ArenaWanted{1, 1})}) {
+        encode(channel::CommitRequest{1, 1}), encode(channel::ArenaRequest{1, 1})}) {
     Descriptor fd = raw();
     say(fd, bytes);
     EXPECT_TRUE(is_hung_up_on(fd)) << bytes.substr(0, 12);
   }
   for (const std::string& bytes :
        {encode(channel::Page{4096}), encode(channel::Arena{1, 0, {}}),
-        encode(channel::Leave{1, true, {}}), encode(channel::Snapshot{-1, "/x"}),
+        encode(channel::Permission{1, true, {}}), encode(channel::Snapshot{-1, "/x"}),
         encode(channel::Snapshot{1, "x"}), encode(channel::Snapshot{1, std::string("/x\0y", 4)})}) {
     Descriptor fd = raw();
     say(fd, hello);
@@ -329,7 +329,7 @@ TEST_F(WorkerChannelTest, WhoSaysTooMuchIsHeardSlowly) {
 TEST_F(WorkerChannelTest, WhoReadsNoAnswersIsHungUpOn) {
   Descriptor fd = raw();
   say(fd, channel::encode(channel::Hello{}));
-  const std::string question = channel::encode(channel::ArenaWanted{1, 1});
+  const std::string question = channel::encode(channel::ArenaRequest{1, 1});
   while (say(fd, question)) continue;
   EXPECT_TRUE(is_alive());
 }

@@ -16,7 +16,7 @@ class FakePeer final : public Connection {
   explicit FakePeer(uint64_t id) : id_(id) {}
   SessionId id() const override { return id_; }
   bool is_open() const override { return true; }
-  bool is_choked() override { return false; }
+  bool is_above_high_watermark() override { return false; }
   void send(std::string_view bytes) override { queued_ += bytes; }
   void send_shared(const SharedBytes& bytes) override { queued_ += bytes.bytes; }
   size_t unsent() const override { return queued_.size(); }
@@ -71,7 +71,7 @@ TEST_F(Events, WhoNeverReadsIsLetGo) {
   FakePeer good(2);
   streams.add(peer);
   streams.add(good);
-  for (int i = 0; i <= limits::kStreamPatience; ++i) {
+  for (int i = 0; i <= limits::kStreamUnreadTicks; ++i) {
     EXPECT_EQ(peer.is_reset, false) << i;
     tick(std::to_string(i));
     EXPECT_NE(good.reads(), "");
@@ -84,7 +84,7 @@ TEST_F(Events, SilenceIsBrokenByAComment) {
   streams.add(peer);
   tick("{}");
   peer.reads();
-  for (int i = 1; i < limits::kStreamSilence; ++i) tick("{}");
+  for (int i = 1; i < limits::kStreamSilentTicks; ++i) tick("{}");
   EXPECT_EQ(peer.reads(), "");
   tick("{}");
   EXPECT_EQ(peer.reads(), ":\n\n");

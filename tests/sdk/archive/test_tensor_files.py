@@ -114,7 +114,7 @@ def test_a_file_becomes_a_folder_and_a_file_again(written):
     for step in (32, 96, 64):
         written.ctl('convert', 'training.pt', 'runs', '--step', step).well()
     shown = written.ctl_json('show', 'runs/step-96')
-    assert [shown['step'], shown['training_epoch']] == [96, 3]
+    assert [shown['step'], shown['epoch']] == [96, 3]
     assert [file['name'] for file in shown['files']] == ['model.pt', 'optim.pt']
     written.ctl('convert', 'runs/step-96', 'back.pt').well()
     inside, whole = json.loads(written.python('tensors', 'runs/step-96/model.pt', 'back.pt'))

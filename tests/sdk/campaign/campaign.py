@@ -142,8 +142,8 @@ class Campaign:
 
     def strike(self, fault, view):
         is_there = fault.who == 'worker' or fault.who in view.parts
-        if not is_there or (fault.who == 'host' and 'heir' not in view.parts):
-            self.say(f'  (a worker is killed instead; host, heir and so on: {view.parts})')
+        if not is_there or (fault.who == 'host' and 'standby' not in view.parts):
+            self.say(f'  (a worker is killed instead; host, standby and so on: {view.parts})')
             fault = Fault(WORKER, 'kill', 'worker', step=fault.step, rank=fault.rank)
         strike = Strike(fault, now(), self.watch.newest_formed)
         self.strikes.append(strike)

@@ -189,8 +189,8 @@ class View:
         at = [(places.get(node['address'], host), node) for node in job['nodes']]
         others = [(place, node) for place, node in at if not node['is_host']]
         for place, node in others:
-            if node['is_heir']:
-                self.parts['heir'] = place
+            if node['is_standby']:
+                self.parts['standby'] = place
         self.members = [place for place, node in at if node['state'] == 'running']
         self.waiting = [place for place, node in at if node['state'] in ('idle', 'stopped')]
         rest = [place for place in self.members if place not in self.parts.values()]

@@ -3,13 +3,14 @@
 Three nodes of the job train, one more waits as a spare. A fault names whom it strikes by the part
 that the node has at that moment:
 
-  host     its process leads the job        heir   it would lead if the host died
+  host     its process leads the job        standby   it would lead if the host died
   member   the third node that trains       spare  it waits; whoever is lost is replaced by it
 
-Silences longer than the lease strike members only: an heir that was lost in silence is the last one
+Silences longer than the lease strike members only: a standby that was lost in silence is the last
+one
 that its job has, and a host that nobody hears takes the whole job along. From the death of a host
-or of an heir on nothing else happens until the job runs again: with both gone nobody is left who
-could lead it, and it is lost (docs/protocol.md, R14 to R17). A host that is back before its heir
+or of a standby on nothing else happens until the job runs again: with both gone nobody is left who
+could lead it, and it is lost (docs/protocol.md, R14 to R17). A host that is back before its standby
 has seen that nobody listens there goes on by itself; the node that died with it is missed for a
 lease (R13), so this has a row of its own.
 """
@@ -29,7 +30,7 @@ class Fault:
 
     row: str
     do: str  # kill, freeze, cable
-    who: str  # worker, host, heir, member, spare
+    who: str  # worker, host, standby, member, spare
     step: int = 0  # strikes when a snapshot of this step is there
     wait_s: float = 0.0  # and so much later
     rank: int = 0  # of the worker
@@ -66,7 +67,7 @@ def draw_kill_worker(chance):
 
 
 def draw_kill_agent(chance):
-    who = chance.choice(('heir', 'member'))
+    who = chance.choice(('standby', 'member'))
     return Fault(AGENT, 'kill', who, restart_s=chance.uniform(0, 1))
 
 
@@ -96,12 +97,12 @@ def draw_frozen_host(chance):
 
 
 def draw_short_cable(chance):
-    who = chance.choice(('host', 'heir', 'member', 'spare'))
+    who = chance.choice(('host', 'standby', 'member', 'spare'))
     return Fault(PAUSE, 'cable', who, for_s=chance.uniform(0.1, 1), is_noticed=False)
 
 
 def draw_short_freeze(chance):
-    who = chance.choice(('host', 'heir', 'member', 'spare'))
+    who = chance.choice(('host', 'standby', 'member', 'spare'))
     return Fault(PAUSE, 'freeze', who, for_s=chance.uniform(0.1, 1), is_noticed=False)
 
 
@@ -129,7 +130,7 @@ CLOSE_SHARE = 0.3  # of the pairs that may
 
 
 def may_be_close(before, fault):
-    """Neither the heir nor the host may be on its way out, or in."""
+    """Neither the standby nor the host may be on its way out, or in."""
     is_harmless = before.row == WORKER or (before.row == AGENT and before.who == 'member')
     return is_harmless and not before.is_close and fault.row in (WORKER, SPARE)
 

@@ -79,7 +79,8 @@ TEST_P(LoaderThreads, PrefetchedBatchesDoNotCount) {
 
 TEST_P(LoaderThreads, EvaluationInOrder) {
   auto loader = torch::data::make_data_loader(
-      Indices(8), EvalSampler(8, {.num_replicas = 3, .rank = 1}), options(2, GetParam()));
+      Indices(8), UnpaddedDistributedSampler(8, {.num_replicas = 3, .rank = 1}),
+      options(2, GetParam()));
   EXPECT_THAT(pass(loader), ElementsAre(1, 4, 7));
   EXPECT_THAT(pass(loader), ElementsAre(1, 4, 7));
 }
@@ -112,7 +113,7 @@ struct NoSampler {
 
 static_assert(Sampler<Backwards>);
 static_assert(Sampler<DistributedSampler>);
-static_assert(Sampler<EvalSampler>);
+static_assert(Sampler<UnpaddedDistributedSampler>);
 static_assert(!Sampler<NoSampler>);
 
 TEST(CustomSampler, WorksInLoaders) {

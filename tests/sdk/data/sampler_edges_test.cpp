@@ -25,10 +25,10 @@ Shares shares(size_t n, int world, bool drop_last = false) {
   });
 }
 
-Shares shuffled(uint64_t seed, int64_t training_epoch) {
+Shares shuffled(uint64_t seed, int64_t epoch) {
   return of_ranks(3, [&](int rank) {
     DistributedSampler sampler(10, {.num_replicas = 3, .rank = rank, .seed = seed});
-    sampler.set_epoch(training_epoch);
+    sampler.set_epoch(epoch);
     return sampler;
   });
 }
@@ -92,7 +92,7 @@ TEST(SamplerEdges, EvaluationHasEachSampleOnce) {
     for (int world = 1; world < 6; ++world) {
       std::vector<int> seen(n, 0);
       for (int rank = 0; rank < world; ++rank) {
-        EvalSampler sampler(n, {.num_replicas = world, .rank = rank});
+        UnpaddedDistributedSampler sampler(n, {.num_replicas = world, .rank = rank});
         size_t count = 0;
         while (const auto batch = sampler.next(3)) {
           for (const size_t index : *batch) seen.at(index) += 1, ++count;
@@ -107,7 +107,7 @@ TEST(SamplerEdges, EvaluationHasEachSampleOnce) {
 
 // One object for all evaluations, as a member of a trainer is.
 TEST(SamplerEdges, AKeptEvaluationSamplerBeginsAnew) {
-  EvalSampler sampler(8, {.num_replicas = 3, .rank = 1});
+  UnpaddedDistributedSampler sampler(8, {.num_replicas = 3, .rank = 1});
   for (int evaluation = 0; evaluation < 3; ++evaluation) {
     std::vector<size_t> seen;
     while (const auto batch = sampler.next(2)) {
@@ -119,7 +119,7 @@ TEST(SamplerEdges, AKeptEvaluationSamplerBeginsAnew) {
 }
 
 TEST(SamplerEdges, AnEvaluationSamplerWithoutSamplesGivesNone) {
-  EvalSampler sampler(1, {.num_replicas = 2, .rank = 1});
+  UnpaddedDistributedSampler sampler(1, {.num_replicas = 2, .rank = 1});
   for (int call = 0; call < 3; ++call) EXPECT_FALSE(sampler.next(2));
 }
 

@@ -17,7 +17,7 @@ struct Plan {
   size_t batch = 1;
   bool shuffle = true, drop_last = false;
   uint64_t seed = 0;
-  int64_t training_epoch = 0;
+  int64_t epoch = 0;
 };
 
 // Trains at one world size: all ranks take as many batches, `most` or until the end. Counts in
@@ -32,14 +32,14 @@ SamplerState train(const Plan& plan, int world, size_t most,
                                            .seed = from ? 99 : plan.seed,
                                            .drop_last = plan.drop_last});
     if (from) sampler.load_state(*from);
-    sampler.set_epoch(plan.training_epoch);
+    sampler.set_epoch(plan.epoch);
     sampler.reset();
     const std::vector<bool> padding = sampler.is_padding();
-    size_t place = 0;
+    size_t position = 0;
     for (size_t batches = 0; batches < most; ++batches) {
       const auto batch = sampler.next(plan.batch);
       if (!batch) break;
-      for (const size_t index : *batch) seen.at(index) += padding.at(place++) ? 0 : 1;
+      for (const size_t index : *batch) seen.at(index) += padding.at(position++) ? 0 : 1;
     }
     states.push_back(sampler.state());
   }
@@ -58,7 +58,7 @@ class Chance {
             .shuffle = up_to(3) > 0,
             .drop_last = up_to(3) == 0,
             .seed = up_to(1'000'000),
-            .training_epoch = static_cast<int64_t>(up_to(5))};
+            .epoch = static_cast<int64_t>(up_to(5))};
   }
 
  private:

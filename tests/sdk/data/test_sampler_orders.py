@@ -50,4 +50,4 @@ def test_passes_without_set_epoch_repeat_the_order_as_pythons_do(ranks, shuffle,
     pythons = ranks.lone_twin('sampler_passes.py', *words).well()
     assert ours.out.splitlines() == pythons.out.splitlines()
     assert len(ours.out.splitlines()[2].split()) == 1 + 12
-    assert ours.err.count('call sampler.set_epoch(training_epoch) before each pass') == warnings
+    assert ours.err.count('call sampler.set_epoch(epoch) before each pass') == warnings

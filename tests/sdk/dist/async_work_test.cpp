@@ -112,7 +112,7 @@ TEST(AsyncWork, ErrorsAreTranslatedKeptAndBreakTheGroup) {
                 ThrowsMessage<DistNetworkError>(HasSubstr("call in group: Connection closed")));
   }
   EXPECT_THROW(made.work.wait_for(1s), DistNetworkError);
-  EXPECT_THAT(made.group->traffic.broken(), HasSubstr("Connection closed by peer"));
+  EXPECT_THAT(made.group->health.broken(), HasSubstr("Connection closed by peer"));
 }
 
 TEST(AsyncWork, AnErrorAfterTheBackendIsOneToo) {
@@ -143,7 +143,7 @@ TEST(AsyncWork, DroppingAnUnfinishedReceiveWakesItsWatcherAndKeepsIt) {
   made.work = Work();
   EXPECT_TRUE(native->is_aborted);
   EXPECT_EQ(native.use_count(), 2u);
-  made.group->traffic.drop_kept();
+  made.group->health.drop_pending();
   EXPECT_EQ(native.use_count(), 1u);
 }
 

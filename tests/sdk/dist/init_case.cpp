@@ -54,7 +54,7 @@ SDK_CASE(form_twice) {
 
 SDK_CASE(form_solo) {
   return telling_errors([&] {
-    const auto group = dist::init_process_group_or_solo(options_of(args));
+    const auto group = dist::init_process_group_or_single(options_of(args));
     say_sum();
   });
 }

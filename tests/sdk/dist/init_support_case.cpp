@@ -4,7 +4,7 @@
 
 #include <torch/torch.h>
 
-#include "cpprun/dist/backend/translate.hpp"
+#include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/native.hpp"
 #include "tests/sdk/dist/init_support.hpp"
 

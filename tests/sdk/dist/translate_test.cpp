@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/exception.h>
 
-#include "cpprun/dist/backend/translate.hpp"
+#include "cpprun/dist/backend/error_translation.hpp"
 
 namespace cpprun::dist {
 namespace {

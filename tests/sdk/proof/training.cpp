@@ -55,7 +55,7 @@ class Training {
     torch::manual_seed(100 + static_cast<uint64_t>(dist::get_rank()));
     const auto from = snapshot_.resume();
     step_ = from.step;
-    if (dist::is_master()) say_where(from);
+    if (dist::is_main_process()) say_where(from);
     for (; step_ < steps_; ++epoch_) {
       sampler_.set_epoch(epoch_);
       train_epoch();
@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
     auto group = dist::init_process_group({.backend = "gloo"});
     Training training(args.argv + 1);
     training.run();
-    if (dist::is_master()) std::printf("hash=%s\n", training.hash().c_str());
+    if (dist::is_main_process()) std::printf("hash=%s\n", training.hash().c_str());
     return 0;
   });
 }

@@ -47,9 +47,9 @@ double plain_copy(const torch::nn::Module& module) {
 }  // namespace
 
 SDK_CASE(snapshot_cost) {
-  const auto group = dist::init_process_group_or_solo({.backend = "gloo"});
+  const auto group = dist::init_process_group_or_single({.backend = "gloo"});
   const auto module = std::make_shared<Large>(std::stol(args.at(0)));
-  Snapshot snapshot({.dir = "cost", .keep = 1, .has_hints = false});
+  Snapshot snapshot({.dir = "cost", .keep = 1, .hints = false});
   snapshot.track(module);
   double pause = 0, rest = 0;
   for (int64_t step = 1; step <= 4; ++step) {  // two slots, each touched once

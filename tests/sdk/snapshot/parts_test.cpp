@@ -4,13 +4,13 @@
 
 #include <cstring>
 
-#include "cpprun/snapshot/choose.hpp"
-#include "cpprun/snapshot/interval.hpp"
-#include "cpprun/snapshot/report.hpp"
-#include "cpprun/snapshot/save/share.hpp"
+#include "cpprun/snapshot/outcome_codec.hpp"
+#include "cpprun/snapshot/resume_choice.hpp"
+#include "cpprun/snapshot/save/shard_plan.hpp"
 #include "cpprun/snapshot/save/stream_copy.hpp"
-#include "cpprun/snapshot/state/form.hpp"
+#include "cpprun/snapshot/save_interval.hpp"
 #include "cpprun/snapshot/state/names.hpp"
+#include "cpprun/snapshot/state/state_layout.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
 #include "snapshot_files/archive/plan.hpp"
 
@@ -101,19 +101,19 @@ TEST(SnapshotCopy, MovesEveryByteAndNoOther) {
 
 // --- shares
 
-uint64_t of_writer(const std::vector<Part>& parts, int writer) {
+uint64_t of_writer(const std::vector<ShardRange>& parts, int writer) {
   uint64_t bytes = 0;
-  for (const Part& part : parts) bytes += part.writer == writer ? part.bytes : 0;
+  for (const ShardRange& part : parts) bytes += part.writer == writer ? part.bytes : 0;
   return bytes;
 }
 
 TEST(SnapshotShares, AreEqualAndWhole) {
-  const std::vector<Shareable> storages{
+  const std::vector<ShardSource> storages{
       {"a", 10 << 20}, {"b", 4}, {"c", 0}, {"d", 1'000'001}, {"e", 5'000}};
   for (const int writers : {1, 2, 3, 7}) {
-    const auto parts = share_out(storages, writers);
+    const auto parts = plan_shards(storages, writers);
     std::map<std::string, uint64_t> seen;
-    for (const Part& part : parts) {
+    for (const ShardRange& part : parts) {
       EXPECT_EQ(part.from, seen[part.storage]);  // one after the other
       EXPECT_EQ(part.from % archive::kBlock, 0U);
       seen[part.storage] += part.bytes;
@@ -128,9 +128,10 @@ TEST(SnapshotShares, AreEqualAndWhole) {
 }
 
 TEST(SnapshotShares, WhatRanksDifferInIsTheFirstOnes) {
-  const auto parts = share_out({{"w", 1 << 20}, {"mean", 1 << 20, true}}, 2);
-  EXPECT_THAT(parts, ElementsAre(Part{"w", 0, 1 << 19, 0}, Part{"w", 1 << 19, 1 << 19, 1},
-                                 Part{"mean", 0, 1 << 20, 0}));
+  const auto parts = plan_shards({{"w", 1 << 20}, {"mean", 1 << 20, true}}, 2);
+  EXPECT_THAT(parts,
+              ElementsAre(ShardRange{"w", 0, 1 << 19, 0}, ShardRange{"w", 1 << 19, 1 << 19, 1},
+                          ShardRange{"mean", 0, 1 << 20, 0}));
 }
 
 // --- the choice
@@ -140,7 +141,7 @@ Candidate disk(int64_t step, std::string why = "") {
   return {Candidate::Where::Folder, step, why.empty() ? name : "", std::move(why), name};
 }
 Candidate memory(int64_t step, std::string id = "0/2") {
-  return {Candidate::Where::Memory, step, std::move(id), "", "memory"};
+  return {Candidate::Where::InMemorySnapshot, step, std::move(id), "", "memory"};
 }
 
 TEST(SnapshotChoice, TheNewestThatAllHave) {
@@ -187,7 +188,7 @@ TEST(SnapshotInterval, IsYoungsWithinReason) {
 }
 
 TEST(SnapshotInterval, LooksAtTheClockOftenEnough) {
-  LookOut look_out;
+  PollSchedule look_out;
   EXPECT_TRUE(look_out.is_due(0));
   look_out.set_next_look(look_out.next_look(0, 0, 60));
   EXPECT_TRUE(look_out.is_due(1));

@@ -38,7 +38,7 @@ SDK_CASE(snapshot_schedules) {
   for (const std::string name : {"multi", "lambda", "cycle", "sequence"}) {
     const auto optimizer = test::make_optimizer("sgd", {torch::ones({1}, torch::requires_grad())});
     const Schedule schedule = make_schedule(name, *optimizer);
-    Snapshot snapshot({.file = args.at(0), .has_hints = false});
+    Snapshot snapshot({.file = args.at(0), .hints = false});
     snapshot.track(name, *schedule).track(name + "_optimizer", *optimizer);
     if (!snapshot.resume()) return 1;
     std::printf("%s", name.c_str());

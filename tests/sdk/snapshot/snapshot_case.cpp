@@ -48,7 +48,7 @@ void say(const std::string& text) {
 }
 
 SnapshotOptions place(const Settings& settings) {
-  SnapshotOptions options{.uses_memory = settings.number("memory", 1) != 0};
+  SnapshotOptions options{.in_memory = settings.number("memory", 1) != 0};
   if (settings.text("file", "").empty()) options.dir = settings.text("dir", "snapshots");
   options.file = settings.text("file", "");
   return options;
@@ -74,7 +74,7 @@ class Training {
     const Resumed from = snapshot_.resume();
     step_ = from.step;
     say(std::string("from ") + name(from.source) + " step " + std::to_string(from.step));
-    worker::mark_ready();
+    worker::report_ready();
     const int64_t epochs = settings_.number("epochs", 4);
     for (; epoch_ < epochs; ++epoch_) run_epoch();
     snapshot_.wait();
@@ -139,13 +139,13 @@ SDK_CASE(snapshot_sent) {
   const std::string file = dist::get_rank() == 0 ? "snapshot.pt" : "nowhere/snapshot.pt";
   at::Tensor value = at::ones({8 << 20});  // 32 MiB
   {
-    Snapshot snapshot({.file = file, .uses_memory = false, .has_hints = false});
+    Snapshot snapshot({.file = file, .in_memory = false, .hints = false});
     snapshot.track("value", value);
     snapshot.save(1);
     snapshot.save(2);
   }
   value.zero_();
-  Snapshot snapshot({.file = file, .uses_memory = false, .has_hints = false});
+  Snapshot snapshot({.file = file, .in_memory = false, .hints = false});
   snapshot.track("value", value);
   const auto in_use = [] { return ::mallinfo2().uordblks + ::mallinfo2().hblkhd; };
   const auto before = in_use();
@@ -161,8 +161,8 @@ SDK_CASE(snapshot_sent) {
 SDK_CASE(snapshot_pair) {
   const auto group = dist::init_process_group({.backend = "gloo"});
   at::Tensor one = at::zeros({100'000}), two = at::zeros({100'000});
-  Snapshot first({.dir = "first", .has_hints = false});
-  Snapshot second({.dir = "second", .has_hints = false});
+  Snapshot first({.dir = "first", .hints = false});
+  Snapshot second({.dir = "second", .hints = false});
   first.track("value", one);
   second.track("value", two);
   const auto tell = [](const char* which, const Resumed& from, const at::Tensor& value) {
@@ -202,7 +202,7 @@ SDK_CASE(snapshot_differs) {
 }
 
 SDK_CASE(snapshot_train) {
-  const auto group = dist::init_process_group_or_solo({.backend = "gloo"});
+  const auto group = dist::init_process_group_or_single({.backend = "gloo"});
   const Settings settings(args);
   Training(settings).run();
   return 0;

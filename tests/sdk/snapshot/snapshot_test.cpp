@@ -34,8 +34,8 @@ class SnapshotAlone : public ::testing::Test {
   SnapshotAlone() { fs::create_directories(folder_); }
   ~SnapshotAlone() override { fs::remove_all(folder_); }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  SnapshotOptions in_folder() const { return {.dir = path("snapshots"), .has_hints = false}; }
-  SnapshotOptions in_file() const { return {.file = path("snapshot.pt"), .has_hints = false}; }
+  SnapshotOptions in_folder() const { return {.dir = path("snapshots"), .hints = false}; }
+  SnapshotOptions in_file() const { return {.file = path("snapshot.pt"), .hints = false}; }
   pickle::Value tree(const std::string& name) const {
     return snapshot_files::open_tensor_file(snapshot_files::real_files(), path(name))
         .value()
@@ -283,7 +283,7 @@ TEST_F(SnapshotAlone, HintsAtWhatIsForgottenOnce) {
   optim::StepLR schedule(*sgd, {.step_size = 1});
   data::DistributedSampler sampler(4);
   SnapshotOptions options = in_folder();
-  options.has_hints = true;
+  options.hints = true;
   Snapshot forgetful(options);
   forgetful.track(net);
   CaptureStderr();
@@ -292,7 +292,7 @@ TEST_F(SnapshotAlone, HintsAtWhatIsForgottenOnce) {
   EXPECT_EQ(GetCapturedStderr(),
             "cpprun: hint: the Snapshot does not track the optimizer, the scheduler, the sampler, "
             "the random numbers that the model draws (track_rng); a resumed run will not go on "
-            "exactly (.has_hints = false silences this)\n");
+            "exactly (.hints = false silences this)\n");
   Snapshot whole(options);
   whole.track(net).track(*sgd, net).track(schedule).track(sampler).track_rng();
   CaptureStderr();

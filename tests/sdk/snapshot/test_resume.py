@@ -112,7 +112,7 @@ def test_the_folder_keeps_three_and_says_what_they_are(ranks):
     folder = ranks.folder / 'snapshots'
     assert steps(folder) == [8, 10, 12]
     manifest = json.loads((folder / 'step-12' / 'manifest.json').read_text())
-    assert (manifest['step'], manifest['world_size'], manifest['training_epoch']) == (12, 2, 2)
+    assert (manifest['step'], manifest['world_size'], manifest['epoch']) == (12, 2, 2)
     names = [entry['name'] for entry in manifest['files']]
     assert sorted(names) == ['model.pt', 'optim.pt', 'rank-0.pt', 'rank-1.pt']
     assert [p.name for p in folder.iterdir() if not p.name.startswith('step-')] == []

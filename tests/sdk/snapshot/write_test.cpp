@@ -40,12 +40,12 @@ class FolderPerNode : public ::testing::Test {
       context.rank = rank;
       context.world = 2;
       context.keep = {.last = 1};
-      context.may_commit = [&](int64_t) {
+      context.request_commit = [&](int64_t) {
         before_commit();
         return Status();
       };
-      Talk talk(store_, std::to_string(step) + "/", gives_up);
-      const bool wrote = write_folder(staged_at(step, rank), context, talk).ok();
+      StoreChannel channel(store_, std::to_string(step) + "/", gives_up);
+      const bool wrote = write_folder(staged_at(step, rank), context, channel).ok();
       if (rank == 0) is_well = wrote;
     };
     std::thread other(write, 1);
@@ -83,12 +83,12 @@ TEST(SingleFile, NoSweepTakesADraftThatIsBeingWritten) {
   context.files = &files;
   context.place = "snapshot.pt";
   context.group = {{0}, {0}};
-  context.may_commit = [&](int64_t) {
+  context.request_commit = [&](int64_t) {
     EXPECT_THAT(snapshot_files::sweep_drafts(files, ".").removed, ::testing::IsEmpty());
     return Status();
   };
-  Talk talk({}, "", gives_up);
-  const auto written = write_single_file(staged_at(1, 0), context, talk);
+  StoreChannel channel({}, "", gives_up);
+  const auto written = write_single_file(staged_at(1, 0), context, channel);
   EXPECT_TRUE(written.ok()) << written.error().text;
   EXPECT_EQ(files.lock_state("snapshot.pt"), snapshot_files::LockState::Free);
 }

@@ -45,7 +45,7 @@ class TrainerApi : public ::testing::Test {
  protected:
   TrainerOptions quiet() const { return {.batch_size = 8, .save_every = 2, .is_quiet = true}; }
 
-  dist::ProcessGroupGuard group_ = dist::init_process_group_or_solo();
+  dist::ProcessGroupGuard group_ = dist::init_process_group_or_single();
   std::shared_ptr<Net> net_ = test::toy_net();
   torch::optim::SGD sgd_{net_->parameters(), 0.01};
 };
@@ -152,7 +152,7 @@ TEST_F(TrainerApi, TakesAnOwnSampler) {
 // A sampler whose state was saved in the middle of a training epoch: only the rest is trained on.
 TEST_F(TrainerApi, GoesOnWithinATrainingEpoch) {
   Noting<> trainer(net_, test::toy_data(40), sgd_, quiet());
-  trainer.sampler().load_state({.training_epoch = 1, .consumed = 24, .size = 40});
+  trainer.sampler().load_state({.epoch = 1, .consumed = 24, .size = 40});
   trainer.resumes_at = 1;
   trainer.train(2);
   EXPECT_EQ(trainer.sampler().remaining(), 0U);

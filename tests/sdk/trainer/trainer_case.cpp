@@ -39,7 +39,7 @@ class Toy : public Trainer<torch::nn::LinearImpl, test::ToyBatches> {
     return Trainer::run_batch(source, targets);
   }
   void save_snapshot(int epoch) override {
-    if (dist::is_master()) std::printf("saved %d\n", epoch);
+    if (dist::is_main_process()) std::printf("saved %d\n", epoch);
   }
   void load_snapshot() override {}
   void on_stop(int epoch, bool is_epoch_over) override {

@@ -6,17 +6,17 @@
 #include <string>
 
 #include "rendezvous/coordinator/election.hpp"
-#include "tests/support/sim/alarm.hpp"
 #include "tests/support/sim/etcd.hpp"
 #include "tests/support/sim/host_clock.hpp"
+#include "tests/support/sim/one_shot_timer.hpp"
 #include "tests/support/sim/surroundings.hpp"
 
 namespace cpprun::sim {
 
 class Candidate {
  public:
-  struct Doors {
-    std::function<void(const election::Lead&)> lead;
+  struct Callbacks {
+    std::function<void(const election::Elected&)> lead;
     std::function<void(Instant)> prolong;
     std::function<void()> written;
     std::function<void(const std::string& why)> lost;
@@ -26,12 +26,12 @@ class Candidate {
   };
 
   Candidate(Surroundings& around, HostId host, HostClock clock, Election::Options options,
-            Doors doors);
+            Callbacks callbacks);
 
   void start();
   // What the agent says of itself; when anything has happened there.
   void look_at(bool is_led, bool is_willing);
-  void write(const control::JobFacts& facts);
+  void write(const control::PersistedJobState& facts);
   void leave(bool is_idle);
   // The process has ended, and said nothing.
   void end() { is_alive_ = false; }
@@ -42,14 +42,14 @@ class Candidate {
 
  private:
   Instant local_now() const { return clock_.local(around_.agenda.now()); }
-  void tell_core(const std::function<void(Instant, election::Effects&)>& call);
-  void carry_out(const election::Ask& ask);
-  void carry_out(const election::Lead& lead);
-  void carry_out(const election::Prolong& prolong);
-  void carry_out(const election::Written&) { doors_.written(); }
-  void carry_out(const election::Lost& lost) { doors_.lost(lost.why); }
-  void carry_out(const election::Follow& follow) { doors_.follow(follow.leader); }
-  void carry_out(const election::Left&) { is_alive_ = false; }
+  void run_core(const std::function<void(Instant, election::Effects&)>& call);
+  void carry_out(const election::SendRequest& ask);
+  void carry_out(const election::Elected& lead);
+  void carry_out(const election::ExtendLease& prolong);
+  void carry_out(const election::Persisted&) { callbacks_.written(); }
+  void carry_out(const election::LeadershipLost& lost) { callbacks_.lost(lost.why); }
+  void carry_out(const election::FollowLeader& follow) { callbacks_.follow(follow.leader); }
+  void carry_out(const election::Resigned&) { is_alive_ = false; }
   void carry_out(const election::Trouble&) {}
   void judge(Instant until) const;
   void arm_timer();
@@ -59,11 +59,11 @@ class Candidate {
   const HostClock clock_;
   const std::string leader_key_;
   const control::Leader self_;
-  Doors doors_;
+  Callbacks callbacks_;
   Election core_;
   bool is_alive_ = true;
   bool is_frozen_ = false;
-  Alarm alarm_;
+  OneShotTimer alarm_;
 };
 
 }  // namespace cpprun::sim

@@ -21,7 +21,7 @@ namespace cpprun::sim {
 
 // A round of one job under one coordinator.
 struct RoundName {
-  Epoch epoch;
+  Term term;
   RoundNumber round;
   auto operator<=>(const RoundName&) const = default;
 };
@@ -43,25 +43,25 @@ class Checks {
   void on_true_failure(const RoundName& round) { failing_rounds_.insert(round); }
   // The agent has learned of such an end while its round ran, and must tell.
   void on_known_failure(Incarnation node, const RoundName& round) {
-    unreported_.emplace(node, round.round);
+    unreported_failure_.emplace(node, round.round);
   }
-  int64_t live_workers_of(Epoch epoch, RoundNumber round) const;  // in whichever epoch of the job
+  int64_t live_workers_of(Term term, RoundNumber round) const;  // in whichever epoch of the job
   int64_t live_workers() const { return live_in_all_; }
 
   // ---- an agent
-  void on_start(Incarnation node, const control::World& world, Epoch welcomed);
-  void on_finish(Epoch epoch, bool has_workers, const agent::Finish& finish);
+  void on_start(Incarnation node, const control::RankAssignment& assignment, Term welcomed);
+  void on_finish(Term term, bool has_workers, const agent::Finish& finish);
 
   // It leads the job from now on; the newest coordinator that welcomed it had this epoch.
-  void on_take_over(Incarnation node, Epoch welcomed);
+  void on_take_over(Incarnation node, Term welcomed);
 
   // ---- a coordinator; all that one call of it sent
   void on_sent(const Membership* job, Incarnation to, const control::CoordinatorMessage& message);
   void after_call(const Membership* job);
   // A coordinator goes on from a round that another one has formed: one job in two epochs.
-  void on_continued(const Membership& by, Epoch formed_in);
+  void on_continued(const Membership& by, Term formed_in);
   // What an agent says, when the coordinator hears it.
-  void on_heard(Epoch epoch, Incarnation from, const control::AgentMessage& message);
+  void on_heard(Term term, Incarnation from, const control::AgentMessage& message);
 
   int64_t rounds_formed() const { return rounds_formed_; }
 
@@ -69,40 +69,40 @@ class Checks {
   static constexpr size_t kKept = 20;
 
   struct Round {
-    control::World first;
-    std::map<Incarnation, control::World> worlds;
+    control::RankAssignment first;
+    std::map<Incarnation, control::RankAssignment> assignments;
     bool was_stopped_by_failure = false;
   };
   struct Job {
     RoundName newest;
     int64_t budget_used = 0;
     std::map<RoundName, Round> rounds;
-    std::optional<control::Decided> decided;
-    Epoch decided_in;
+    std::optional<control::JobResult> decided;
+    Term decided_in;
     std::set<Incarnation> told;  // the outcome
     bool is_success_told = false;
     bool is_failure_told = false;
     std::set<Incarnation> must_acknowledge;  // before the first bye
-    Epoch unusable_in;  // whose coordinator heard that a node of the newest round is unusable
+    Term unusable_in;  // whose coordinator heard that a node of the newest round is unusable
   };
 
   // The first epoch of the job that goes on in this one.
-  Epoch root(Epoch epoch) const;
-  Job& job_of(Epoch epoch) { return jobs_[root(epoch)]; }
+  Term root(Term term) const;
+  Job& job_of(Term term) { return jobs_[root(term)]; }
   bool are_one_job(const RoundName& a, const RoundName& b) const {
-    return root(a.epoch) == root(b.epoch);
+    return root(a.term) == root(b.term);
   }
-  void on_world(Job& job, Incarnation to, const control::World& world);
-  void on_new_round(Job& job, const control::World& world);
-  void on_decided(Job& job, const Membership& membership, Incarnation to,
-                  const control::Decided& decided);
+  void on_assignment(Job& job, Incarnation to, const control::RankAssignment& assignment);
+  void on_new_round(Job& job, const control::RankAssignment& assignment);
+  void on_job_result(Job& job, const Membership& membership, Incarnation to,
+                     const control::JobResult& decided);
   void on_bye(Job& job, const Membership& membership, Incarnation to);
   void judge_unusable(const Membership& membership);
   void judge_ranks(const Round& round, const std::string& where);
 
-  std::map<Epoch, Epoch> continued_;  // epoch that goes on, and the one that it goes on from
-  std::set<Epoch> begun_anew_;        // after an outcome that nobody left knows
-  std::map<Epoch, Job> jobs_;         // by the job's first epoch
+  std::map<Term, Term> continued_;  // epoch that goes on, and the one that it goes on from
+  std::set<Term> begun_anew_;       // after an outcome that nobody left knows
+  std::map<Term, Job> jobs_;        // by the job's first epoch
   std::map<RoundName, int64_t> live_;
   int64_t live_in_all_ = 0;
   std::set<RoundName> failing_rounds_;        // of all jobs
@@ -111,8 +111,9 @@ class Checks {
   std::set<Incarnation> unusable_;  // nodes that left because SIGKILL did not end a worker there
   // Workers of each, as it registered: a round may be told when its members are gone already (R18).
   std::map<Incarnation, int64_t> nproc_;
-  std::set<std::pair<Incarnation, RoundNumber>> unreported_;  // failures that agents know of
-  std::set<RoundName> formed_now_;                            // in the call under way
+  std::set<std::pair<Incarnation, RoundNumber>>
+      unreported_failure_;          // failures that agents know of
+  std::set<RoundName> formed_now_;  // in the call under way
   int64_t rounds_formed_ = 0;
   std::vector<std::string> broken_;
 };

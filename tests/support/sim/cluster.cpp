@@ -12,17 +12,17 @@ using namespace std::chrono_literals;
 
 namespace {
 // Coordinators of one endpoint take their epochs from the wall clock, so they lie far apart.
-constexpr int64_t kEpochStep = 10'000;  // between two, heirs and clocks that went back count
+constexpr int64_t kTermStep = 10'000;  // between two, standbys and clocks that went back count
 }  // namespace
 
-control::Terms ClusterOptions::default_terms() {
-  control::Terms terms;
-  terms.min_nodes = terms.max_nodes = 2;
-  terms.max_restarts = 3;
-  terms.scale_up_interval = limits::kScaleUpInterval;
-  terms.heartbeat = limits::kHeartbeat;
-  terms.lease = limits::kLease;
-  return terms;
+control::JobSpec ClusterOptions::default_job_spec() {
+  control::JobSpec job_spec;
+  job_spec.min_nodes = job_spec.max_nodes = 2;
+  job_spec.max_restarts = 3;
+  job_spec.scale_up_interval = limits::kScaleUpInterval;
+  job_spec.heartbeat = limits::kHeartbeat;
+  job_spec.lease = limits::kNodeLease;
+  return job_spec;
 }
 
 Cluster::Cluster(ClusterOptions options)
@@ -36,10 +36,10 @@ Cluster::Cluster(ClusterOptions options)
                                    clock_of(kEtcdHost), options_.etcd);
     around_.etcd = etcd_.get();
   }
-  around_.plan = [this](const Node&, const control::World&) {
-    WorkerLife life;
-    life.is_hanging = true;
-    return SpawnPlan{false, std::vector<WorkerLife>(static_cast<size_t>(options_.nproc), life)};
+  around_.plan = [this](const Node&, const control::RankAssignment&) {
+    WorkerLife liveness;
+    liveness.is_hanging = true;
+    return SpawnPlan{false, std::vector<WorkerLife>(static_cast<size_t>(options_.nproc), liveness)};
   };
 }
 
@@ -55,17 +55,17 @@ HostClock Cluster::clock_of(HostId host) const {
 
 void Cluster::start_coordinator() {
   if (coordinator_) former_coordinators_.push_back(std::move(coordinator_));
-  epochs_ += kEpochStep;
-  const bool is_set_back = options_.clock_goes_back && epochs_ == 2 * kEpochStep;
+  epochs_ += kTermStep;
+  const bool is_set_back = options_.clock_goes_back && epochs_ == 2 * kTermStep;
   CoordinatorSpec spec;
   spec.host = around_.coordinator_host;
   spec.clock = clock_of(spec.host);
   spec.options.host = "head";
-  spec.options.epoch = Epoch(is_set_back ? epochs_ / 10 : epochs_);  // no other has that one
-  spec.options.say_waiting = options_.say_waiting;
+  spec.options.term = Term(is_set_back ? epochs_ / 10 : epochs_);  // no other has that one
+  spec.options.wait_reminder_interval = options_.wait_reminder_interval;
   spec.options.make_secret = [this] { return "secret " + std::to_string(++secrets_); };
   spec.options.node_id_of = id_of_key;
-  if (options_.is_first_own && epochs_ == kEpochStep) spec.options.embedded = Incarnation(1);
+  if (options_.is_first_own && epochs_ == kTermStep) spec.options.embedded = Incarnation(1);
   coordinator_ = std::make_unique<CoordinatorProcess>(around_, std::move(spec));
 }
 
@@ -78,7 +78,7 @@ agent::AgentOptions Cluster::agent_options(const NodeId& id) const {
   made.facts.nproc = options_.nproc;
   made.facts.role = "default";
   made.facts.has_snapshot_dir = options_.has_snapshots;
-  made.facts.terms = options_.terms;
+  made.facts.job_spec = options_.job_spec;
   made.join_timeout = options_.join_timeout;
   made.stop_grace = options_.stop_grace;
   made.is_led_by_election = options_.has_etcd;
@@ -137,7 +137,7 @@ const CoordinatorProcess* Cluster::leader() const {
   const Membership* best = nullptr;
   auto rank = [](const CoordinatorProcess* process, const Membership* job) {
     return std::tuple(process->is_alive() && !has_no_memory(*job), process->is_alive(),
-                      job->epoch());
+                      job->term());
   };
   const CoordinatorProcess* of = nullptr;
   for (const CoordinatorProcess* process : coordinators()) {
@@ -226,8 +226,8 @@ Node* Cluster::elected() {
   Node* found = nullptr;
   for (auto& node : nodes_) {
     if (!node->is_alive() || !node->believes_it_leads()) continue;
-    const bool is_newer = found == nullptr || node->coordinator()->spec().options.epoch >
-                                                  found->coordinator()->spec().options.epoch;
+    const bool is_newer = found == nullptr || node->coordinator()->spec().options.term >
+                                                  found->coordinator()->spec().options.term;
     if (is_newer) found = node.get();
   }
   return found;

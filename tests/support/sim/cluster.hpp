@@ -23,13 +23,13 @@ namespace cpprun::sim {
 struct ClusterOptions {
   uint64_t seed = 0;
   std::string run_id = "job";
-  control::Terms terms = default_terms();
+  control::JobSpec job_spec = default_job_spec();
   Duration join_timeout = limits::kJoinTimeout;
   Duration stop_grace = limits::kStopGrace;
-  Duration say_waiting = limits::kSayWaiting;
+  Duration wait_reminder_interval = limits::kWaitReminderInterval;
   int64_t nproc = 1;
   bool is_first_own = false;
-  bool has_control_ports = true;  // so that there are heirs
+  bool has_control_ports = true;  // so that there are standbys
   bool has_etcd = false;          // --rdzv-backend=etcd
   EtcdOptions etcd;
   bool has_snapshots = false;      // --snapshot-dir on every node, a folder of its own
@@ -38,7 +38,7 @@ struct ClusterOptions {
   bool clock_goes_back = false;
   NetworkOptions network;
 
-  static control::Terms default_terms();
+  static control::JobSpec default_job_spec();
 };
 
 class Cluster {
@@ -46,7 +46,7 @@ class Cluster {
   explicit Cluster(ClusterOptions options);
 
   // What the workers of a node do in a round; nullptr: run for ever.
-  using Plan = std::function<SpawnPlan(const Node&, const control::World&)>;
+  using Plan = std::function<SpawnPlan(const Node&, const control::RankAssignment&)>;
   void set_plan(Plan plan) { around_.plan = std::move(plan); }
   void set_fetch_plan(std::function<FetchPlan()> plan) { around_.plan_fetch = std::move(plan); }
   void when_workers_change(std::function<void()> then) {

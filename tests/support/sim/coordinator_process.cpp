@@ -13,7 +13,7 @@ namespace cpprun::sim {
 CoordinatorProcess::CoordinatorProcess(Surroundings& around, CoordinatorSpec spec)
     : around_(around),
       spec_(std::move(spec)),
-      dice_(around.dice.child(static_cast<uint64_t>(spec_.options.epoch.value) + 77)),
+      dice_(around.dice.child(static_cast<uint64_t>(spec_.options.term.value) + 77)),
       program_(around.network.add(spec_.host, *this)),
       handovers_(around.checks),
       alarm_(around.agenda, [this] {
@@ -31,7 +31,7 @@ void CoordinatorProcess::wake(CoordinatorOptions options) {
   spec_.options = options;
   core_ = std::make_unique<Coordinator>(options);
   trace("leads the job from here");
-  if (!options.mandate) start_herald();
+  if (!options.leader_lease) start_leader_announcer();
   // As a thread that has to be started first.
   around_.agenda.in(std::chrono::milliseconds(1), [this] {
     if (!is_alive_ || is_frozen_ || !core_) return;
@@ -40,14 +40,14 @@ void CoordinatorProcess::wake(CoordinatorOptions options) {
   });
 }
 
-void CoordinatorProcess::start_herald() {
+void CoordinatorProcess::start_leader_announcer() {
   control::Hello hello;
-  hello.run_id = spec_.options.heir_of;
+  hello.run_id = spec_.options.standby_of;
   hello.node = NodeId{spec_.label, *spec_.options.embedded};
-  herald_ = std::make_unique<Herald>(around_, spec_.host, hello, [this] {
-    const Membership* led = job(spec_.options.heir_of);
-    return control::Acting{led == nullptr ? spec_.options.epoch : led->epoch(),
-                           address_of(spec_.host), spec_.port};
+  leader_announcer_ = std::make_unique<LeaderAnnouncer>(around_, spec_.host, hello, [this] {
+    const Membership* led = job(spec_.options.standby_of);
+    return control::AnnounceLeader{led == nullptr ? spec_.options.term : led->term(),
+                                   address_of(spec_.host), spec_.port};
   });
 }
 
@@ -64,7 +64,7 @@ void CoordinatorProcess::depose() {
   }
 }
 
-void CoordinatorProcess::on_written() {
+void CoordinatorProcess::on_persisted() {
   is_writing_ = false;
   if (is_alive_ && core_) carry_out_queue();
 }
@@ -77,7 +77,7 @@ void CoordinatorProcess::lead_until(Instant until) {
 
 void CoordinatorProcess::end_when_idle() {
   is_ending_ = true;
-  tell_core([&](Instant now, Effects& effects) {
+  run_core([&](Instant now, Effects& effects) {
     if (core_) core_->on_host_agent_ended(now, effects);
   });
   check_idle();
@@ -85,7 +85,7 @@ void CoordinatorProcess::end_when_idle() {
 
 void CoordinatorProcess::check_idle() {
   if (!is_ending_ || !is_alive_ || is_carrying_out_) return;
-  const bool is_needed = core_ && !sessions_.empty() && !core_->is_left_to_heir();
+  const bool is_needed = core_ && !sessions_.empty() && !core_->is_left_to_standby();
   if (is_needed) return;
   trace("the coordinator ends with its agent");
   lose_power();
@@ -95,7 +95,7 @@ void CoordinatorProcess::check_idle() {
 
 void CoordinatorProcess::lose_power() {
   is_alive_ = false;
-  if (herald_) herald_->end();
+  if (leader_announcer_) leader_announcer_->end();
 }
 
 const Membership* CoordinatorProcess::job(const std::string& run_id) const {
@@ -106,7 +106,7 @@ const Membership* CoordinatorProcess::job(const std::string& run_id) const {
 
 // ---------------------------------------------------------------- calls and effects
 
-void CoordinatorProcess::tell_core(const std::function<void(Instant, Effects&)>& call) {
+void CoordinatorProcess::run_core(const std::function<void(Instant, Effects&)>& call) {
   if (!is_alive_ || !core_) return;
   Effects effects;
   call(local_now(), effects);
@@ -135,16 +135,17 @@ void CoordinatorProcess::carry_out_queue() {
       const bool is_refusal = std::holds_alternative<control::Refused>(send->message);
       around_.checks.require(!wish.is_to_impostor || is_refusal,
                              "R10: a stranger is taken for the node whose id it says");
-      const bool is_said = sessions_.contains(send->session.value) || spec_.options.mandate;
+      const bool is_said = sessions_.contains(send->session.value) || spec_.options.leader_lease;
       if (wish.to && is_said) {
         around_.checks.on_sent(job(wish.run_id), *wish.to, send->message);
         handovers_.on_sent(send->session.value, *wish.to, send->message);
-        if (const Membership* led = job(wish.run_id); led != nullptr && spec_.options.mandate) {
-          around_.etcd->watch().on_told(wish.run_id, led->epoch(), send->message);
+        if (const Membership* led = job(wish.run_id);
+            led != nullptr && spec_.options.leader_lease) {
+          around_.etcd->watch().on_told(wish.run_id, led->term(), send->message);
         }
         if (auto heard = heard_.find(wish.run_id); heard != heard_.end()) {
           const Membership* of = job(wish.run_id);
-          if (of != nullptr) heard->second.on_sent(of->epoch(), *wish.to, send->message);
+          if (of != nullptr) heard->second.on_sent(of->term(), *wish.to, send->message);
         }
       }
     }
@@ -178,23 +179,23 @@ void CoordinatorProcess::drop(ConnectionId connection, Ending how) {
   sessions_.erase(connection);
   handovers_.on_ended(connection);
   around_.network.close(program_, connection, how);
-  tell_core([&](Instant now, Effects& e) {
+  run_core([&](Instant now, Effects& e) {
     core_->on_closed(now, SessionId(connection), Membership::Ending::Reset, e);
   });
 }
 
 void CoordinatorProcess::carry_out(const WantStorePort& effect) {
   int64_t port = dice_.chance(spec_.port_fails) ? 0 : ++ports_;
-  tell_core([&](Instant now, Effects& e) { core_->on_store_port(now, effect.run_id, port, e); });
+  run_core([&](Instant now, Effects& e) { core_->on_store_port(now, effect.run_id, port, e); });
 }
 
-void CoordinatorProcess::carry_out(const WriteFacts& effect) {
+void CoordinatorProcess::carry_out(const PersistState& effect) {
   is_writing_ = true;
-  write_facts_(effect.facts);
+  persist_state_(effect.facts);
 }
 
-void CoordinatorProcess::carry_out(const Note& effect) {
-  if (effect.level != Note::Level::Debug) trace(effect.text);
+void CoordinatorProcess::carry_out(const LogEvent& effect) {
+  if (effect.level != LogEvent::Level::Debug) trace(effect.text);
 }
 
 // ---------------------------------------------------------------- sessions
@@ -202,7 +203,7 @@ void CoordinatorProcess::carry_out(const Note& effect) {
 void CoordinatorProcess::on_accepted(ConnectionId connection) {
   if (!core_) return;
   sessions_[connection];
-  core_->on_connected(SessionId(connection), SessionFacts{"10.0.0.9", "10.0.0.1"});
+  core_->on_connected(SessionId(connection), SessionAddresses{"10.0.0.9", "10.0.0.1"});
 }
 
 void CoordinatorProcess::on_bytes(ConnectionId connection, std::span<const uint8_t> bytes) {
@@ -217,7 +218,7 @@ void CoordinatorProcess::take_frames(ConnectionId connection) {
     auto it = sessions_.find(connection);
     if (it == sessions_.end() || !is_alive_) return;
     Session& session = it->second;
-    const size_t opening = session.has_spoken ? 0 : sizeof(control::kMagic);
+    const size_t opening = session.has_completed_handshake ? 0 : sizeof(control::kMagic);
     if (session.input.size() < opening) return;
     auto frame = control::next_frame(std::span(session.input).subspan(opening));
     if (frame.state == control::FrameView::State::NeedMore) return;
@@ -229,7 +230,7 @@ void CoordinatorProcess::take_frames(ConnectionId connection) {
     if (!message) return drop(connection, Ending::Reset);
     session.input.erase(session.input.begin(),
                         session.input.begin() + static_cast<ptrdiff_t>(opening + frame.consumed));
-    session.has_spoken = true;
+    session.has_completed_handshake = true;
     if (const auto* hello = std::get_if<control::Hello>(&*message)) session.hello = *hello;
     hear(connection, *message);
   }
@@ -242,22 +243,22 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
   }
   if (session.hello && !session.is_impostors()) {
     const Membership* of = job(session.hello->run_id);
-    const Epoch epoch = of == nullptr ? Epoch() : of->epoch();
-    around_.checks.on_heard(epoch, session.hello->node.incarnation, message);
+    const Term term = of == nullptr ? Term() : of->term();
+    around_.checks.on_heard(term, session.hello->node.incarnation, message);
     handovers_.on_message(connection, *session.hello, of, message);
-    if (!spec_.options.mandate) hear_as_memory(of, *session.hello, message);
+    if (!spec_.options.leader_lease) hear_as_memory(of, *session.hello, message);
   }
-  tell_core(
+  run_core(
       [&](Instant now, Effects& e) { core_->on_message(now, SessionId(connection), message, e); });
   handovers_.after_message();
 }
 
-// By a mandate facts are gone on from, not what agents remember.
+// By a leader lease facts are gone on from, not what agents remember.
 void CoordinatorProcess::hear_as_memory(const Membership* job, const control::Hello& from,
                                         const control::AgentMessage& message) {
   const CoordinatorOptions& own = spec_.options;
-  auto heard = heard_.try_emplace(from.run_id, around_.checks, own.epoch, own.embedded,
-                                  !own.heir_of.empty());
+  auto heard = heard_.try_emplace(from.run_id, around_.checks, own.term, own.embedded,
+                                  !own.standby_of.empty());
   heard.first->second.on_message(job, from, message);
 }
 
@@ -271,21 +272,20 @@ void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
   if (is_farewell) heard_.at(hello->run_id).on_farewell(hello->node.incarnation);
   around_.network.close(program_, connection, Ending::Fin);
   auto kind = how == Ending::Fin ? Membership::Ending::Fin : Membership::Ending::Reset;
-  tell_core(
-      [&](Instant now, Effects& e) { core_->on_closed(now, SessionId(connection), kind, e); });
+  run_core([&](Instant now, Effects& e) { core_->on_closed(now, SessionId(connection), kind, e); });
 }
 
 // ---------------------------------------------------------------- its timer
 
 void CoordinatorProcess::arm_timer() {
   if (!is_alive_ || is_frozen_ || !core_) return;
-  alarm_.set(spec_.clock.truth(patience_.look_at(core_->next_deadline())));
+  alarm_.set(spec_.clock.truth(late_wakeup_guard_.look_at(core_->next_deadline())));
 }
 
 void CoordinatorProcess::on_timer() {
   if (!is_alive_ || !core_) return;  // it sleeps
-  if (patience_.may_judge(local_now(), core_->next_deadline())) {
-    tell_core([this](Instant now, Effects& e) { core_->on_time(now, e); });
+  if (late_wakeup_guard_.may_expire(local_now(), core_->next_deadline())) {
+    run_core([this](Instant now, Effects& e) { core_->on_time(now, e); });
     const bool has_looked = !is_alive_ || core_->next_deadline() > local_now();
     around_.checks.require(has_looked, "limits: a coordinator's deadline stays in the past");
     if (!has_looked) return;  // else it would look for ever
@@ -298,7 +298,7 @@ void CoordinatorProcess::on_timer() {
 void CoordinatorProcess::kill(bool is_reset) {
   if (!is_alive_) return;
   if (core_) trace("the coordinator is killed");
-  if (herald_) herald_->end();
+  if (leader_announcer_) leader_announcer_->end();
   is_alive_ = false;
   around_.network.end(program_, is_reset);
 }
@@ -307,7 +307,7 @@ void CoordinatorProcess::freeze() {
   if (!is_alive_ || is_frozen_) return;
   if (core_) trace("the coordinator freezes");
   is_frozen_ = true;
-  if (herald_) herald_->set_frozen(true);
+  if (leader_announcer_) leader_announcer_->set_frozen(true);
   around_.network.set_reading(program_, false);
 }
 
@@ -325,7 +325,7 @@ void CoordinatorProcess::thaw() {
   if (!is_alive_ || !std::exchange(is_frozen_, false)) return;
   if (!core_) return;
   trace("the coordinator runs again");
-  if (herald_) herald_->set_frozen(false);
+  if (leader_announcer_) leader_announcer_->set_frozen(false);
   const bool is_timer_first = dice_.chance(0.5);
   if (is_timer_first) on_timer();
   around_.network.set_reading(program_, true);

@@ -9,13 +9,13 @@
 #include <string>
 
 #include "rendezvous/coordinator/coordinator.hpp"
-#include "rendezvous/coordinator/patience.hpp"
-#include "tests/support/sim/alarm.hpp"
+#include "rendezvous/coordinator/late_wakeup_guard.hpp"
 #include "tests/support/sim/handover_watch.hpp"
 #include "tests/support/sim/heard.hpp"
-#include "tests/support/sim/herald.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/impostor.hpp"
+#include "tests/support/sim/leader_announcer.hpp"
+#include "tests/support/sim/one_shot_timer.hpp"
 #include "tests/support/sim/surroundings.hpp"
 
 namespace cpprun::sim {
@@ -36,11 +36,12 @@ class CoordinatorProcess final : public Program {
 
   // The agent of this process takes the job over (R16).
   void wake(CoordinatorOptions options);
-  // By a mandate (R18): facts that must stand before anything else goes out; on_written() then.
-  void when_facts(std::function<void(const control::JobFacts&)> write) {
-    write_facts_ = std::move(write);
+  // By a leader lease (R18): facts that must stand before anything else goes out; on_persisted()
+  // then.
+  void when_persisting(std::function<void(const control::PersistedJobState&)> write) {
+    persist_state_ = std::move(write);
   }
-  void on_written();
+  void on_persisted();
   void lead_until(Instant until);
   // Somebody else leads, or may: it is silent at once, and may be woken again.
   void depose();
@@ -75,7 +76,7 @@ class CoordinatorProcess final : public Program {
  private:
   struct Session {
     Bytes input;
-    bool has_spoken = false;
+    bool has_completed_handshake = false;
     std::optional<control::Hello> hello;
     bool is_impostors() const { return hello && hello->node.name == kImpostorName; }
   };
@@ -92,7 +93,7 @@ class CoordinatorProcess final : public Program {
   void trace(const std::string& what) const {
     around_.trace.line(around_.agenda.now(), spec_.label, what);
   }
-  void tell_core(const std::function<void(Instant, Effects&)>& call);
+  void run_core(const std::function<void(Instant, Effects&)>& call);
   Wish wish_of(Effect effect) const;
   void carry_out_queue();
   void carry_out(const Send& effect);
@@ -100,8 +101,8 @@ class CoordinatorProcess final : public Program {
   void carry_out(const WantStorePort& effect);
   void carry_out(const ServeStore&) {}
   void carry_out(const DropStores&) {}
-  void carry_out(const Note& effect);
-  void carry_out(const WriteFacts& effect);
+  void carry_out(const LogEvent& effect);
+  void carry_out(const PersistState& effect);
   void take_frames(ConnectionId connection);
   void hear_as_memory(const Membership* job, const control::Hello& from,
                       const control::AgentMessage& message);
@@ -110,24 +111,24 @@ class CoordinatorProcess final : public Program {
   void arm_timer();
   void on_timer();
   void check_idle();
-  void start_herald();
+  void start_leader_announcer();
 
   Surroundings& around_;
   CoordinatorSpec spec_;
   Dice dice_;
   ProgramId program_ = 0;
-  std::unique_ptr<Coordinator> core_;  // none while asleep
-  std::unique_ptr<Herald> herald_;     // with a job that was taken over
-  Patience patience_;
+  std::unique_ptr<Coordinator> core_;                  // none while asleep
+  std::unique_ptr<LeaderAnnouncer> leader_announcer_;  // with a job that was taken over
+  LateWakeupGuard late_wakeup_guard_;
   std::map<std::string, Heard> heard_;  // by run id
   HandoverWatch handovers_;
   std::map<ConnectionId, Session> sessions_;
   std::deque<Wish> queue_;
   bool is_carrying_out_ = false;
   bool is_writing_ = false;
-  std::function<void(const control::JobFacts&)> write_facts_;
+  std::function<void(const control::PersistedJobState&)> persist_state_;
   std::function<void()> on_ended_;
-  Alarm alarm_;
+  OneShotTimer alarm_;
   int64_t ports_ = 50'000;
   bool is_alive_ = true;
   bool is_frozen_ = false;

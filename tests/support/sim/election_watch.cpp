@@ -8,30 +8,31 @@ namespace cpprun::sim {
 
 namespace {
 
-std::string name_of(Epoch epoch, RoundNumber round) {
-  return "round " + std::to_string(round.value) + " of epoch " + std::to_string(epoch.value);
+std::string name_of(Term term, RoundNumber round) {
+  return "round " + std::to_string(round.value) + " of epoch " + std::to_string(term.value);
 }
 
 }  // namespace
 
 // Once a job is decided, or was asked to end, another one by its name may begin anew.
-void ElectionWatch::on_facts(const std::string& facts_key, const Result<control::JobFacts>& read) {
+void ElectionWatch::on_job_state(const std::string& job_state_key,
+                                 const Result<control::PersistedJobState>& read) {
   checks_.require(read.ok(), "R18: what is written can't be read");
   if (!read) return;
-  const control::JobFacts& facts = *read;
-  Job& job = jobs_[facts_key];
+  const control::PersistedJobState& facts = *read;
+  Job& job = jobs_[job_state_key];
   if (!job.newest.empty()) {
-    const control::JobFacts& last = job.newest.rbegin()->second;
-    const bool may_begin_anew = last.decided || job.left.contains(last.epoch);
-    const std::string where = "R18: " + name_of(facts.epoch, facts.round) + " is written after " +
-                              name_of(last.epoch, last.round) + ", and ";
-    checks_.require(last.epoch <= facts.epoch, where + "leads no more");
+    const control::PersistedJobState& last = job.newest.rbegin()->second;
+    const bool may_begin_anew = last.decided || job.left.contains(last.term);
+    const std::string where = "R18: " + name_of(facts.term, facts.round) + " is written after " +
+                              name_of(last.term, last.round) + ", and ";
+    checks_.require(last.term <= facts.term, where + "leads no more");
     checks_.require(may_begin_anew || last.round <= facts.round, where + "knows nothing of it");
     checks_.require(may_begin_anew || last.restart_count <= facts.restart_count,
                     where + "forgets its restarts");
   }
-  job.newest[facts.epoch] = facts;
-  if (facts.decided) job.decided.insert(facts.epoch);
+  job.newest[facts.term] = facts;
+  if (facts.decided) job.decided.insert(facts.term);
 }
 
 void ElectionWatch::on_given_back() {
@@ -40,24 +41,24 @@ void ElectionWatch::on_given_back() {
 }
 
 // Others may lead as soon as the lease has ended, and a worker needs so long to die.
-void ElectionWatch::on_mandate(const control::Leader& who, Instant now, Instant until,
-                               Instant lease_ends) {
-  checks_.require(until <= now || until + limits::kKillTakes <= lease_ends,
-                  "R18: " + who.node.name + " may grant longer than its lease lasts");
+void ElectionWatch::on_leader_lease(const control::Leader& who, Instant now, Instant until,
+                                    Instant lease_ends) {
+  checks_.require(until <= now || until + limits::kKillDuration <= lease_ends,
+                  "R18: " + who.node.name + " may issue worker leases longer than its lease lasts");
 }
 
-void ElectionWatch::on_told(const std::string& run_id, Epoch by,
+void ElectionWatch::on_told(const std::string& run_id, Term by,
                             const control::CoordinatorMessage& message) {
-  Job& job = jobs_[control::facts_key(run_id)];
-  if (const auto* world = std::get_if<control::World>(&message)) {
-    const auto written = job.newest.find(world->epoch);
+  Job& job = jobs_[control::job_state_key(run_id)];
+  if (const auto* assignment = std::get_if<control::RankAssignment>(&message)) {
+    const auto written = job.newest.find(assignment->term);
     checks_.require(
-        written != job.newest.end() && written->second.round >= world->round,
-        "R18: " + name_of(world->epoch, world->round) + " is told before it is written");
-  } else if (std::holds_alternative<control::Decided>(message)) {
+        written != job.newest.end() && written->second.round >= assignment->round,
+        "R18: " + name_of(assignment->term, assignment->round) + " is told before it is written");
+  } else if (std::holds_alternative<control::JobResult>(message)) {
     const bool is_written = !job.decided.empty() && *job.decided.begin() <= by;
     checks_.require(is_written, "R18: an outcome is told before it is written");
-  } else if (std::holds_alternative<control::Depart>(message)) {
+  } else if (std::holds_alternative<control::ShutdownRequest>(message)) {
     job.left.insert(by);
   }
 }

@@ -20,20 +20,21 @@ class ElectionWatch {
   explicit ElectionWatch(Checks& checks) : checks_(checks) {}
 
   // etcd keeps them from now on.
-  void on_facts(const std::string& facts_key, const Result<control::JobFacts>& read);
+  void on_job_state(const std::string& job_state_key,
+                    const Result<control::PersistedJobState>& read);
   // The leader's key is gone before its lease had ended.
   void on_given_back();
-  // `who` may grant until then; its lease ends no sooner than `lease_ends`, or is gone if that is
-  // now. All in true time.
-  void on_mandate(const control::Leader& who, Instant now, Instant until, Instant lease_ends);
+  // `who` may issue worker leases until then; its lease ends no sooner than `lease_ends`, or is
+  // gone if that is now. All in true time.
+  void on_leader_lease(const control::Leader& who, Instant now, Instant until, Instant lease_ends);
   // The coordinator of a job in this epoch says so to an agent.
-  void on_told(const std::string& run_id, Epoch by, const control::CoordinatorMessage& message);
+  void on_told(const std::string& run_id, Term by, const control::CoordinatorMessage& message);
 
  private:
   struct Job {
-    std::map<Epoch, control::JobFacts> newest;  // by whose they are
-    std::set<Epoch> decided;                    // epochs in which an outcome was written
-    std::set<Epoch> left;                       // in which agents were asked to leave
+    std::map<Term, control::PersistedJobState> newest;  // by whose they are
+    std::set<Term> decided;                             // epochs in which an outcome was written
+    std::set<Term> left;                                // in which agents were asked to leave
   };
 
   Checks& checks_;

@@ -6,41 +6,41 @@
 namespace cpprun::sim {
 
 using namespace std::chrono_literals;
-using election::Answer;
+using election::Response;
 
 // ---------------------------------------------------------------- the way there and back
 
-void Etcd::ask(HostId from, const election::Ask& ask, Reply reply) {
-  const uint64_t number = ++asked_;
+void Etcd::ask(HostId from, const election::SendRequest& ask, Reply reply) {
+  const uint64_t number = ++last_request_;
   pending_.emplace(number, std::move(reply));
   Duration way = network_.latency(from, kEtcdHost);
   if (dice_.chance(options_.lingers)) way += dice_.up_to(options_.lingers_max);
   agenda_.in(way, [this, from, number, what = ask.what] { arrive(from, number, what); });
-  agenda_.in(ask.most, [this, number] { answer(number, election::Failed{"no answer in time"}); });
+  agenda_.in(ask.most, [this, number] { response(number, election::Failed{"no answer in time"}); });
 }
 
-void Etcd::arrive(HostId from, uint64_t number, const election::Question& question) {
+void Etcd::arrive(HostId from, uint64_t number, const election::Request& request) {
   if (!is_up_ || !network_.passes(from, kEtcdHost)) return;
-  const Answer made = apply(question);
+  const Response made = apply(request);
   if (dice_.chance(options_.loses_answers)) return;
   agenda_.in(network_.latency(kEtcdHost, from), [this, from, number, made] {
-    if (network_.passes(kEtcdHost, from)) answer(number, made);
+    if (network_.passes(kEtcdHost, from)) response(number, made);
   });
 }
 
-void Etcd::answer(uint64_t number, const Answer& answer) {
+void Etcd::response(uint64_t number, const Response& response) {
   auto it = pending_.find(number);
   if (it == pending_.end()) return;
   Reply reply = std::move(it->second);
   pending_.erase(it);
-  reply(answer);
+  reply(response);
 }
 
 // ---------------------------------------------------------------- the store
 
-Answer Etcd::apply(const election::Question& question) {
-  trace_.fold(static_cast<uint64_t>(revision_) * 8 + question.index());
-  return std::visit([this](const auto& what) { return carry_out(what); }, question);
+Response Etcd::apply(const election::Request& request) {
+  trace_.fold(static_cast<uint64_t>(revision_) * 8 + request.index());
+  return std::visit([this](const auto& what) { return carry_out(what); }, request);
 }
 
 std::optional<election::KeyValue> Etcd::get(const std::string& key) const {
@@ -49,8 +49,9 @@ std::optional<election::KeyValue> Etcd::get(const std::string& key) const {
   return it->second;
 }
 
-election::Seen Etcd::look(bool is_done, const std::string& leader, const std::string& facts) const {
-  return election::Seen{is_done, revision_, get(leader), get(facts)};
+election::ReadResult Etcd::poll_leader(bool is_done, const std::string& leader,
+                                       const std::string& facts) const {
+  return election::ReadResult{is_done, revision_, get(leader), get(facts)};
 }
 
 void Etcd::put(const std::string& key, const std::string& value, int64_t lease) {
@@ -63,39 +64,39 @@ void Etcd::put(const std::string& key, const std::string& value, int64_t lease) 
   if (lease != 0) leases_.at(lease).keys.insert(key);
 }
 
-Answer Etcd::carry_out(const election::Campaign& campaign) {
+Response Etcd::carry_out(const election::Campaign& campaign) {
   if (keys_.contains(campaign.leader_key)) {
-    return look(false, campaign.leader_key, campaign.facts_key);
+    return poll_leader(false, campaign.leader_key, campaign.job_state_key);
   }
   if (!leases_.contains(campaign.lease)) return election::Refused{"requested lease not found"};
   put(campaign.leader_key, campaign.value, campaign.lease);
   Result<control::Leader> leader = control::decode_leader(campaign.value);
-  trace((leader ? leader->node.name : "nobody") + " leads in epoch " + std::to_string(revision_));
-  return look(true, campaign.leader_key, campaign.facts_key);
+  trace((leader ? leader->node.name : "nobody") + " leads in term " + std::to_string(revision_));
+  return poll_leader(true, campaign.leader_key, campaign.job_state_key);
 }
 
-Answer Etcd::carry_out(const election::Write& write) {
+Response Etcd::carry_out(const election::Write& write) {
   const auto leader = get(write.leader_key);
-  const auto facts = get(write.facts_key);
+  const auto facts = get(write.job_state_key);
   const bool is_allowed = leader && leader->create_revision == write.create_revision &&
                           (facts ? facts->mod_revision : 0) == write.mod_revision;
-  if (is_allowed) put(write.facts_key, write.value, 0);
-  Result<control::JobFacts> told = control::decode_facts(write.value);
-  if (is_allowed) watch_.on_facts(write.facts_key, told);
+  if (is_allowed) put(write.job_state_key, write.value, 0);
+  Result<control::PersistedJobState> told = control::decode_job_state(write.value);
+  if (is_allowed) watch_.on_job_state(write.job_state_key, told);
   const std::string what =
       !told ? "nonsense"
             : "round " + std::to_string(told->round.value) + (told->decided ? ", decided" : "");
   trace(is_allowed ? "keeps: " + what : "refuses to keep: " + what);
-  return look(is_allowed, write.leader_key, write.facts_key);
+  return poll_leader(is_allowed, write.leader_key, write.job_state_key);
 }
 
-Answer Etcd::carry_out(const election::Read& read) {
-  return look(true, read.leader_key, read.facts_key);
+Response Etcd::carry_out(const election::Read& read) {
+  return poll_leader(true, read.leader_key, read.job_state_key);
 }
 
 // ---------------------------------------------------------------- leases
 
-Answer Etcd::carry_out(const election::Grant& grant) {
+Response Etcd::carry_out(const election::Grant& grant) {
   const int64_t id = ++leases_made_;
   Lease& lease = leases_[id];
   lease.ttl_s = std::max(grant.ttl_s, options_.ttl_least_s);
@@ -104,14 +105,14 @@ Answer Etcd::carry_out(const election::Grant& grant) {
   return election::Granted{id, lease.ttl_s};
 }
 
-Answer Etcd::carry_out(const election::KeepAlive& keep) {
+Response Etcd::carry_out(const election::KeepAlive& keep) {
   auto it = leases_.find(keep.lease);
-  if (it == leases_.end() || it->second.ends <= local_now()) return election::Kept{0};
+  if (it == leases_.end() || it->second.ends <= local_now()) return election::KeepAliveResult{0};
   it->second.ends = local_now() + std::chrono::seconds(it->second.ttl_s);
-  return election::Kept{it->second.ttl_s};
+  return election::KeepAliveResult{it->second.ttl_s};
 }
 
-Answer Etcd::carry_out(const election::Revoke& revoke) {
+Response Etcd::carry_out(const election::Revoke& revoke) {
   if (!leases_.contains(revoke.lease)) return election::Refused{"requested lease not found"};
   if (!leases_.at(revoke.lease).keys.empty()) watch_.on_given_back();
   end(revoke.lease, "was given back");
@@ -139,11 +140,13 @@ void Etcd::end(int64_t id, const std::string& why) {
   }
 }
 
-void Etcd::on_mandate(const std::string& leader_key, const control::Leader& who, Instant until) {
+void Etcd::on_leader_lease(const std::string& leader_key, const control::Leader& who,
+                           Instant until) {
   const auto key = get(leader_key);
   const bool is_its_own = key && key->value == control::encode_leader(who);
   const Instant now = agenda_.now();
-  watch_.on_mandate(who, now, until, is_its_own ? clock_.truth(leases_.at(key->lease).ends) : now);
+  watch_.on_leader_lease(who, now, until,
+                         is_its_own ? clock_.truth(leases_.at(key->lease).ends) : now);
 }
 
 void Etcd::stop() {

@@ -23,7 +23,7 @@ namespace cpprun::sim {
 inline constexpr HostId kEtcdHost = 900'000;
 
 struct EtcdOptions {
-  int64_t ttl_least_s = 1;   // it grants no shorter lease
+  int64_t ttl_least_s = 1;   // it gives no shorter lease
   double loses_answers = 0;  // chance of each
   double lingers = 0;        // chance of each request to be done late
   Duration lingers_max = std::chrono::seconds(6);
@@ -41,12 +41,12 @@ class Etcd {
         options_(options),
         watch_(checks) {}
 
-  using Reply = std::function<void(const election::Answer&)>;
+  using Reply = std::function<void(const election::Response&)>;
   // `reply` is called once: with an answer, or after `most` of true time with Failed.
-  void ask(HostId from, const election::Ask& ask, Reply reply);
+  void ask(HostId from, const election::SendRequest& ask, Reply reply);
 
-  // `who` takes it that it leads by its key, and may grant until then, in true time.
-  void on_mandate(const std::string& leader_key, const control::Leader& who, Instant until);
+  // `who` takes it that it leads by its key, and may issue worker leases until then, in true time.
+  void on_leader_lease(const std::string& leader_key, const control::Leader& who, Instant until);
   ElectionWatch& watch() { return watch_; }
 
   // ---- faults
@@ -69,16 +69,17 @@ class Etcd {
 
   Instant local_now() const { return clock_.local(agenda_.now()); }
   void trace(const std::string& what) const { trace_.line(agenda_.now(), "etcd", what); }
-  void arrive(HostId from, uint64_t number, const election::Question& question);
-  void answer(uint64_t number, const election::Answer& answer);
-  election::Answer apply(const election::Question& question);
-  election::Answer carry_out(const election::Grant& grant);
-  election::Answer carry_out(const election::Campaign& campaign);
-  election::Answer carry_out(const election::KeepAlive& keep);
-  election::Answer carry_out(const election::Write& write);
-  election::Answer carry_out(const election::Read& read);
-  election::Answer carry_out(const election::Revoke& revoke);
-  election::Seen look(bool is_done, const std::string& leader, const std::string& facts) const;
+  void arrive(HostId from, uint64_t number, const election::Request& request);
+  void response(uint64_t number, const election::Response& response);
+  election::Response apply(const election::Request& request);
+  election::Response carry_out(const election::Grant& grant);
+  election::Response carry_out(const election::Campaign& campaign);
+  election::Response carry_out(const election::KeepAlive& keep);
+  election::Response carry_out(const election::Write& write);
+  election::Response carry_out(const election::Read& read);
+  election::Response carry_out(const election::Revoke& revoke);
+  election::ReadResult poll_leader(bool is_done, const std::string& leader,
+                                   const std::string& facts) const;
   std::optional<election::KeyValue> get(const std::string& key) const;
   void put(const std::string& key, const std::string& value, int64_t lease);
   void look_later(int64_t lease);
@@ -95,7 +96,7 @@ class Etcd {
   int64_t leases_made_ = 0;
   std::map<std::string, election::KeyValue> keys_;
   std::map<int64_t, Lease> leases_;
-  uint64_t asked_ = 0;
+  uint64_t last_request_ = 0;
   std::map<uint64_t, Reply> pending_;
   ElectionWatch watch_;
 };

@@ -14,16 +14,16 @@ namespace {
 constexpr int64_t kWorkersPerNode = 8;
 constexpr int64_t kFewerAreEnough = 20;  // --nnodes=(max - 20):max
 
-class Life {
+class Liveness {
  public:
-  explicit Life(const GoodputOptions& options)
+  explicit Liveness(const GoodputOptions& options)
       : options_(options), cluster_(cluster_options(options)), dice_(options.seed ^ 0x600D) {
-    cluster_.set_plan([this](const Node&, const control::World& world) {
-      world_ = world;
-      WorkerLife life;
-      life.is_hanging = true;  // trains until something befalls it
-      life.stops_in = options_.stop_takes;
-      return SpawnPlan{false, std::vector<WorkerLife>(kWorkersPerNode, life)};
+    cluster_.set_plan([this](const Node&, const control::RankAssignment& assignment) {
+      assignment_ = assignment;
+      WorkerLife liveness;
+      liveness.is_hanging = true;  // trains until something befalls it
+      liveness.stops_in = options_.stop_takes;
+      return SpawnPlan{false, std::vector<WorkerLife>(kWorkersPerNode, liveness)};
     });
     cluster_.when_workers_change([this] { account(); });
   }
@@ -46,11 +46,11 @@ class Life {
     ClusterOptions made;
     made.seed = options.seed;
     made.nproc = kWorkersPerNode;
-    made.terms.max_nodes = options.nodes;
-    made.terms.min_nodes = std::max<int64_t>(1, options.nodes - kFewerAreEnough);
-    made.terms.max_restarts = 1'000'000;
-    made.terms.lease = options.lease;
-    made.terms.heartbeat = options.heartbeat;
+    made.job_spec.max_nodes = options.nodes;
+    made.job_spec.min_nodes = std::max<int64_t>(1, options.nodes - kFewerAreEnough);
+    made.job_spec.max_restarts = 1'000'000;
+    made.job_spec.lease = options.lease;
+    made.job_spec.heartbeat = options.heartbeat;
     made.network.delay_mean = 100us;
     made.network.split = 0;
     return made;
@@ -103,11 +103,11 @@ class Life {
     changed_ = cluster_.now();
     *current_ += passed;
     const int64_t live = cluster_.checks().live_workers();
-    const bool is_whole = live > 0 && live == world_.world_size;
-    current_ = live == 0                             ? &waiting_
-               : !is_whole                           ? &stopping_
-               : world_.group_size == options_.nodes ? &full_
-                                                     : &smaller_;
+    const bool is_whole = live > 0 && live == assignment_.world_size;
+    current_ = live == 0                                  ? &waiting_
+               : !is_whole                                ? &stopping_
+               : assignment_.group_size == options_.nodes ? &full_
+                                                          : &smaller_;
   }
 
   double share(Duration of) const { return to_seconds(of) / to_seconds(options_.lasts); }
@@ -128,7 +128,7 @@ class Life {
   const GoodputOptions options_;
   Cluster cluster_;
   Dice dice_;
-  control::World world_;  // the newest that anybody has started
+  control::RankAssignment assignment_;  // the newest that anybody has started
   Instant begun_;
   Instant changed_;
   Duration full_{}, smaller_{}, stopping_{}, waiting_{}, before_{};
@@ -153,7 +153,7 @@ std::string GoodputResult::text() const {
 }
 
 GoodputResult run_goodput(const GoodputOptions& options) {
-  return Life(options).run();
+  return Liveness(options).run();
 }
 
 }  // namespace cpprun::sim

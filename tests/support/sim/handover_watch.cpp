@@ -5,8 +5,8 @@ namespace cpprun::sim {
 void HandoverWatch::on_message(ConnectionId connection, const control::Hello& from,
                                const Membership* job, const control::AgentMessage& message) {
   const bool is_here = job != nullptr && !job->is_over();
-  if (std::holds_alternative<control::Acting>(message)) {
-    heralds_.insert(connection);
+  if (std::holds_alternative<control::AnnounceLeader>(message)) {
+    leader_announcers_.insert(connection);
     told_by_[from.run_id] = connection;
     keeps_its_job_ = is_here && !has_no_memory(*job);
   } else if (std::holds_alternative<control::Register>(message)) {
@@ -16,10 +16,11 @@ void HandoverWatch::on_message(ConnectionId connection, const control::Hello& fr
 
 void HandoverWatch::on_sent(ConnectionId connection, Incarnation to,
                             const control::CoordinatorMessage& message) {
-  const bool is_moved = std::holds_alternative<control::Moved>(message);
+  const bool is_led_by_standby = std::holds_alternative<control::Redirect>(message);
   const bool is_refused = std::holds_alternative<control::Refused>(message);
-  const bool is_taken_in = !is_moved && !is_refused && sent_on_.contains(connection);
-  const bool is_given_away = is_moved && keeps_its_job_ && !heralds_.contains(connection);
+  const bool is_taken_in = !is_led_by_standby && !is_refused && sent_on_.contains(connection);
+  const bool is_given_away =
+      is_led_by_standby && keeps_its_job_ && !leader_announcers_.contains(connection);
   if (!is_taken_in && !is_given_away) return;
   checks_.require(false, "R17: node " + std::to_string(to.value) +
                              (is_taken_in ? " is taken in, though the job is led elsewhere"
@@ -27,7 +28,7 @@ void HandoverWatch::on_sent(ConnectionId connection, Incarnation to,
 }
 
 void HandoverWatch::on_ended(ConnectionId connection) {
-  heralds_.erase(connection);
+  leader_announcers_.erase(connection);
   sent_on_.erase(connection);
   std::erase_if(told_by_, [&](const auto& entry) { return entry.second == connection; });
 }

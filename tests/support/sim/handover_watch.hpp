@@ -30,7 +30,7 @@ class HandoverWatch {
  private:
   Checks& checks_;
   std::map<std::string, ConnectionId> told_by_;  // by run id: the newest that said it leads
-  std::set<ConnectionId> heralds_;
+  std::set<ConnectionId> leader_announcers_;
   std::set<ConnectionId> sent_on_;  // who registered when the job was known to be led elsewhere
   bool keeps_its_job_ = false;      // in the call under way
 };

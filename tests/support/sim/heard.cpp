@@ -10,9 +10,9 @@ namespace {
 // More than the jobs that one coordinator begins.
 constexpr int64_t kOwnEpochs = 100;
 
-std::string name_of(const control::World& world) {
-  return "round " + std::to_string(world.round.value) + " of epoch " +
-         std::to_string(world.epoch.value);
+std::string name_of(const control::RankAssignment& assignment) {
+  return "round " + std::to_string(assignment.round.value) + " of epoch " +
+         std::to_string(assignment.term.value);
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ std::string name_of(const control::World& world) {
 void Heard::on_message(const Membership* job, const control::Hello& from,
                        const control::AgentMessage& message) {
   const auto* facts = std::get_if<control::Register>(&message);
-  const bool is_anew = facts && (!job || (job->is_over() && !job->has_led(facts->epoch)));
+  const bool is_anew = facts && (!job || (job->is_over() && !job->has_led(facts->term)));
   if (is_anew) begin_anew();
   Member& member = members_[from.node.incarnation];
   const bool is_forgotten = facts && !is_anew && !job->nodes().contains(from.node.incarnation);
@@ -43,7 +43,7 @@ void Heard::on_message(const Membership* job, const control::Hello& from,
                            was->second.resume->snapshot.id == told->unusable;
     if (is_of_now) unusable_.insert(told->unusable);
     if (!told->unusable.empty()) doubted_.insert(told->unusable);
-  } else if (const auto* strike = std::get_if<control::Strike>(&message)) {
+  } else if (const auto* strike = std::get_if<control::FaultPermitRequest>(&message)) {
     member.questions.emplace_back(strike->fault, strike->times);
   } else if (std::holds_alternative<control::Draining>(message)) {
     going_.insert(from.node.incarnation);
@@ -55,15 +55,15 @@ void Heard::on_message(const Membership* job, const control::Hello& from,
 
 // Of the job before it nothing counts. Who has taken a job over may lead that one and no other.
 void Heard::begin_anew() {
-  *this = Heard(*checks_, first_epoch_, host_, is_heir_ && !has_begun_);
+  *this = Heard(*checks_, first_term_, host_, is_standby_ && !has_begun_);
   has_begun_ = true;
 }
 
 void Heard::on_register(bool is_memory, Incarnation from, const control::Register& message) {
   if (message.is_draining) going_.insert(from);
-  for (size_t i = 0; i < message.strikes.size(); ++i) {
-    int64_t& known = strikes_[static_cast<int64_t>(i)];
-    known = std::max(known, message.strikes[i]);
+  for (size_t i = 0; i < message.fault_counts.size(); ++i) {
+    int64_t& known = fault_quota_[static_cast<int64_t>(i)];
+    known = std::max(known, message.fault_counts[i]);
   }
   if (!is_memory) return;
   came_.insert(from);
@@ -72,108 +72,109 @@ void Heard::on_register(bool is_memory, Incarnation from, const control::Registe
 
 // Of worlds that this coordinator has not formed itself.
 void Heard::remember(Incarnation from, const control::Register& message) {
-  if (!message.world) return;
-  const control::World& world = *message.world;
+  if (!message.assignment) return;
+  const control::RankAssignment& assignment = *message.assignment;
   const bool is_own =
-      world.epoch >= first_epoch_ && world.epoch.value < first_epoch_.value + kOwnEpochs;
+      assignment.term >= first_term_ && assignment.term.value < first_term_.value + kOwnEpochs;
   if (is_own) return;
-  const auto rank = [](const control::World& w) { return RoundName{w.epoch, w.round}; };
-  if (newest_ && rank(world) < rank(*newest_)) return;
-  if (!newest_ || rank(*newest_) < rank(world)) {
-    newest_ = world;
+  const auto rank = [](const control::RankAssignment& w) { return RoundName{w.term, w.round}; };
+  if (newest_ && rank(assignment) < rank(*newest_)) return;
+  if (!newest_ || rank(*newest_) < rank(assignment)) {
+    newest_ = assignment;
     is_failure_charged_ = is_hang_charged_ = has_evidence_ = false;
   }
-  const bool is_witness = !world.heir || world.heir->node == from;
+  const bool is_witness = !assignment.standby || assignment.standby->node == from;
   has_evidence_ = has_evidence_ || (is_witness && message.has_evidence);
-  is_failure_charged_ = is_failure_charged_ || message.charged == control::Charge::Failure;
-  is_hang_charged_ = is_hang_charged_ || message.charged == control::Charge::Hang;
+  is_failure_charged_ = is_failure_charged_ || message.charged == control::RestartCharge::Failure;
+  is_hang_charged_ = is_hang_charged_ || message.charged == control::RestartCharge::Hang;
 }
 
 // ---------------------------------------------------------------- what the coordinator says
 
-void Heard::on_sent(Epoch epoch, Incarnation to, const control::CoordinatorMessage& message) {
-  if (const auto* world = std::get_if<control::World>(&message)) {
+void Heard::on_sent(Term term, Incarnation to, const control::CoordinatorMessage& message) {
+  if (const auto* assignment = std::get_if<control::RankAssignment>(&message)) {
     // Who has missed its world is told again, also one of a coordinator before this one.
-    if (world->epoch != epoch) return;
-    judge_memory(*world);
-    const bool is_known = !formed_.empty() && formed_.begin()->second.round == world->round;
-    if (!is_known) formed_now_[to] = *world;
-  } else if (std::holds_alternative<control::Welcome>(message)) {
+    if (assignment->term != term) return;
+    judge_memory(*assignment);
+    const bool is_known = !formed_.empty() && formed_.begin()->second.round == assignment->round;
+    if (!is_known) formed_now_[to] = *assignment;
+  } else if (std::holds_alternative<control::Registered>(message)) {
     judge_going_on();
-  } else if (const auto* struck = std::get_if<control::Struck>(&message)) {
-    on_struck(members_[to], *struck);
+  } else if (const auto* struck = std::get_if<control::FaultPermit>(&message)) {
+    on_fault_permit(members_[to], *struck);
   }
 }
 
 void Heard::after_call(const Membership& job) {
   if (formed_now_.empty()) return;
-  judge_heir(job);
+  judge_standby(job);
   // Who is not told has lost its connection just now: then not all is known here.
-  const control::World& world = formed_now_.begin()->second;
-  if (static_cast<int64_t>(formed_now_.size()) == world.group_size) judge_snapshots();
+  const control::RankAssignment& assignment = formed_now_.begin()->second;
+  if (static_cast<int64_t>(formed_now_.size()) == assignment.group_size) judge_snapshots();
   formed_ = std::exchange(formed_now_, {});
 }
 
 // ---------------------------------------------------------------- R13
 
-void Heard::judge_memory(const control::World& world) {
+void Heard::judge_memory(const control::RankAssignment& assignment) {
   if (!newest_) return;
-  const std::string where = name_of(world) + ": ";
-  checks_->require(world.round > newest_->round, "S2: " + where + "its number was given before");
+  const std::string where = name_of(assignment) + ": ";
+  checks_->require(assignment.round > newest_->round,
+                   "S2: " + where + "its number was given before");
   const int64_t failures = newest_->restart_count + (is_failure_charged_ ? 1 : 0);
   const int64_t hangs = newest_->hang_restarts + (is_hang_charged_ ? 1 : 0);
-  checks_->require(world.restart_count >= failures && world.hang_restarts >= hangs,
+  checks_->require(assignment.restart_count >= failures && assignment.hang_restarts >= hangs,
                    "R13: " + where + "restarts that agents know of are forgotten");
-  checks_->require(world.operator_restarts >= newest_->operator_restarts,
+  checks_->require(assignment.admin_restarts >= newest_->admin_restarts,
                    "R13: " + where + "an operator's restarts are forgotten");
 }
 
 // ---------------------------------------------------------------- R17
 
-// A job with an heir is led by it, or by whoever has heard from it; one that an heir has led, by
-// nobody before that one is known to be dead.
+// A job with a standby is led by it, or by whoever has heard from it; one that a standby has led,
+// by nobody before that one is known to be dead.
 void Heard::judge_going_on() {
-  if (!newest_ || std::exchange(has_gone_on_, true) || is_heir_) return;
+  if (!newest_ || std::exchange(has_gone_on_, true) || is_standby_) return;
   const std::string where = "R17: gone on from " + name_of(*newest_);
-  checks_->require(!newest_->heir || came_.contains(newest_->heir->node),
-                   where + " without its heir");
-  checks_->require(!newest_->is_moved || has_evidence_,
+  checks_->require(!newest_->standby || came_.contains(newest_->standby->node),
+                   where + " without its standby");
+  checks_->require(!newest_->is_led_by_standby || has_evidence_,
                    where + ", and nobody who must know says that who led it is dead");
 }
 
 // ---------------------------------------------------------------- R14, R15
 
 // By this coordinator or by the one before it; null: there was none.
-const control::World* Heard::round_before() const {
+const control::RankAssignment* Heard::round_before() const {
   if (!formed_.empty()) return &formed_.begin()->second;
   return newest_ ? &*newest_ : nullptr;
 }
 
-void Heard::judge_heir(const Membership& job) {
-  const control::World* before = round_before();
-  const std::optional<control::Heir>& now = formed_now_.begin()->second.heir;
+void Heard::judge_standby(const Membership& job) {
+  const control::RankAssignment* before = round_before();
+  const std::optional<control::Standby>& now = formed_now_.begin()->second.standby;
   const std::string where = name_of(formed_now_.begin()->second) + ": ";
   if (before == nullptr) return;
-  if (!before->heir) {  // who knows whether it was lost in silence
-    checks_->require(!now || !formed_.empty(), "R14: " + where + "an heir after a round without");
+  if (!before->standby) {  // who knows whether it was lost in silence
+    checks_->require(!now || !formed_.empty(), "R14: " + where + "a standby after a round without");
     return;
   }
-  const Incarnation heir = before->heir->node;
-  if (heir == host_) return;  // that was us
-  const auto node = job.nodes().find(heir);
+  const Incarnation standby = before->standby->node;
+  if (standby == host_) return;  // that was us
+  const auto node = job.nodes().find(standby);
   const bool is_there = node != job.nodes().end() &&
-                        node->second.life == cpprun::Node::Life::Present &&
+                        node->second.liveness == cpprun::Node::Liveness::Present &&
                         !node->second.is_draining();
-  const bool is_free = gone_.contains(heir) || going_.contains(heir);
-  checks_->require(!now || now->node == heir || (!is_there && is_free),
-                   "R14: " + where + "another heir, though the one before has not gone");
+  const bool is_free = gone_.contains(standby) || going_.contains(standby);
+  checks_->require(!now || now->node == standby || (!is_there && is_free),
+                   "R14: " + where + "another standby, though the one before has not gone");
   const bool stays = is_there && now;  // one that was lost in silence may be there, and is none
   checks_->require(!stays || node->second.is_connected(),
-                   "R14: " + where + "formed while its heir is cut off");
+                   "R14: " + where + "formed while its standby is cut off");
   const bool is_host_going = host_ && going_.contains(*host_);
   checks_->require(
       !stays || !is_host_going,
-      "R15: " + where + "formed by a coordinator that leaves, though its heir is there");
+      "R15: " + where + "formed by a coordinator that leaves, though its standby is there");
 }
 
 // ---------------------------------------------------------------- snapshots
@@ -186,7 +187,7 @@ bool Heard::has(const Member& member, const control::SnapshotName& snapshot) con
 // The newest that every node of the round has.
 std::optional<control::SnapshotName> Heard::newest_of_all() const {
   std::vector<const Member*> owners;
-  for (const auto& [incarnation, world] : formed_now_) {
+  for (const auto& [incarnation, assignment] : formed_now_) {
     const Member& member = members_.at(incarnation);
     if (member.has_dir) owners.push_back(&member);
   }
@@ -201,7 +202,7 @@ std::optional<control::SnapshotName> Heard::newest_of_all() const {
   return newest;
 }
 
-bool Heard::is_served(const control::Resume& resume) const {
+bool Heard::is_served(const control::ResumePoint& resume) const {
   return std::any_of(formed_now_.begin(), formed_now_.end(), [&](const auto& entry) {
     const Member& member = members_.at(entry.first);
     return member.address == resume.source_address && has(member, resume.snapshot);
@@ -212,26 +213,26 @@ void Heard::judge_snapshots() {
   const std::string where = "snapshots: " + name_of(formed_now_.begin()->second) + ": ";
   const std::optional<control::SnapshotName> newest = newest_of_all();
   std::optional<control::SnapshotName> chosen;
-  for (const auto& [incarnation, world] : formed_now_) {
+  for (const auto& [incarnation, assignment] : formed_now_) {
     const Member& member = members_.at(incarnation);
     if (!member.has_dir) continue;
-    checks_->require(world.resume || !newest, where + "begins anew, though all have one");
-    if (!world.resume) continue;
-    const control::SnapshotName& snapshot = world.resume->snapshot;
+    checks_->require(assignment.resume || !newest, where + "begins anew, though all have one");
+    if (!assignment.resume) continue;
+    const control::SnapshotName& snapshot = assignment.resume->snapshot;
     checks_->require(!chosen || *chosen == snapshot, where + "nodes begin with different ones");
     chosen = snapshot;
     checks_->require(!newest || snapshot.step >= newest->step,
                      where + "begins with an older one than all have");
     checks_->require(!unusable_.contains(snapshot.id), where + "begins with one that is unusable");
-    const bool is_fetched = !world.resume->source_address.empty();
-    checks_->require(is_fetched ? is_served(*world.resume) : has(member, snapshot),
+    const bool is_fetched = !assignment.resume->source_address.empty();
+    checks_->require(is_fetched ? is_served(*assignment.resume) : has(member, snapshot),
                      where + "nobody has what a node is to begin with");
   }
 }
 
 // ---------------------------------------------------------------- faults of a plan
 
-void Heard::on_struck(Member& member, const control::Struck& message) {
+void Heard::on_fault_permit(Member& member, const control::FaultPermit& message) {
   const std::string where = "faults: fault " + std::to_string(message.fault) + " ";
   if (message.is_answer) {
     const bool is_asked =
@@ -240,11 +241,11 @@ void Heard::on_struck(Member& member, const control::Struck& message) {
     if (!is_asked) return;
     const int64_t times = std::exchange(member.questions.front().second, 0);
     member.questions.erase(member.questions.begin());
-    checks_->require(!message.is_given || message.count <= times,
+    checks_->require(!message.is_permitted || message.count <= times,
                      where + "strikes more often than it may");
   }
-  if (!message.is_given) return;
-  int64_t& known = strikes_[message.fault];
+  if (!message.is_permitted) return;
+  int64_t& known = fault_quota_[message.fault];
   // To all nodes with one count.
   checks_->require(message.count == known || message.count == known + 1, where + "is miscounted");
   known = std::max(known, message.count);

@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 namespace {
 constexpr Duration kSynTries[] = {0s, 1s, 3s};
-constexpr Duration kDialTakes = 5s;  // as rendezvous/client/attempt.cpp
+constexpr Duration kDialTakes = 5s;  // as rendezvous/client/connector.cpp
 constexpr Duration kLoopback = 20us;
 }  // namespace
 
@@ -52,9 +52,9 @@ void Network::deliver_unread(ProgramId program) {
         continue;
       }
       if (own->unread.empty()) break;
-      Parcel parcel = std::move(own->unread.front());
+      Packet packet = std::move(own->unread.front());
       own->unread.pop_front();
-      hand_over(id, side, parcel);
+      redirect_members(id, side, packet);
     }
   }
 }
@@ -157,13 +157,13 @@ void Network::send(ProgramId from, ConnectionId connection, Bytes bytes) {
   if (own == nullptr || own->state != State::Open) return;
   if (bytes.size() > 1 && dice_.chance(options_.split)) {
     auto middle = bytes.begin() + dice_.between(1, static_cast<int64_t>(bytes.size()) - 1);
-    post(connection, 1 - side, Parcel{Parcel::Kind::Data, Bytes(bytes.begin(), middle), {}});
+    post(connection, 1 - side, Packet{Packet::Kind::Data, Bytes(bytes.begin(), middle), {}});
     bytes.erase(bytes.begin(), middle);
   }
-  post(connection, 1 - side, Parcel{Parcel::Kind::Data, std::move(bytes), {}});
+  post(connection, 1 - side, Packet{Packet::Kind::Data, std::move(bytes), {}});
 }
 
-void Network::post(ConnectionId id, int to_side, Parcel parcel) {
+void Network::post(ConnectionId id, int to_side, Packet packet) {
   Connection& connection = connections_.at(id);
   End& to = connection.ends[to_side];
   HostId here = host_of(connection.ends[1 - to_side].program);
@@ -175,10 +175,10 @@ void Network::post(ConnectionId id, int to_side, Parcel parcel) {
   if (auto clogged = clogs_.find({here, there}); clogged != clogs_.end()) {
     when = std::max(when, clogged->second);
   }
-  parcel.at = to.newest = std::max(to.newest, when);
-  to.waiting += parcel.bytes.size();
+  packet.at = to.newest = std::max(to.newest, when);
+  to.waiting += packet.bytes.size();
   most_waiting_ = std::max(most_waiting_, to.waiting);
-  to.on_the_way.push_back(std::move(parcel));
+  to.on_the_way.push_back(std::move(packet));
   pump_at(to.newest, id, to_side);
 }
 
@@ -195,7 +195,7 @@ void Network::pump(ConnectionId id, int to_side) {
     if (to.on_the_way.empty() || to.on_the_way.front().at > agenda_.now()) return;
     HostId here = host_of(it->second.ends[1 - to_side].program);
     if (!passes(here, host_of(to.program)) && !it->second.is_black_hole) {
-      const bool is_reset = to.on_the_way.front().kind == Parcel::Kind::Reset;
+      const bool is_reset = to.on_the_way.front().kind == Packet::Kind::Reset;
       if (is_reset && !it->second.is_broken) {  // is not sent again
         to.on_the_way.pop_front();
         forget_if_over(id);
@@ -204,54 +204,54 @@ void Network::pump(ConnectionId id, int to_side) {
       held_.emplace(id, to_side);
       return;
     }
-    Parcel parcel = std::move(to.on_the_way.front());
+    Packet packet = std::move(to.on_the_way.front());
     to.on_the_way.pop_front();
     if (!it->second.is_black_hole) {
-      arrive(id, to_side, std::move(parcel));
+      arrive(id, to_side, std::move(packet));
     } else {
-      to.waiting -= parcel.bytes.size();
+      to.waiting -= packet.bytes.size();
     }
   }
 }
 
-void Network::arrive(ConnectionId id, int to_side, Parcel parcel) {
+void Network::arrive(ConnectionId id, int to_side, Packet packet) {
   Connection& connection = connections_.at(id);
   End& to = connection.ends[to_side];
-  trace_.fold(id * 8 + static_cast<uint64_t>(to_side) * 4 + static_cast<uint64_t>(parcel.kind));
-  trace_.fold(parcel.bytes);
+  trace_.fold(id * 8 + static_cast<uint64_t>(to_side) * 4 + static_cast<uint64_t>(packet.kind));
+  trace_.fold(packet.bytes);
   // The reset of a broken one may itself get lost; what was lost before it is never made up for.
-  const bool is_lost = connection.is_broken && parcel.kind == Parcel::Kind::Data;
+  const bool is_lost = connection.is_broken && packet.kind == Packet::Kind::Data;
   if (to.state == State::Closed || to.is_forgotten || is_lost) {
-    to.waiting -= parcel.bytes.size();
-    if (parcel.kind == Parcel::Kind::Data || to.is_forgotten) answer_with_reset(id, to_side);
+    to.waiting -= packet.bytes.size();
+    if (packet.kind == Packet::Kind::Data || to.is_forgotten) answer_with_reset(id, to_side);
     forget_if_over(id);
     return;
   }
   const Running& running = programs_[at(to.program)];
   const bool is_near = running.host == host_of(connection.ends[1 - to_side].program);
-  if (parcel.kind == Parcel::Kind::Reset && !is_near && !to.unread.empty() &&
+  if (packet.kind == Packet::Kind::Reset && !is_near && !to.unread.empty() &&
       dice_.chance(options_.lost_unread)) {
-    for (const Parcel& lost : to.unread) to.waiting -= lost.bytes.size();
+    for (const Packet& lost : to.unread) to.waiting -= lost.bytes.size();
     to.unread.clear();
   }
   if (!running.is_reading || to.is_accept_unread || to.state == State::Dialling) {
-    to.unread.push_back(std::move(parcel));
+    to.unread.push_back(std::move(packet));
     return;
   }
-  hand_over(id, to_side, parcel);
+  redirect_members(id, to_side, packet);
 }
 
-void Network::hand_over(ConnectionId id, int side, const Parcel& parcel) {
+void Network::redirect_members(ConnectionId id, int side, const Packet& packet) {
   End& end = connections_.at(id).ends[side];
-  end.waiting -= parcel.bytes.size();
+  end.waiting -= packet.bytes.size();
   Running& running = programs_[at(end.program)];
   Program* program = running.program;
   if (program == nullptr) return;
-  if (parcel.kind == Parcel::Kind::Data) {
-    program->on_bytes(id, parcel.bytes);
+  if (packet.kind == Packet::Kind::Data) {
+    program->on_bytes(id, packet.bytes);
     return;
   }
-  bool is_reset = parcel.kind == Parcel::Kind::Reset;
+  bool is_reset = packet.kind == Packet::Kind::Reset;
   if (is_reset) {
     end.state = State::Closed;
     running.connections.erase(id);
@@ -264,8 +264,8 @@ void Network::hand_over(ConnectionId id, int side, const Parcel& parcel) {
 void Network::answer_with_reset(ConnectionId id, int from_side) {
   End& other = connections_.at(id).ends[1 - from_side];
   if (other.state == State::Closed || other.program < 0) return;
-  if (!other.on_the_way.empty() && other.on_the_way.back().kind == Parcel::Kind::Reset) return;
-  post(id, 1 - from_side, Parcel{Parcel::Kind::Reset, {}, {}});
+  if (!other.on_the_way.empty() && other.on_the_way.back().kind == Packet::Kind::Reset) return;
+  post(id, 1 - from_side, Packet{Packet::Kind::Reset, {}, {}});
 }
 
 // ---------------------------------------------------------------- ending
@@ -298,8 +298,8 @@ void Network::shut(ConnectionId id, int side, Ending how) {
       peer.on_the_way.pop_back();
     }
   }
-  auto kind = how == Ending::Fin ? Parcel::Kind::Fin : Parcel::Kind::Reset;
-  post(id, 1 - side, Parcel{kind, {}, {}});
+  auto kind = how == Ending::Fin ? Packet::Kind::Fin : Packet::Kind::Reset;
+  post(id, 1 - side, Packet{kind, {}, {}});
 }
 
 void Network::forget_if_over(ConnectionId id) {
@@ -383,7 +383,7 @@ void Network::break_connection(ConnectionId connection) {
   it->second.is_broken = true;
   for (int side : {0, 1}) {
     End& end = it->second.ends[side];
-    for (const Parcel& lost : end.on_the_way) end.waiting -= lost.bytes.size();
+    for (const Packet& lost : end.on_the_way) end.waiting -= lost.bytes.size();
     end.on_the_way.clear();
   }
   for (int side : {0, 1}) {

@@ -98,7 +98,7 @@ class Network {
   size_t most_waiting_bytes() const { return most_waiting_; }  // on any connection, one way, ever
 
  private:
-  struct Parcel {
+  struct Packet {
     enum class Kind { Data, Fin, Reset } kind = Kind::Data;
     Bytes bytes;
     Instant at;
@@ -109,9 +109,9 @@ class Network {
     ProgramId program = 0;
     State state = State::Dialling;
     bool is_forgotten = false;      // its host lost power: it will answer with a reset
-    std::deque<Parcel> on_the_way;  // to this end
+    std::deque<Packet> on_the_way;  // to this end
     Instant newest;                 // arrival of the newest parcel, so that they stay in order
-    std::deque<Parcel> unread;
+    std::deque<Packet> unread;
     bool is_accept_unread = false;
     size_t waiting = 0;  // bytes on the way or unread
   };
@@ -133,11 +133,11 @@ class Network {
   void try_dial(ConnectionId id, HostId to, int port);
   void accept(ConnectionId id, ProgramId listener);
   void fail_dial(ConnectionId id, const std::string& why);
-  void post(ConnectionId id, int to_side, Parcel parcel);
+  void post(ConnectionId id, int to_side, Packet packet);
   void pump(ConnectionId id, int to_side);
   void pump_at(Instant when, ConnectionId id, int to_side);
-  void arrive(ConnectionId id, int to_side, Parcel parcel);
-  void hand_over(ConnectionId id, int side, const Parcel& parcel);
+  void arrive(ConnectionId id, int to_side, Packet packet);
+  void redirect_members(ConnectionId id, int side, const Packet& packet);
   void answer_with_reset(ConnectionId id, int from_side);
   void shut(ConnectionId id, int side, Ending how);
   void forget_if_over(ConnectionId id);

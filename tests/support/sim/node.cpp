@@ -47,8 +47,8 @@ Node::Node(Surroundings& around, NodeSpec spec)
       dice_(around.dice.child(spec_.agent.hello.node.incarnation.value + 1000)),
       program_(around.network.add(spec_.host, *this)),
       core_(spec_.agent),
-      client_({Endpoint{"head", kJobPort}, spec_.is_own, limits::kSayWaiting, limits::kReconnectMax,
-               around.etcd != nullptr}),
+      client_({Endpoint{"head", kJobPort}, spec_.is_own, limits::kWaitReminderInterval,
+               limits::kReconnectMax, around.etcd != nullptr}),
       alarm_(around.agenda, [this] {
         if (!is_frozen_) on_timer();
       }) {
@@ -68,14 +68,14 @@ Node::Node(Surroundings& around, NodeSpec spec)
 }
 
 void Node::start() {
-  tell_client([this](Instant, ClientCore::Effects& e) { client_.start(e); });
-  tell_core([this](Instant now, agent::Effects& e) { core_.start(now, e); });
+  tell_client([this](Instant, ReconnectPolicy::Effects& e) { client_.start(e); });
+  run_core([this](Instant now, agent::Effects& e) { core_.start(now, e); });
   if (candidate_) candidate_->start();
 }
 
 // ---------------------------------------------------------------- calls and effects
 
-void Node::tell_core(const Call& call) {
+void Node::run_core(const Call& call) {
   if (!is_running()) return;
   agent::Effects effects;
   call(local_now(), effects);
@@ -92,11 +92,11 @@ void Node::tell_core(const Call& call) {
   if (is_candidate) candidate_->look_at(core_.is_led(local_now()), core_.would_lead());
 }
 
-void Node::tell_client(const std::function<void(Instant, ClientCore::Effects&)>& call) {
+void Node::tell_client(const std::function<void(Instant, ReconnectPolicy::Effects&)>& call) {
   if (!is_running()) return;
-  ClientCore::Effects effects;
+  ReconnectPolicy::Effects effects;
   call(local_now(), effects);
-  for (const ClientCore::Effect& effect : effects) {
+  for (const ReconnectPolicy::Effect& effect : effects) {
     std::visit([this](const auto& e) { carry_out(e); }, effect);
   }
   arm_timer();
@@ -111,7 +111,7 @@ void Node::when_awake(std::function<void()> event) {
   }
 }
 
-void Node::carry_out(const agent::Tell& effect) {
+void Node::carry_out(const agent::SendMessage& effect) {
   if (!connection_ || is_closing_) return;
   Bytes frame;
   control::append_frame(frame, control::encode(effect.message));
@@ -120,10 +120,10 @@ void Node::carry_out(const agent::Tell& effect) {
 }
 
 void Node::strike(int64_t fault, int64_t times) {
-  control::Strike asked;
+  control::FaultPermitRequest asked;
   asked.fault = fault;
   asked.times = times;
-  carry_out(agent::Tell{asked});
+  carry_out(agent::SendMessage{asked});
 }
 
 void Node::carry_out(const agent::Disconnect& effect) {
@@ -136,7 +136,7 @@ void Node::carry_out(const agent::Reconnect& effect) {
   around_.agenda.in(Duration{}, [this, current = connection_, effect] {
     when_awake([this, current, effect] {
       if (!current || connection_ != current || is_closing_) return;
-      tell_client([&](Instant now, ClientCore::Effects& e) {
+      tell_client([&](Instant now, ReconnectPolicy::Effects& e) {
         client_.on_broken(now, e, effect.is_elsewhere);
       });
     });
@@ -147,32 +147,32 @@ void Node::carry_out(const agent::Routes& effect) {
   client_.set_routes(effect.places, effect.is_sure, false);
 }
 
-void Node::carry_out(const agent::TakeOver& effect) {
-  around_.checks.on_take_over(id().incarnation, epoch_);
+void Node::carry_out(const agent::BecomeCoordinator& effect) {
+  around_.checks.on_take_over(id().incarnation, term_);
   CoordinatorOptions options;
   options.host = spec_.label;
-  options.epoch = effect.epoch;
+  options.term = effect.term;
   options.embedded = id().incarnation;
   options.node_id_of = id_of_key;
-  options.heir_of = spec_.agent.hello.run_id;
+  options.standby_of = spec_.agent.hello.run_id;
   options.make_secret = [this] { return "secret of " + spec_.label; };
   lead_->wake(options);
   client_.set_routes({Endpoint{address_of(spec_.host), static_cast<uint16_t>(lead_->spec().port)}},
                      true, true);
 }
 
-void Node::carry_out(const agent::WantPort&) {
+void Node::carry_out(const agent::ReservePort&) {
   int64_t port = 40'000 + ++ports_;
-  tell_core([this, port](Instant now, agent::Effects& e) { core_.on_port(now, port, e); });
+  run_core([this, port](Instant now, agent::Effects& e) { core_.on_port(now, port, e); });
 }
 
-void Node::carry_out(const agent::Fence& effect) {
-  fence_ = effect.deadline;
-  arm_guardian();
+void Node::carry_out(const agent::SetWorkerLease& effect) {
+  worker_lease_deadline_ = effect.deadline;
+  arm_reaper();
 }
 
-void Node::carry_out(const agent::Note& effect) {
-  if (effect.level == agent::Note::Level::Warning) trace("says: " + effect.text);
+void Node::carry_out(const agent::LogEvent& effect) {
+  if (effect.level == agent::LogEvent::Level::Warning) trace("says: " + effect.text);
 }
 
 void Node::carry_out(const agent::Finish& effect) {
@@ -180,7 +180,7 @@ void Node::carry_out(const agent::Finish& effect) {
   trace(std::string("ends with ") + how_text(effect.how) +
         (effect.text.empty() ? "" : ": " + effect.text));
   around_.trace.fold(id().incarnation.value * 16 + static_cast<uint64_t>(effect.how));
-  around_.checks.on_finish(epoch_, has_running_workers(), effect);
+  around_.checks.on_finish(term_, has_running_workers(), effect);
   around_.checks.require(
       effect.how != agent::Finish::How::Unusable || (live_workers() > 0 && !has_running_workers()),
       "stuck: " + label() + " is unusable, and SIGKILL was not in vain");
@@ -199,32 +199,32 @@ void Node::carry_out(const agent::Finish& effect) {
 
 // ---------------------------------------------------------------- the line to the coordinator
 
-void Node::carry_out(const ClientCore::Dial&) {
+void Node::carry_out(const ReconnectPolicy::Connect&) {
   dialled_ = client_.target();
   const bool is_head = dialled_.host == "head";
   const HostId to = is_head ? around_.coordinator_host
                             : std::atoi(dialled_.host.substr(dialled_.host.rfind('.') + 1).c_str());
   dialling_ = around_.network.dial(program_, to, dialled_.port);
 }
-void Node::carry_out(const ClientCore::HangUp&) {
+void Node::carry_out(const ReconnectPolicy::ResetConnection&) {
   hang_up(Ending::Reset);
 }
-void Node::carry_out(const ClientCore::Broken&) {
+void Node::carry_out(const ReconnectPolicy::Broken&) {
   trace("loses its connection");
-  tell_core([this](Instant now, agent::Effects& e) { core_.on_disconnected(now, e); });
+  run_core([this](Instant now, agent::Effects& e) { core_.on_disconnected(now, e); });
 }
-void Node::carry_out(const ClientCore::Probe&) {
+void Node::carry_out(const ReconnectPolicy::Probe&) {
   around_.agenda.in(1ms, [this] {
     when_awake([this] {
       tell_client(
-          [this](Instant now, ClientCore::Effects& e) { client_.on_probed(now, false, e); });
+          [this](Instant now, ReconnectPolicy::Effects& e) { client_.on_probed(now, false, e); });
     });
   });
 }
-void Node::carry_out(const ClientCore::Refused& effect) {
-  tell_core([&](Instant now, agent::Effects& e) { core_.on_refused(now, effect.places, e); });
+void Node::carry_out(const ReconnectPolicy::Refused& effect) {
+  run_core([&](Instant now, agent::Effects& e) { core_.on_refused(now, effect.places, e); });
 }
-void Node::carry_out(const ClientCore::Trouble& trouble) {
+void Node::carry_out(const ReconnectPolicy::Trouble& trouble) {
   trace("says: " + trouble.text);
 }
 
@@ -241,8 +241,8 @@ void Node::on_dialled(ConnectionId connection, bool is_connected, const std::str
     if (!is_connected) {
       std::vector<Endpoint> refused;
       if (why == "Connection refused") refused.push_back(dialled_);
-      tell_client([&](Instant now, ClientCore::Effects& e) {
-        client_.on_dial_failed(now, why, refused, e);
+      tell_client([&](Instant now, ReconnectPolicy::Effects& e) {
+        client_.on_connect_failed(now, why, refused, e);
       });
       return;
     }
@@ -250,7 +250,7 @@ void Node::on_dialled(ConnectionId connection, bool is_connected, const std::str
     around_.network.send(program_, connection,
                          Bytes(std::begin(control::kMagic), std::end(control::kMagic)));
     client_.on_connected(local_now());
-    tell_core([this](Instant now, agent::Effects& e) {
+    run_core([this](Instant now, agent::Effects& e) {
       core_.on_connected(now, {address_of(spec_.host)}, dialled_, e);
     });
   });
@@ -266,14 +266,14 @@ void Node::take_messages(ConnectionId connection) {
   while (connection_ == connection && is_running()) {
     std::optional<control::CoordinatorMessage> message;
     tell_client(
-        [&](Instant now, ClientCore::Effects& e) { message = client_.next_message(now, e); });
+        [&](Instant now, ReconnectPolicy::Effects& e) { message = client_.next_message(now, e); });
     if (!message) return;
     around_.trace.message(around_.agenda.now(), spec_.label, *message);
     judge_move(connection, *message);
     std::optional<Endpoint> place;
     if (must_stay(*message)) place = client_.target();
     look_at_message(*message);
-    tell_core([&](Instant now, agent::Effects& e) { core_.on_message(now, *message, e); });
+    run_core([&](Instant now, agent::Effects& e) { core_.on_message(now, *message, e); });
     const bool has_followed = place && connection_ == connection && client_.target() != *place;
     if (has_followed) {
       around_.checks.require(false, "R17: " + label() + " follows to one of an older epoch");
@@ -282,18 +282,19 @@ void Node::take_messages(ConnectionId connection) {
 }
 
 void Node::look_at_message(const control::CoordinatorMessage& message) {
-  if (const auto* welcome = std::get_if<control::Welcome>(&message)) {
-    epoch_ = std::max(epoch_, welcome->epoch);
+  if (const auto* welcome = std::get_if<control::Registered>(&message)) {
+    term_ = std::max(term_, welcome->term);
   }
-  if (std::holds_alternative<control::Moved>(message) && is_blank()) epoch_ = Epoch();
-  if (std::holds_alternative<control::Decided>(message)) knows_outcome_ = true;
-  const auto* world = std::get_if<control::World>(&message);
-  if (world != nullptr && world->epoch >= epoch_) told_ = RoundName{world->epoch, world->round};
+  if (std::holds_alternative<control::Redirect>(message) && is_blank()) term_ = Term();
+  if (std::holds_alternative<control::JobResult>(message)) knows_outcome_ = true;
+  const auto* assignment = std::get_if<control::RankAssignment>(&message);
+  if (assignment != nullptr && assignment->term >= term_)
+    told_ = RoundName{assignment->term, assignment->round};
 }
 
 void Node::on_ended(ConnectionId connection, Ending) {
   if (connection_ != connection) return;
-  tell_client([this](Instant now, ClientCore::Effects& e) { client_.on_broken(now, e); });
+  tell_client([this](Instant now, ReconnectPolicy::Effects& e) { client_.on_broken(now, e); });
 }
 
 // ---------------------------------------------------------------- its timer
@@ -305,10 +306,10 @@ void Node::arm_timer() {
 
 void Node::on_timer() {
   if (local_now() >= client_.next_deadline()) {
-    tell_client([this](Instant now, ClientCore::Effects& e) { client_.on_time(now, e); });
+    tell_client([this](Instant now, ReconnectPolicy::Effects& e) { client_.on_time(now, e); });
   }
   if (is_running() && local_now() >= core_.next_deadline()) {
-    tell_core([this](Instant now, agent::Effects& e) { core_.on_time(now, e); });
+    run_core([this](Instant now, agent::Effects& e) { core_.on_time(now, e); });
     const bool has_looked = !is_running() || core_.next_deadline() > local_now();
     around_.checks.require(has_looked, "limits: an agent's deadline stays in the past");
     if (!has_looked) return;  // else it would look for ever
@@ -320,12 +321,12 @@ void Node::on_timer() {
 
 namespace {
 // A little less than the protocol allows, for what the kernel itself needs.
-constexpr Duration kKillTakes = limits::kKillTakes - 10ms;
+constexpr Duration kKillDuration = limits::kKillDuration - 10ms;
 constexpr Duration kDeathTakes = limits::kDeathGrace - 10ms;
 constexpr int kCannotSave = 1;
 
-RoundName name_of(const control::World& world) {
-  return RoundName{world.epoch, world.round};
+RoundName name_of(const control::RankAssignment& assignment) {
+  return RoundName{assignment.term, assignment.round};
 }
 }  // namespace
 
@@ -343,40 +344,42 @@ bool Node::has_running_workers() const {
 // ---------------------------------------------------------------- workers
 
 void Node::carry_out(const agent::StartWorkers& effect) {
-  around_.checks.on_start(id().incarnation, effect.world, epoch_);
+  around_.checks.on_start(id().incarnation, effect.assignment, term_);
   around_.checks.require(live_workers() == 0, "S1: an agent starts workers beside old ones");
-  world_ = effect.world;
-  around_.trace.fold(id().incarnation.value ^ static_cast<uint64_t>(world_->round.value) << 32);
+  assignment_ = effect.assignment;
+  around_.trace.fold(id().incarnation.value ^ static_cast<uint64_t>(assignment_->round.value)
+                                                  << 32);
   workers_.clear();
   ++starts_;
   killed_at_.reset();
-  patience_ = limits::kKillPatience;
-  SpawnPlan plan = around_.plan(*this, effect.world);
+  late_wakeup_guard_ = limits::kKillPatience;
+  SpawnPlan plan = around_.plan(*this, effect.assignment);
   if (plan.fails) {
     trace("can't start its workers");
-    around_.checks.on_true_failure(name_of(effect.world));
-    tell_core([this](Instant now, agent::Effects& e) {
+    around_.checks.on_true_failure(name_of(effect.assignment));
+    run_core([this](Instant now, agent::Effects& e) {
       core_.on_start_failed(now, Error{ErrorKind::BadValue, "no such program"}, e);
     });
     return;
   }
-  trace("starts its workers of round " + std::to_string(world_->round.value));
+  trace("starts its workers of round " + std::to_string(assignment_->round.value));
   for (size_t i = 0; i < plan.lives.size(); ++i) {
-    const WorkerLife& life = plan.lives[i];
+    const WorkerLife& liveness = plan.lives[i];
     Worker& worker = workers_.emplace_back();
     worker.end.local_rank = LocalRank(static_cast<int64_t>(i));
-    worker.end.rank = Rank(world_->base_rank + static_cast<int64_t>(i));
+    worker.end.rank = Rank(assignment_->base_rank + static_cast<int64_t>(i));
     worker.end.pid = static_cast<int>(4000 + i);
-    worker.is_deaf = life.is_deaf;
-    worker.outlives_kill = life.outlives_kill;
-    worker.stops_in = life.stops_in;
-    worker.can_save = life.can_save;
-    worker.ready_at = around_.agenda.now() + life.ready_in;
-    if (!life.is_hanging) end_worker_at(worker, worker.ready_at + life.runs, life.exit_code);
+    worker.is_deaf = liveness.is_deaf;
+    worker.outlives_kill = liveness.outlives_kill;
+    worker.stops_in = liveness.stops_in;
+    worker.can_save = liveness.can_save;
+    worker.ready_at = around_.agenda.now() + liveness.ready_in;
+    if (!liveness.is_hanging)
+      end_worker_at(worker, worker.ready_at + liveness.runs, liveness.exit_code);
   }
   if (!plan.lives.empty()) save_as_it_goes(plan.lives.front().saves_each, 1);
   if (plan.is_resume_unusable) fall_back();
-  around_.checks.on_workers_live(name_of(*world_), static_cast<int64_t>(workers_.size()));
+  around_.checks.on_workers_live(name_of(*assignment_), static_cast<int64_t>(workers_.size()));
   if (around_.on_workers_changed) around_.on_workers_changed();
 }
 
@@ -390,7 +393,7 @@ void Node::carry_out(const agent::StopWorkers& effect) {
   const Instant kill =
       around_.agenda.now() + (effect.signal == SIGKILL ? Duration{} : effect.grace);
   killed_at_ = std::min(killed_at_.value_or(kill), kill);
-  if (effect.is_urgent) patience_ = limits::kUrgentKillPatience;
+  if (effect.is_urgent) late_wakeup_guard_ = limits::kUrgentKillPatience;
   watch_killed();
 }
 
@@ -406,7 +409,7 @@ void Node::stop_worker(Worker& worker, int signal, Duration grace) {
   const bool is_ready = worker.ready_at <= around_.agenda.now();
   bool is_by_kill = is_kill || (is_ready && (worker.is_deaf || worker.stops_in > grace));
   Duration after = is_kill || !is_ready ? Duration{} : is_by_kill ? grace : worker.stops_in;
-  if (is_by_kill) after += dice_.up_to(kKillTakes);
+  if (is_by_kill) after += dice_.up_to(kKillDuration);
   Instant end = around_.agenda.now() + after;
   if (end >= worker.ends_at) return;
   worker.end.is_stopped_by_us = true;
@@ -451,17 +454,17 @@ void Node::stop_the_killed() {
 }
 
 void Node::watch_killed() {
-  around_.agenda.at(*killed_at_ + patience_, [this] {
+  around_.agenda.at(*killed_at_ + late_wakeup_guard_, [this] {
     if (!paused_at_) when_awake([this] { on_stuck_time(); });
   });
 }
 
 // Nobody waits for it any longer: neither this agent nor, once it has gone, the others (R2).
 void Node::on_stuck_time() {
-  const bool is_due = killed_at_ && around_.agenda.now() >= *killed_at_ + patience_;
+  const bool is_due = killed_at_ && around_.agenda.now() >= *killed_at_ + late_wakeup_guard_;
   if (!is_due || live_workers() == 0 || !is_running()) return;
   trace("SIGKILL has not ended its workers");
-  tell_core([this](Instant, agent::Effects& e) { core_.on_stuck("a worker of " + label(), e); });
+  run_core([this](Instant, agent::Effects& e) { core_.on_stuck("a worker of " + label(), e); });
   around_.checks.require(!is_running(),
                          "stuck: " + label() + " waits for a worker that SIGKILL does not end");
 }
@@ -476,7 +479,7 @@ void Node::kill_workers(Duration within) {
 
 void Node::uncount(Worker& worker) {
   if (std::exchange(worker.is_counted, false)) {
-    around_.checks.on_workers_gone(name_of(*world_), 1);
+    around_.checks.on_workers_gone(name_of(*assignment_), 1);
   }
 }
 
@@ -492,17 +495,17 @@ void Node::reap() {
     worker.end.ended_at_wall = WallTime{around_.agenda.now().nanoseconds() / 1000};
     around_.trace.fold(static_cast<uint64_t>(worker.end.exit_code) ^ id().incarnation.value << 8);
     if (!worker.end.is_success() && !worker.end.is_stopped_by_us && !worker.is_excused) {
-      around_.checks.on_true_failure(name_of(*world_));
+      around_.checks.on_true_failure(name_of(*assignment_));
     }
     trace("its worker " + std::to_string(worker.end.rank.value) + " " + describe_end(worker.end));
     when_awake([this, end = worker.end] {
-      // Once the guardian has killed, an agent takes no end for a failure (R11).
+      // Once the reaper process has killed, an agent takes no end for a failure (R11).
       const bool is_excused = std::any_of(workers_.begin(), workers_.end(),
                                           [](const Worker& w) { return w.is_excused; });
       const bool is_to_be_told = !end.is_success() && !end.is_stopped_by_us && !is_excused &&
                                  core_.state() == agent::Agent::State::Running;
-      if (is_to_be_told) around_.checks.on_known_failure(id().incarnation, name_of(*world_));
-      tell_core([&](Instant now, agent::Effects& e) { core_.on_worker_end(now, end, e); });
+      if (is_to_be_told) around_.checks.on_known_failure(id().incarnation, name_of(*assignment_));
+      run_core([&](Instant now, agent::Effects& e) { core_.on_worker_exit(now, end, e); });
     });
   }
   if (!has_news) return;
@@ -512,22 +515,23 @@ void Node::reap() {
   if (has_saved && live_workers() == 0) save_snapshot();
   if (around_.on_workers_changed) around_.on_workers_changed();
   if (live_workers() > 0) return;
-  when_awake(
-      [this] { tell_core([this](Instant now, agent::Effects& e) { core_.on_quiet(now, e); }); });
+  when_awake([this] {
+    run_core([this](Instant now, agent::Effects& e) { core_.on_all_workers_gone(now, e); });
+  });
 }
 
-// ---------------------------------------------------------------- the guardian
+// ---------------------------------------------------------------- the reaper process
 
-void Node::arm_guardian() {
-  if (fence_.is_never()) return;
-  around_.agenda.at(spec_.clock.truth(fence_), [this] { on_guardian(); });
+void Node::arm_reaper() {
+  if (worker_lease_deadline_.is_never()) return;
+  around_.agenda.at(spec_.clock.truth(worker_lease_deadline_), [this] { on_reaper(); });
 }
 
-void Node::on_guardian() {
-  if (paused_at_ || !is_running() || fence_ > local_now()) return;
-  fence_ = Instant::never();
-  if (live_workers() > 0) trace("its guardian kills the workers");
-  kill_workers(kKillTakes);
+void Node::on_reaper() {
+  if (paused_at_ || !is_running() || worker_lease_deadline_ > local_now()) return;
+  worker_lease_deadline_ = Instant::never();
+  if (live_workers() > 0) trace("its reaper process kills the workers");
+  kill_workers(kKillDuration);
 }
 
 // ---------------------------------------------------------------- faults
@@ -613,13 +617,13 @@ void Node::thaw() {
         around_.agenda.at(worker.ends_at, [this] { reap(); });
         if (worker.killed_at > paused_at) kill_at(worker, worker.killed_at + stood);
       }
-      // Past the deadline they are as good as dead: the guardian comes as soon as it runs.
-      worker.is_counted =
-          fence_ > local_now() && !worker.is_excused && worker.killed_at > around_.agenda.now();
+      // Past the deadline they are as good as dead: the reaper process comes as soon as it runs.
+      worker.is_counted = worker_lease_deadline_ > local_now() && !worker.is_excused &&
+                          worker.killed_at > around_.agenda.now();
       going_on += worker.is_counted ? 1 : 0;
     }
-    if (going_on > 0) around_.checks.on_workers_live(name_of(*world_), going_on);
-    on_guardian();
+    if (going_on > 0) around_.checks.on_workers_live(name_of(*assignment_), going_on);
+    on_reaper();
   }
   // What the process looks at first is up to its loop and the kernel.
   std::array<std::function<void()>, 3> first{[this] {
@@ -637,8 +641,8 @@ void Node::thaw() {
   for (size_t i = 3; i > 1; --i) {
     std::swap(first[i - 1], first[static_cast<size_t>(dice_.below(static_cast<int64_t>(i)))]);
   }
-  for (auto& look : first) {
-    if (is_running() && !is_frozen_) look();
+  for (auto& poll_leader : first) {
+    if (is_running() && !is_frozen_) poll_leader();
   }
   if (lead_ != nullptr) lead_->thaw();
 }
@@ -648,7 +652,7 @@ void Node::signal(int number) {
   trace("gets signal " + std::to_string(number));
   when_awake([this, number] {
     const bool is_again = std::exchange(was_asked_, true) && number == SIGTERM;
-    tell_core([&](Instant now, agent::Effects& e) {
+    run_core([&](Instant now, agent::Effects& e) {
       const size_t before = e.size();
       core_.on_signal(now, number, e);
       around_.checks.require(!is_again || e.size() == before,
@@ -663,19 +667,19 @@ void Node::signal(int number) {
 void Node::judge_move(ConnectionId connection, const control::CoordinatorMessage& message) {
   const bool is_leading = lead_ != nullptr && lead_->is_awake();
   if (is_leading) return;
-  if (const auto* welcome = std::get_if<control::Welcome>(&message)) {
-    if (welcome->epoch < epoch_) must_leave(connection, "a coordinator of an older epoch");
+  if (const auto* welcome = std::get_if<control::Registered>(&message)) {
+    if (welcome->term < term_) must_leave(connection, "a coordinator of an older epoch");
   }
-  const auto* moved = std::get_if<control::Moved>(&message);
+  const auto* moved = std::get_if<control::Redirect>(&message);
   if (moved == nullptr) return;
-  if (is_blank() || moved->epoch >= epoch_) {
+  if (is_blank() || moved->term >= term_) {
     must_leave(connection, "who told it that the job is led from elsewhere");
   }
 }
 
 bool Node::must_stay(const control::CoordinatorMessage& message) const {
-  const auto* moved = std::get_if<control::Moved>(&message);
-  return moved != nullptr && !is_blank() && moved->epoch < epoch_;
+  const auto* moved = std::get_if<control::Redirect>(&message);
+  return moved != nullptr && !is_blank() && moved->term < term_;
 }
 
 // Unless it stands still it hangs up in the same instant.
@@ -692,37 +696,38 @@ void Node::make_candidate() {
   Election::Options options;
   options.run_id = spec_.agent.hello.run_id;
   options.self = control::Leader{id(), address_of(spec_.host), lead_->spec().port};
-  options.lease = spec_.agent.facts.terms.lease;
-  Candidate::Doors doors;
-  doors.lead = [this](const election::Lead& message) { lead(message); };
-  doors.prolong = [this](Instant until) { lead_->lead_until(until); };
-  doors.written = [this] { lead_->on_written(); };
-  doors.lost = [this](const std::string& why) {
+  options.lease = spec_.agent.facts.job_spec.lease;
+  Candidate::Callbacks callbacks;
+  callbacks.lead = [this](const election::Elected& message) { lead(message); };
+  callbacks.prolong = [this](Instant until) { lead_->lead_until(until); };
+  callbacks.written = [this] { lead_->on_persisted(); };
+  callbacks.lost = [this](const std::string& why) {
     trace("leads the job no more: " + why);
     on_deposed();
   };
-  doors.follow = [this](const control::Leader& leader) {
+  callbacks.follow = [this](const control::Leader& leader) {
     const Endpoint place{leader.address, static_cast<uint16_t>(leader.port)};
-    tell_core([&](Instant, agent::Effects& e) { core_.on_led_from(place, e); });
+    run_core([&](Instant, agent::Effects& e) { core_.on_led_from(place, e); });
   };
-  doors.when_awake = [this](std::function<void()> event) { when_awake(std::move(event)); };
+  callbacks.when_awake = [this](std::function<void()> event) { when_awake(std::move(event)); };
   candidate_ =
-      std::make_unique<Candidate>(around_, spec_.host, spec_.clock, options, std::move(doors));
-  lead_->when_facts([this](const control::JobFacts& facts) { candidate_->write(facts); });
+      std::make_unique<Candidate>(around_, spec_.host, spec_.clock, options, std::move(callbacks));
+  lead_->when_persisting(
+      [this](const control::PersistedJobState& facts) { candidate_->write(facts); });
   lead_->when_ended([this] { candidate_->leave(lead_->is_idle()); });
 }
 
-void Node::lead(const election::Lead& message) {
+void Node::lead(const election::Elected& message) {
   CoordinatorOptions options;
   options.host = spec_.label;
-  options.epoch = message.epoch;
+  options.term = message.term;
   options.embedded = id().incarnation;
   options.node_id_of = id_of_key;
-  options.mandate = Mandate{spec_.agent.hello.run_id, message.facts, message.until};
+  options.leader_lease = LeaderLease{spec_.agent.hello.run_id, message.facts, message.until};
   options.make_secret = [this] { return "secret of " + spec_.label; };
   lead_->wake(options);
   const Endpoint own{address_of(spec_.host), static_cast<uint16_t>(lead_->spec().port)};
-  tell_core([&](Instant, agent::Effects& e) { core_.on_led_from(own, e); });
+  run_core([&](Instant, agent::Effects& e) { core_.on_led_from(own, e); });
 }
 
 void Node::on_deposed() {
@@ -743,7 +748,7 @@ void Node::leave_election(const agent::Finish& finish) {
   if (!candidate_->is_leading() || (is_signal && finish.signal != SIGTERM)) return go();
   lead_->end_when_idle();
   const Duration stays = finish.stays_until - local_now();
-  if (is_signal) around_.agenda.in(std::max(stays, limits::kLeaderGoes), go);
+  if (is_signal) around_.agenda.in(std::max(stays, limits::kLeaderLeaveTimeout), go);
 }
 
 }  // namespace cpprun::sim

@@ -1,10 +1,10 @@
-// Node: an agent's process on its host, with its guardian and its workers. The cores are the real
-// ones (agent::Agent, ClientCore); this is the shell around them, as agent/daemon is, and the
-// operating system below.
+// Node: an agent's process on its host, with its reaper process and its workers. The cores are the
+// real ones (agent::Agent, ReconnectPolicy); this is the shell around them, as agent/daemon is, and
+// the operating system below.
 //
-// Modelled: death of the agent (workers follow within G), the guardian's deadline, freezing of the
-// agent alone or of the whole host, a clock that drifts, workers that fail, hang, ignore TERM or
-// can't be started.
+// Modelled: death of the agent (workers follow within G), the reaper process's deadline, freezing
+// of the agent alone or of the whole host, a clock that drifts, workers that fail, hang, ignore
+// TERM or can't be started.
 #pragma once
 
 #include <deque>
@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "agent/core/agent.hpp"
-#include "common/failure/worker_end.hpp"
-#include "rendezvous/client/core/client_core.hpp"
-#include "tests/support/sim/alarm.hpp"
+#include "common/failure/worker_exit.hpp"
+#include "rendezvous/client/core/reconnect_policy.hpp"
 #include "tests/support/sim/candidate.hpp"
 #include "tests/support/sim/coordinator_process.hpp"
 #include "tests/support/sim/host_clock.hpp"
+#include "tests/support/sim/one_shot_timer.hpp"
 #include "tests/support/sim/surroundings.hpp"
 
 namespace cpprun::sim {
@@ -48,11 +48,11 @@ class Node final : public Program {
   void stop_reading();            // what comes piles up, its timers go on
   void read_again();              // from that
   void fill_disk(Instant until);  // true time: nothing is saved or fetched here
-  // A fault of the job's plan is about to strike here.
+  // A fault of the job's plan is about to be injected here.
   void strike(int64_t fault, int64_t times);
   void signal(int number);
   // As an operator on this host would give it; nothing happens without a connection.
-  void order(const control::Order& order) { carry_out(agent::Tell{order}); }
+  void order(const control::AdminCommand& order) { carry_out(agent::SendMessage{order}); }
   // Does this as soon as the agent has sent its next message, so that the answer finds it changed.
   void after_next_message(std::function<void()> fault) { after_message_ = std::move(fault); }
   // A worker dies of itself, at once.
@@ -67,8 +67,8 @@ class Node final : public Program {
   bool is_alive() const { return is_alive_; }  // the process; it may have ended well
   bool is_frozen() const { return is_frozen_; }
   bool is_running() const { return is_alive_ && !finish_; }
-  Epoch epoch() const { return epoch_; }
-  const std::optional<control::World>& world() const { return world_; }
+  Term term() const { return term_; }
+  const std::optional<control::RankAssignment>& assignment() const { return assignment_; }
   const std::optional<agent::Finish>& finish() const { return finish_; }
   std::optional<ConnectionId> connection() const { return connection_; }
   bool knows_outcome() const { return knows_outcome_; }
@@ -89,11 +89,12 @@ class Node final : public Program {
 
  private:
   struct Worker {
-    WorkerEnd end;
+    WorkerExit end;
     Instant ends_at = Instant::never();  // true time
     bool is_alive = true;
-    bool is_counted = true;   // as live by the checks
-    bool is_excused = false;  // killed by the guardian or with its agent: no failure of its own
+    bool is_counted = true;  // as live by the checks
+    bool is_excused =
+        false;  // killed by the reaper process or with its agent: no failure of its own
     bool is_deaf = false;
     Duration outlives_kill{};
     Instant killed_at = Instant::never();  // true time; only of those that outlive it
@@ -110,38 +111,38 @@ class Node final : public Program {
 
   // The shell.
   using Call = std::function<void(Instant, agent::Effects&)>;
-  void tell_core(const Call& call);
-  void tell_client(const std::function<void(Instant, ClientCore::Effects&)>& call);
+  void run_core(const Call& call);
+  void tell_client(const std::function<void(Instant, ReconnectPolicy::Effects&)>& call);
   void when_awake(std::function<void()> event);
-  void carry_out(const agent::Tell& effect);
+  void carry_out(const agent::SendMessage& effect);
   void carry_out(const agent::Disconnect& effect);
   void carry_out(const agent::Reconnect& effect);
   void carry_out(const agent::StartWorkers& effect);
   void carry_out(const agent::StopWorkers& effect);
-  void carry_out(const agent::WantPort& effect);
-  void carry_out(const agent::Fence& effect);
+  void carry_out(const agent::ReservePort& effect);
+  void carry_out(const agent::SetWorkerLease& effect);
   void carry_out(const agent::FirstFailure&) {}
   void carry_out(const agent::EndSaving& effect);
-  void carry_out(const agent::WantSnapshots&);
+  void carry_out(const agent::ScanSnapshots&);
   void carry_out(const agent::FetchSnapshot& effect);
   void carry_out(const agent::DropFetch&) { ++fetches_; }
   void carry_out(const agent::ServeSnapshots&) {}
-  void carry_out(const agent::SeekShares&) {}  // --snapshot-replicas is not simulated
-  void carry_out(const agent::KeepCopies&) {}
-  void carry_out(const agent::Note& effect);
+  void carry_out(const agent::FetchReplicas&) {}  // --snapshot-replicas is not simulated
+  void carry_out(const agent::KeepReplicas&) {}
+  void carry_out(const agent::LogEvent& effect);
   void carry_out(const agent::Finish& effect);
   void carry_out(const agent::Routes& effect);
-  void carry_out(const agent::TakeOver& effect);
-  void carry_out(const ClientCore::Dial&);
-  void carry_out(const ClientCore::HangUp&);
-  void carry_out(const ClientCore::Broken&);
-  void carry_out(const ClientCore::Probe&);
-  void carry_out(const ClientCore::Refused& effect);
-  void carry_out(const ClientCore::Trouble& trouble);
+  void carry_out(const agent::BecomeCoordinator& effect);
+  void carry_out(const ReconnectPolicy::Connect&);
+  void carry_out(const ReconnectPolicy::ResetConnection&);
+  void carry_out(const ReconnectPolicy::Broken&);
+  void carry_out(const ReconnectPolicy::Probe&);
+  void carry_out(const ReconnectPolicy::Refused& effect);
+  void carry_out(const ReconnectPolicy::Trouble& trouble);
   void hang_up(Ending how);
   // By the election (R18).
   void make_candidate();
-  void lead(const election::Lead& lead);
+  void lead(const election::Elected& lead);
   void on_deposed();
   void leave_election(const agent::Finish& finish);
   void take_messages(ConnectionId connection);
@@ -167,8 +168,8 @@ class Node final : public Program {
   void on_stuck_time();
   void kill_workers(Duration within);
   void reap();
-  void arm_guardian();
-  void on_guardian();
+  void arm_reaper();
+  void on_reaper();
   void uncount(Worker& worker);
 
   Surroundings& around_;
@@ -176,14 +177,14 @@ class Node final : public Program {
   Dice dice_;
   ProgramId program_ = 0;
   agent::Agent core_;
-  ClientCore client_;
+  ReconnectPolicy client_;
   std::unique_ptr<CoordinatorProcess> own_lead_;
   CoordinatorProcess* lead_ = nullptr;
   std::unique_ptr<Candidate> candidate_;  // where etcd is the arbiter
 
   std::deque<agent::Effect> queue_;
   bool is_carrying_out_ = false;
-  Alarm alarm_;
+  OneShotTimer alarm_;
   std::optional<ConnectionId> connection_;
   std::optional<ConnectionId> dialling_;
   Endpoint dialled_;
@@ -197,12 +198,13 @@ class Node final : public Program {
   std::function<void()> after_message_;
   std::deque<std::function<void()>> mailbox_;  // what happened while the agent was frozen
   std::vector<Worker> workers_;
-  Instant fence_ = Instant::never();  // the guardian's deadline, in the host's time
+  Instant worker_lease_deadline_ =
+      Instant::never();               // the reaper process's deadline, in the host's time
   std::optional<Instant> killed_at_;  // true time: when its agent first sent SIGKILL
-  Duration patience_{};               // from then on
+  Duration late_wakeup_guard_{};      // from then on
 
-  Epoch epoch_;
-  std::optional<control::World> world_;  // of the workers that were started last
+  Term term_;
+  std::optional<control::RankAssignment> assignment_;  // of the workers that were started last
   int64_t ports_ = 0;
   RoundName told_;       // the newest round that it was told
   int64_t fetches_ = 0;  // the newest is the one that counts

@@ -21,7 +21,7 @@ void Node::keep_snapshot(control::SnapshotName snapshot) {
   if (std::find(snapshots_.begin(), snapshots_.end(), snapshot) != snapshots_.end()) return;
   const auto is_older = [&](const auto& known) { return known.step <= snapshot.step; };
   snapshots_.insert(std::find_if(snapshots_.begin(), snapshots_.end(), is_older), snapshot);
-  if (snapshots_.size() > limits::kSnapshotsTold) snapshots_.pop_back();
+  if (snapshots_.size() > limits::kSnapshotsReported) snapshots_.pop_back();
 }
 
 // A step a millisecond. The same step of the same round is the same snapshot on every node.
@@ -31,35 +31,35 @@ void Node::save_as_it_goes(Duration each, int64_t nth) {
     if (start != starts_ || !is_running() || paused_at_ || live_workers() == 0) return;
     save_as_it_goes(each, nth + 1);
     if (core_.state() != agent::Agent::State::Running || is_disk_full()) return;
-    const int64_t begun = world_->resume ? world_->resume->snapshot.step : 0;
+    const int64_t begun = assignment_->resume ? assignment_->resume->snapshot.step : 0;
     const int64_t step = begun + nth * (each / 1ms);
     std::array<char, 40> id{};
     std::snprintf(id.data(), id.size(), "%08llx%08llx%016llx",
-                  static_cast<unsigned long long>(world_->epoch.value),
-                  static_cast<unsigned long long>(world_->round.value),
+                  static_cast<unsigned long long>(assignment_->term.value),
+                  static_cast<unsigned long long>(assignment_->round.value),
                   static_cast<unsigned long long>(step));
     keep_snapshot({step, std::string(id.data(), 32)});
     when_awake([this] {
       if (core_.state() != agent::Agent::State::Running) return;
-      tell_core([this](Instant now, agent::Effects& e) { core_.on_snapshots(now, snapshots_, e); });
+      run_core([this](Instant now, agent::Effects& e) { core_.on_snapshots(now, snapshots_, e); });
     });
   });
 }
 
 // The workers find that they can't use what they were to begin with.
 void Node::fall_back() {
-  if (!world_->resume) return;
+  if (!assignment_->resume) return;
   around_.agenda.in(around_.snapshot_dice.up_to(200ms), [this, start = starts_] {
     if (start != starts_ || live_workers() == 0) return;
     when_awake(
-        [this] { tell_core([this](Instant, agent::Effects& e) { core_.on_fell_back(-1, e); }); });
+        [this] { run_core([this](Instant, agent::Effects& e) { core_.on_fell_back(-1, e); }); });
   });
 }
 
-void Node::carry_out(const agent::WantSnapshots&) {
+void Node::carry_out(const agent::ScanSnapshots&) {
   around_.agenda.in(around_.snapshot_dice.up_to(20ms), [this] {
     when_awake([this] {
-      tell_core([this](Instant now, agent::Effects& e) { core_.on_snapshots(now, snapshots_, e); });
+      run_core([this](Instant now, agent::Effects& e) { core_.on_snapshots(now, snapshots_, e); });
     });
   });
 }
@@ -76,7 +76,7 @@ void Node::carry_out(const agent::FetchSnapshot& effect) {
           const bool fails = plan.fails || is_disk_full();
           if (fails && !is_damaged) around_.checks.on_true_failure(round);
           if (!fails) keep_snapshot(resume.snapshot);
-          tell_core([&](Instant now, agent::Effects& e) {
+          run_core([&](Instant now, agent::Effects& e) {
             if (!fails) return core_.on_fetched(now, e);
             core_.on_fetch_failed(now, Error{ErrorKind::System, "the fetch failed"}, is_damaged, e);
           });

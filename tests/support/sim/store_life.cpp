@@ -145,9 +145,9 @@ class Client final : public Program {
   int64_t waits_ = 0;
 };
 
-class Life {
+class Liveness {
  public:
-  explicit Life(uint64_t seed)
+  explicit Liveness(uint64_t seed)
       : dice_(seed ^ 0x5702), network_(agenda_, trace_, dice_.child(1), options(dice_)) {}
 
   StoreResult run() {
@@ -219,7 +219,7 @@ class Life {
 }  // namespace
 
 StoreResult run_store_life(uint64_t seed) {
-  return Life(seed).run();
+  return Liveness(seed).run();
 }
 
 }  // namespace cpprun::sim

@@ -18,7 +18,7 @@ namespace cpprun::sim {
 struct WorkerLife {
   Duration ready_in{};                      // until then TERM ends it at once, and it saves nothing
   Duration runs = std::chrono::seconds(1);  // from then on
-  int exit_code = 0;                        // as WorkerEnd has it
+  int exit_code = 0;                        // as WorkerExit has it
   bool is_deaf = false;                     // to TERM: it ends by KILL only
   Duration outlives_kill{};                 // its process, which runs no code any more then
   bool is_hanging = false;                  // never ends of itself
@@ -49,11 +49,11 @@ struct Surroundings {
   Checks& checks;
   Dice dice;
   HostId coordinator_host = 0;
-  std::function<SpawnPlan(const Node&, const control::World&)> plan;
+  std::function<SpawnPlan(const Node&, const control::RankAssignment&)> plan;
   std::function<void()> on_workers_changed;  // some live or end
   std::function<FetchPlan()> plan_fetch;
   Dice snapshot_dice;    // apart: jobs without snapshots run as if there were none
-  Etcd* etcd = nullptr;  // the jobs' arbiter (R18); none: coordinators at an endpoint, and heirs
+  Etcd* etcd = nullptr;  // the jobs' arbiter (R18); none: coordinators at an endpoint, and standbys
 };
 
 }  // namespace cpprun::sim

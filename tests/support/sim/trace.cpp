@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "common/failure/worker_end.hpp"
+#include "common/failure/worker_exit.hpp"
 #include "rendezvous/protocol/control/control_fields.hpp"
 
 namespace cpprun::sim {
@@ -19,7 +19,7 @@ std::string round_text(RoundNumber round) {
 
 std::string details(const Register& m) {
   static constexpr std::array<const char*, 4> kStandings{"idle", "running", "stopped", "done"};
-  std::string text = std::string(" as ") + kStandings.at(static_cast<size_t>(m.standing));
+  std::string text = std::string(" as ") + kStandings.at(static_cast<size_t>(m.reported_phase));
   return m.round == RoundNumber() ? text : text + " in" + round_text(m.round);
 }
 std::string details(const Failed& m) {
@@ -27,7 +27,7 @@ std::string details(const Failed& m) {
   return round_text(m.round) + ": rank " + std::to_string(m.end.rank.value) + " " +
          describe_end(m.end);
 }
-std::string details(const World& m) {
+std::string details(const RankAssignment& m) {
   return round_text(m.round) + ": group rank " + std::to_string(m.group_rank) + " of " +
          std::to_string(m.group_size) + ", ranks from " + std::to_string(m.base_rank) + " of " +
          std::to_string(m.world_size) + ", restarts " + std::to_string(m.restart_count) + " of " +
@@ -55,29 +55,29 @@ std::string details(const Stop& m) {
 std::string details(const Wait& m) {
   return std::string(m.is_spare ? " as a spare" : "") + ": " + m.why;
 }
-std::string details(const Decided& m) {
-  return m.is_success ? ": success" : ": failure: " + m.verdict;
+std::string details(const JobResult& m) {
+  return m.is_success ? ": success" : ": failure: " + m.failure_summary;
 }
 std::string details(const Leave& m) {
   return ": " + m.why;
 }
-std::string details(const Order& m) {
+std::string details(const AdminCommand& m) {
   switch (m.kind) {
-    case OrderKind::Restart:
+    case AdminCommandKind::Restart:
       return ": restart";
-    case OrderKind::Stop:
+    case AdminCommandKind::Stop:
       return m.is_resumable ? ": stop, saving" : ": stop";
-    case OrderKind::Drain:
+    case AdminCommandKind::Drain:
       return ": drain " + m.node;
-    case OrderKind::Scale:
+    case AdminCommandKind::Scale:
       return ": scale " + std::to_string(m.nodes);
   }
   return "";
 }
-std::string details(const Answer& m) {
+std::string details(const AdminReply& m) {
   return (m.is_done ? ": " : ": refused: ") + m.text;
 }
-std::string details(const Depart& m) {
+std::string details(const ShutdownRequest& m) {
   return std::string(m.saves ? " saving: " : ": ") + m.why;
 }
 std::string details(const Refused& m) {
@@ -96,7 +96,7 @@ std::string describe_any(const Variant& message) {
 
 // What is no part of the story.
 bool is_upkeep(std::string_view name) {
-  return name == "ping" || name == "pong" || name == "hello" || name == "welcome" ||
+  return name == "ping" || name == "pong" || name == "hello" || name == "registered" ||
          name == "ack" || name == "started";
 }
 bool is_noise(std::string_view name) {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "cpprun/data/deal.hpp"
+#include "cpprun/data/index_partition.hpp"
 #include "cpprun/data/replica.hpp"
 #include "cpprun/dist/live_objects.hpp"
 
@@ -19,7 +19,7 @@ struct DistributedSampler::Shared {
   bool shuffle = true, drop_last = false;
   uint64_t seed = 0;
 
-  int64_t training_epoch = 0;
+  int64_t epoch = 0;
   size_t base = 0;    // places of the order that were used up before this pass
   size_t given = 0;   // of this rank's share in this pass
   size_t marked = 0;  // of `given`, what mark_consumed counted
@@ -29,9 +29,9 @@ struct DistributedSampler::Shared {
   dist::Counted<dist::LiveObjects::samplers> counted;
 
   bool is_dealt = false;
-  std::vector<size_t> share;  // valid when is_dealt
+  std::vector<size_t> samples_per_replica;  // valid when is_dealt
 
-  Deal deal() const { return {size - base, replica.count, replica.rank, drop_last}; }
+  IndexPartition partition() const { return {size - base, replica.count, replica.rank, drop_last}; }
   void begin(size_t first_place);
   void begin_pass();
   void deal_share();
@@ -49,7 +49,7 @@ void DistributedSampler::Shared::begin_pass() {
   if (shuffle && is_exhausted) {
     TORCH_WARN_ONCE(
         "DistributedSampler begins another pass in the same order as the last one: call "
-        "sampler.set_epoch(training_epoch) before each pass");
+        "sampler.set_epoch(epoch) before each pass");
   }
   const bool is_fresh = given == 0 && !is_exhausted;
   begin(is_fresh ? base : 0);
@@ -58,19 +58,19 @@ void DistributedSampler::Shared::begin_pass() {
 // The order of the whole training epoch is made and forgotten again: only the share is kept.
 void DistributedSampler::Shared::deal_share() {
   if (is_dealt) return;
-  const Deal cards = deal();
-  share.resize(cards.share());
+  const IndexPartition cards = partition();
+  samples_per_replica.resize(cards.samples_per_replica());
   at::Tensor order;
   const int64_t* places = nullptr;
   if (shuffle && size > 0) {
-    order = torch::randperm(
-        static_cast<int64_t>(size),
-        at::detail::createCPUGenerator(seed + static_cast<uint64_t>(training_epoch)), torch::kLong);
+    order = torch::randperm(static_cast<int64_t>(size),
+                            at::detail::createCPUGenerator(seed + static_cast<uint64_t>(epoch)),
+                            torch::kLong);
     places = order.const_data_ptr<int64_t>();
   }
-  for (size_t i = 0; i < share.size(); ++i) {
-    const size_t place = base + cards.place(i);
-    share[i] = places ? static_cast<size_t>(places[place]) : place;
+  for (size_t i = 0; i < samples_per_replica.size(); ++i) {
+    const size_t position = base + cards.position(i);
+    samples_per_replica[i] = places ? static_cast<size_t>(places[position]) : position;
   }
   is_dealt = true;
 }
@@ -84,15 +84,15 @@ DistributedSampler::DistributedSampler(size_t size, DistributedSamplerOptions op
   shared_->seed = options.seed;
 }
 
-void DistributedSampler::set_epoch(int64_t training_epoch) {
-  if (training_epoch == shared_->training_epoch && !shared_->is_exhausted) return;
-  shared_->training_epoch = training_epoch;
+void DistributedSampler::set_epoch(int64_t epoch) {
+  if (epoch == shared_->epoch && !shared_->is_exhausted) return;
+  shared_->epoch = epoch;
   shared_->is_dealt = false;
   shared_->begin(0);
 }
 
 int64_t DistributedSampler::epoch() const {
-  return shared_->training_epoch;
+  return shared_->epoch;
 }
 
 void DistributedSampler::reset(std::optional<size_t> new_size) {
@@ -108,35 +108,35 @@ void DistributedSampler::reset(std::optional<size_t> new_size) {
 std::optional<std::vector<size_t>> DistributedSampler::next(size_t batch_size) {
   if (shared_->is_exhausted && !waits_for_reset_) shared_->begin_pass();
   shared_->deal_share();
-  const std::vector<size_t>& share = shared_->share;
-  const size_t count = std::min(batch_size, share.size() - shared_->given);
+  const std::vector<size_t>& samples_per_replica = shared_->samples_per_replica;
+  const size_t count = std::min(batch_size, samples_per_replica.size() - shared_->given);
   if (count == 0) {
     shared_->is_exhausted = true;
     return std::nullopt;
   }
-  const auto first = share.begin() + static_cast<std::ptrdiff_t>(shared_->given);
+  const auto first = samples_per_replica.begin() + static_cast<std::ptrdiff_t>(shared_->given);
   shared_->given += count;
   return std::vector<size_t>(first, first + static_cast<std::ptrdiff_t>(count));
 }
 
 size_t DistributedSampler::size() const {
-  Deal whole = shared_->deal();
+  IndexPartition whole = shared_->partition();
   whole.length = shared_->size;
-  return whole.share();
+  return whole.samples_per_replica();
 }
 
 size_t DistributedSampler::remaining() const {
-  return shared_->deal().share() - shared_->given;
+  return shared_->partition().samples_per_replica() - shared_->given;
 }
 
 std::vector<size_t> DistributedSampler::indices() const {
   shared_->deal_share();
-  return shared_->share;
+  return shared_->samples_per_replica;
 }
 
 std::vector<bool> DistributedSampler::is_padding() const {
-  const Deal cards = shared_->deal();
-  std::vector<bool> padding(cards.share());
+  const IndexPartition cards = shared_->partition();
+  std::vector<bool> padding(cards.samples_per_replica());
   for (size_t i = 0; i < padding.size(); ++i) padding[i] = cards.is_padding(i);
   return padding;
 }
@@ -155,11 +155,12 @@ void DistributedSampler::mark_consumed(size_t samples_of_this_rank) {
 
 SamplerState DistributedSampler::state() const {
   const size_t rounds = shared_->has_marks ? shared_->marked : shared_->given;
-  return {.seed = shared_->seed,
-          .training_epoch = shared_->training_epoch,
-          .consumed = static_cast<int64_t>(shared_->base + shared_->deal().used(rounds)),
-          .size = static_cast<int64_t>(shared_->size),
-          .shuffle = shared_->shuffle};
+  return {
+      .seed = shared_->seed,
+      .epoch = shared_->epoch,
+      .consumed = static_cast<int64_t>(shared_->base + shared_->partition().consumed_after(rounds)),
+      .size = static_cast<int64_t>(shared_->size),
+      .shuffle = shared_->shuffle};
 }
 
 void DistributedSampler::load_state(const SamplerState& state) {
@@ -178,7 +179,7 @@ void DistributedSampler::load_state(const SamplerState& state) {
                                 " data: construct this sampler with the same `shuffle`");
   }
   shared_->seed = state.seed;
-  shared_->training_epoch = state.training_epoch;
+  shared_->epoch = state.epoch;
   shared_->is_dealt = false;
   shared_->begin(static_cast<size_t>(state.consumed));
 }
@@ -186,8 +187,8 @@ void DistributedSampler::load_state(const SamplerState& state) {
 void DistributedSampler::save(torch::serialize::OutputArchive& archive) const {
   const SamplerState now = state();
   archive.write("cpprun_sampler",
-                torch::tensor({static_cast<int64_t>(now.seed), now.training_epoch, now.consumed,
-                               now.size, static_cast<int64_t>(now.shuffle)},
+                torch::tensor({static_cast<int64_t>(now.seed), now.epoch, now.consumed, now.size,
+                               static_cast<int64_t>(now.shuffle)},
                               torch::kLong),
                 /*is_buffer=*/true);
 }
@@ -200,7 +201,7 @@ void DistributedSampler::load(torch::serialize::InputArchive& archive) {
   }
   const int64_t* const numbers = saved.const_data_ptr<int64_t>();
   load_state({.seed = static_cast<uint64_t>(numbers[0]),
-              .training_epoch = numbers[1],
+              .epoch = numbers[1],
               .consumed = numbers[2],
               .size = numbers[3],
               .shuffle = numbers[4] != 0});

@@ -31,7 +31,7 @@ struct DistributedSamplerOptions {
 // all ranks together, padding not included.
 struct SamplerState {
   uint64_t seed = 0;
-  int64_t training_epoch = 0;
+  int64_t epoch = 0;
   int64_t consumed = 0;
   int64_t size = 0;  // of the data set
   bool shuffle = true;
@@ -46,7 +46,7 @@ class DistributedSampler : public torch::data::samplers::Sampler<> {
 
   // Another order for another training epoch, from its start. In the middle of that training epoch
   // it changes nothing, so that a loop may call it after load_state.
-  void set_epoch(int64_t training_epoch);
+  void set_epoch(int64_t epoch);
   int64_t epoch() const;
 
   // A pass begins; loaders call it in begin(). Goes on where load_state put it if nothing has been

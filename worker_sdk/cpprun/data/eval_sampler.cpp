@@ -10,20 +10,22 @@
 
 namespace cpprun::data {
 
-EvalSampler::EvalSampler(size_t size, EvalSamplerOptions options) : total_(size) {
+UnpaddedDistributedSampler::UnpaddedDistributedSampler(size_t size,
+                                                       UnpaddedDistributedSamplerOptions options)
+    : total_(size) {
   const Replica replica = replica_of(options.num_replicas, options.rank);
   replicas_ = replica.count;
   rank_ = replica.rank;
 }
 
-void EvalSampler::reset(std::optional<size_t> new_size) {
+void UnpaddedDistributedSampler::reset(std::optional<size_t> new_size) {
   total_ = new_size.value_or(total_);
   position_ = 0;
   is_exhausted_ = false;
   waits_for_reset_ = true;
 }
 
-std::optional<std::vector<size_t>> EvalSampler::next(size_t batch_size) {
+std::optional<std::vector<size_t>> UnpaddedDistributedSampler::next(size_t batch_size) {
   if (is_exhausted_ && !waits_for_reset_) {
     position_ = 0;
     is_exhausted_ = false;
@@ -36,22 +38,22 @@ std::optional<std::vector<size_t>> EvalSampler::next(size_t batch_size) {
   return batch;
 }
 
-size_t EvalSampler::size() const {
+size_t UnpaddedDistributedSampler::size() const {
   return total_ > rank_ ? (total_ - rank_ - 1) / replicas_ + 1 : 0;
 }
 
-std::vector<size_t> EvalSampler::indices() const {
+std::vector<size_t> UnpaddedDistributedSampler::indices() const {
   std::vector<size_t> all(size());
   for (size_t i = 0; i < all.size(); ++i) all[i] = rank_ + replicas_ * i;
   return all;
 }
 
-void EvalSampler::save(torch::serialize::OutputArchive& archive) const {
+void UnpaddedDistributedSampler::save(torch::serialize::OutputArchive& archive) const {
   archive.write("cpprun_eval_position", torch::tensor(static_cast<int64_t>(position_)),
                 /*is_buffer=*/true);
 }
 
-void EvalSampler::load(torch::serialize::InputArchive& archive) {
+void UnpaddedDistributedSampler::load(torch::serialize::InputArchive& archive) {
   at::Tensor position = torch::empty({}, torch::kLong);
   archive.read("cpprun_eval_position", position, /*is_buffer=*/true);
   const auto saved = position.item<int64_t>();

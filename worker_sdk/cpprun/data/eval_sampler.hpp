@@ -1,4 +1,5 @@
-// EvalSampler: each sample of a data set on exactly one rank, in order, without padding.
+// UnpaddedDistributedSampler: each sample of a data set on exactly one rank, in order, without
+// padding.
 //
 // Rank r has r, r + world size, ... Shares may differ by one sample, so no collective may stand
 // inside the loop. One object serves any number of evaluations. One thread. Python has none; its
@@ -14,15 +15,15 @@
 
 namespace cpprun::data {
 
-struct EvalSamplerOptions {
+struct UnpaddedDistributedSamplerOptions {
   std::optional<int> num_replicas = {};  // default: of the default group; 1 without a group
   std::optional<int> rank = {};
 };
 
-class EvalSampler : public torch::data::samplers::Sampler<> {
+class UnpaddedDistributedSampler : public torch::data::samplers::Sampler<> {
  public:
   // Throws std::invalid_argument when the rank is not one of the replicas.
-  explicit EvalSampler(size_t size, EvalSamplerOptions options = {});
+  explicit UnpaddedDistributedSampler(size_t size, UnpaddedDistributedSamplerOptions options = {});
 
   void reset(std::optional<size_t> new_size = std::nullopt) override;
   // None at the end of a pass; the call after that begins another, as with DistributedSampler.

@@ -2,7 +2,7 @@
 //
 // `next(batch_size)` gives the next at most so many indices into the data set, none at the end of a
 // pass, after which it may begin another; `size()` how many a pass has on this rank;
-// `set_epoch(training_epoch)` begins another training epoch; `state()` is what a snapshot keeps.
+// `set_epoch(epoch)` begins another training epoch; `state()` is what a snapshot keeps.
 // data::make_data_loader takes any of them.
 #pragma once
 
@@ -15,10 +15,10 @@
 namespace cpprun::data {
 
 template <class S>
-concept Sampler = requires(S sampler, size_t batch_size, int64_t training_epoch) {
+concept Sampler = requires(S sampler, size_t batch_size, int64_t epoch) {
   { sampler.next(batch_size) } -> std::same_as<std::optional<std::vector<size_t>>>;
   { sampler.size() } -> std::convertible_to<size_t>;
-  sampler.set_epoch(training_epoch);
+  sampler.set_epoch(epoch);
   sampler.state();
 };
 

@@ -3,7 +3,7 @@
 
 #include "cpprun/dist/collectives/call.hpp"
 #include "cpprun/dist/collectives/reduction.hpp"
-#include "cpprun/dist/objects/parcel.hpp"
+#include "cpprun/dist/objects/tensor_packing.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -22,10 +22,10 @@ Work broadcast(at::Tensor tensor, int src, const CallOptions& options) {
   native.rootRank = call.group_rank(src, "src");
   native.timeout = call.timeout();
   call.compare(fingerprint("broadcast", "", tensor, " src=" + std::to_string(src)));
-  Parcel parcel(Wire::Moved);
-  std::vector<at::Tensor> flat{parcel.arriving(tensor)};
+  TensorPacking packing(Payload::Bytes);
+  std::vector<at::Tensor> flat{packing.pack_output(tensor)};
   return call.start(
-      options.async_op, [&] { return call.pg().broadcast(flat, native); }, parcel.finish());
+      options.async_op, [&] { return call.pg().broadcast(flat, native); }, packing.finish());
 }
 
 Work all_reduce(at::Tensor tensor, ReduceOp op, const CallOptions& options) {
@@ -36,11 +36,11 @@ Work all_reduce(at::Tensor tensor, ReduceOp op, const CallOptions& options) {
   native.reduceOp = reduction.native;
   native.timeout = call.timeout();
   call.compare(fingerprint("all_reduce", name(op), tensor));
-  Parcel parcel(Wire::Numbers);
-  std::vector<at::Tensor> flat{parcel.arriving(tensor)};
-  divide_afterwards(call, reduction, flat[0], parcel);
+  TensorPacking packing(Payload::Numbers);
+  std::vector<at::Tensor> flat{packing.pack_output(tensor)};
+  divide_afterwards(call, reduction, flat[0], packing);
   return call.start(
-      options.async_op, [&] { return call.pg().allreduce(flat, native); }, parcel.finish());
+      options.async_op, [&] { return call.pg().allreduce(flat, native); }, packing.finish());
 }
 
 Work reduce(at::Tensor tensor, int dst, ReduceOp op, const CallOptions& options) {
@@ -52,11 +52,11 @@ Work reduce(at::Tensor tensor, int dst, ReduceOp op, const CallOptions& options)
   native.rootRank = call.group_rank(dst, "dst");
   native.timeout = call.timeout();
   call.compare(fingerprint("reduce", name(op), tensor, " dst=" + std::to_string(dst)));
-  Parcel parcel(Wire::Numbers);
-  std::vector<at::Tensor> flat{parcel.arriving(tensor)};
-  if (call.rank() == native.rootRank) divide_afterwards(call, reduction, flat[0], parcel);
+  TensorPacking packing(Payload::Numbers);
+  std::vector<at::Tensor> flat{packing.pack_output(tensor)};
+  if (call.rank() == native.rootRank) divide_afterwards(call, reduction, flat[0], packing);
   return call.start(
-      options.async_op, [&] { return call.pg().reduce(flat, native); }, parcel.finish());
+      options.async_op, [&] { return call.pg().reduce(flat, native); }, packing.finish());
 }
 
 Work barrier(const CallOptions& options, std::vector<int> device_ids) {

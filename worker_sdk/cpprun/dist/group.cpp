@@ -1,8 +1,8 @@
 // ProcessGroup handles: what they say of themselves, and the default group.
 #include <algorithm>
 
+#include "cpprun/dist/group/group_registry.hpp"
 #include "cpprun/dist/group/group_state.hpp"
-#include "cpprun/dist/group/world.hpp"
 #include "cpprun/worker/environment.hpp"
 
 namespace cpprun::dist {
@@ -77,7 +77,7 @@ bool is_initialized() {
   return world::default_group() != nullptr;
 }
 
-bool is_launched() {
+bool is_torchelastic_launched() {
   // Python asks for the same variable: both launchers set it, static MPI-like ones do not.
   return !worker::environment().ok() ? false : !worker::environment()->run_id.empty();
 }
@@ -100,7 +100,7 @@ std::string get_backend(const ProcessGroup& group) {
 int get_local_rank() {
   return worker::environment().ok() ? worker::environment()->local_rank : 0;
 }
-bool is_master() {
+bool is_main_process() {
   return get_rank() == 0;
 }
 

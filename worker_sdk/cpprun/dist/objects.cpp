@@ -124,8 +124,8 @@ std::string scatter_padded(const Call& call, const std::vector<std::string>& lis
 }
 
 // All ranks' headers, after all have agreed. `root`: global rank or -1.
-std::vector<ObjectHeader> meet(const Call& call, std::string_view type, int64_t root,
-                               uint64_t count, uint64_t bytes, bool counts_matter) {
+std::vector<ObjectHeader> exchange_headers(const Call& call, std::string_view type, int64_t root,
+                                           uint64_t count, uint64_t bytes, bool counts_matter) {
   call.compare(std::string(call.name()) + " of " + std::string(type));
   const auto own = object_header(call, type, root, count, bytes).packed();
   const std::vector<uint64_t> sizes(call.group()->ranks.size(), kObjectHeaderBytes);
@@ -164,7 +164,7 @@ std::vector<uint64_t> checked_lengths(const Call& call, const std::string& bytes
 std::vector<std::string> all_gather_bytes(const std::string& bytes, std::string_view type,
                                           const ProcessGroup& group) {
   const Call call("all_gather_object", group);
-  const auto headers = meet(call, type, -1, 1, bytes.size(), true);
+  const auto headers = exchange_headers(call, type, -1, 1, bytes.size(), true);
   return all_gather_padded(call, bytes, sizes_of(headers));
 }
 
@@ -172,7 +172,7 @@ std::vector<std::string> gather_bytes(const std::string& bytes, std::string_view
                                       const ProcessGroup& group) {
   const Call call("gather_object", group);
   const int root = call.group_rank(dst, "dst");
-  const auto headers = meet(call, type, dst, 1, bytes.size(), true);
+  const auto headers = exchange_headers(call, type, dst, 1, bytes.size(), true);
   return gather_padded(call, bytes, sizes_of(headers), root);
 }
 
@@ -182,7 +182,7 @@ void broadcast_bytes(std::vector<std::string>& list, std::string_view type, int 
   const int root = call.group_rank(src, "src");
   const bool is_source = call.rank() == root;
   const std::string own = is_source ? joined(list) : std::string();
-  const auto headers = meet(call, type, src, list.size(), own.size(), true);
+  const auto headers = exchange_headers(call, type, src, list.size(), own.size(), true);
   const auto size = headers[static_cast<size_t>(root)].bytes;
   const std::string all = broadcast_whole(call, own, size, root);
   if (is_source) return;
@@ -196,7 +196,7 @@ std::string scatter_bytes(const std::vector<std::string>& list, std::string_view
   const Call call("scatter_object_list", group);
   const int root = call.group_rank(src, "src");
   const std::string own_lengths = call.rank() == root ? serialize(lengths(list)) : std::string();
-  const auto headers = meet(call, type, src, list.size(), own_lengths.size(), false);
+  const auto headers = exchange_headers(call, type, src, list.size(), own_lengths.size(), false);
   const ObjectHeader& source = headers[static_cast<size_t>(root)];
   if (source.count != headers.size()) {
     call.refuse("the list of rank " + std::to_string(src) + " has " + std::to_string(source.count) +

@@ -95,23 +95,23 @@ class ProcessGroupGuard {
 
 // Blocks until all ranks are there, or throws after the timeout, naming the missing ones where the
 // store knows them. Alone (no RANK, no WORLD_SIZE, no arguments, not launched): world size 1 is not
-// assumed; use `init_process_group_or_solo` for programs that also run by hand.
+// assumed; use `init_process_group_or_single` for programs that also run by hand.
 [[nodiscard]] ProcessGroupGuard init_process_group(InitOptions options = {});
 // As above; with no launcher's environment at all, a group of this process alone.
-[[nodiscard]] ProcessGroupGuard init_process_group_or_solo(InitOptions options = {});
+[[nodiscard]] ProcessGroupGuard init_process_group_or_single(InitOptions options = {});
 
 // Of the default group and all others; a second call does nothing.
 void destroy_process_group();
 void destroy_process_group(const ProcessGroup& group);
 
 bool is_initialized();
-bool is_launched();            // by cpprun or torchrun; Python: is_torchelastic_launched
-ProcessGroup default_group();  // throws DistStateError when there is none
+bool is_torchelastic_launched();  // by cpprun or torchrun; Python: is_torchelastic_launched
+ProcessGroup default_group();     // throws DistStateError when there is none
 int get_rank(const ProcessGroup& group = {});
 int get_world_size(const ProcessGroup& group = {});
 std::string get_backend(const ProcessGroup& group = {});
 int get_local_rank();        // LOCAL_RANK, 0 when not launched
-bool is_master();            // global rank 0
+bool is_main_process();      // global rank 0
 c10::Device local_device();  // cuda:LOCAL_RANK where the default group has a CUDA backend, else cpu
 
 // All ranks of the default group must call it, with the same ranks. Ranks that do not belong get a

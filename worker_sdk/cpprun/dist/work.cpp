@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cpprun/dist/backend/translate.hpp"
+#include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/collectives/work_state.hpp"
 
 namespace cpprun::dist {
@@ -37,7 +37,7 @@ Work::State::~State() {
     if (!has_ended()) watched_->abort();
     watcher_.join();
   }
-  if (native_ && kind_ != Kind::Polled) group_->traffic.keep(std::move(native_));
+  if (native_ && kind_ != Kind::Polled) group_->health.keep(std::move(native_));
 }
 
 bool Work::State::has_ended() const {
@@ -46,7 +46,7 @@ bool Work::State::has_ended() const {
 }
 
 void Work::State::end_with(std::exception_ptr error) {
-  if (error) group_->traffic.mark_broken(text_of(error));
+  if (error) group_->health.mark_broken(text_of(error));
   const std::lock_guard lock(mutex_);
   error_ = std::move(error);
   has_ended_ = true;

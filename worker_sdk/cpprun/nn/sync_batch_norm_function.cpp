@@ -4,7 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/custom_class.h>
 
-#include "cpprun/dist/backend/translate.hpp"
+#include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/native.hpp"
 
 namespace cpprun::nn {

@@ -133,7 +133,7 @@ class CosineAnnealingWarmRestarts : public LRScheduler {
                               CosineAnnealingWarmRestartsOptions options);
 
   void step() override;
-  // To a place between steps: `training_epoch + batch / batches`. Not negative.
+  // To a place between steps: `epoch + batch / batches`. Not negative.
   void step(double epoch);
 
  protected:

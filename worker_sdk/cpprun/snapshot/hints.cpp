@@ -31,7 +31,7 @@ std::string checksums(const std::vector<NamedParameter>& parameters) {
 
 // A collective, where there are hints.
 void Snapshot::Impl::hint() {
-  if (std::exchange(has_hinted, true) || !options.has_hints) return;
+  if (std::exchange(has_hinted, true) || !options.hints) return;
   if (ranks.is_first()) hint_at_forgotten();
   if (ranks.world() > 1) hint_at_differences();
 }
@@ -54,7 +54,7 @@ void Snapshot::Impl::hint_at_differences() {
                    "cpprun: hint: parameter '%s' is not the same on ranks %d and %d, and the "
                    "snapshot that they write together has each only once: a resumed run will not "
                    "go on exactly. DistributedDataParallel keeps it the same; ranks that train "
-                   "apart need a .dir each (.has_hints = false silences this)\n",
+                   "apart need a .dir each (.hints = false silences this)\n",
                    parameters[i].name.c_str(), ranks.rank(), other);
       return;
     }
@@ -83,7 +83,7 @@ void Snapshot::Impl::hint_at_forgotten() const {
   if (missing.empty()) return;
   std::fprintf(stderr,
                "cpprun: hint: the Snapshot does not track %s; a resumed run will not go on "
-               "exactly (.has_hints = false silences this)\n",
+               "exactly (.hints = false silences this)\n",
                missing.c_str());
 }
 

@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "cpprun/snapshot/choose.hpp"
-#include "cpprun/snapshot/interval.hpp"
-#include "cpprun/snapshot/ranks.hpp"
-#include "cpprun/snapshot/save/memory.hpp"
+#include "cpprun/snapshot/resume_choice.hpp"
+#include "cpprun/snapshot/save/in_memory_snapshot.hpp"
 #include "cpprun/snapshot/save/saver.hpp"
 #include "cpprun/snapshot/save/writing.hpp"
+#include "cpprun/snapshot/save_interval.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
-#include "cpprun/snapshot/state/form.hpp"
+#include "cpprun/snapshot/snapshot_comm.hpp"
+#include "cpprun/snapshot/state/state_layout.hpp"
 #include "cpprun/snapshot/state/tracked.hpp"
 #include "snapshot_files/archive/tensor_file.hpp"
 
@@ -33,9 +33,9 @@ struct Snapshot::Impl {
   // The folder group of this rank; the first call is a collective.
   const snapshot::Group& group();
   snapshot::WriteContext write_context();
-  Status write(snapshot::Staged& staged, snapshot::Talk& talk);
-  Status agree_staged(const Status& own, snapshot::Talk& talk);
-  Status fail(const Status& why, snapshot::Talk& talk);
+  Status write(snapshot::Staged& staged, snapshot::StoreChannel& channel);
+  Status agree_staged(const Status& own, snapshot::StoreChannel& channel);
+  Status fail(const Status& why, snapshot::StoreChannel& channel);
   void report(int64_t step, const Status& outcome);
   void hint();
   void hint_at_forgotten() const;
@@ -55,36 +55,36 @@ struct Snapshot::Impl {
   Result<snapshot::Loaded> load_folder(const std::string& path);
   Result<snapshot::Loaded> load_single(const std::string& path);
   std::string path_of(const snapshot::Candidate& candidate) const;
-  void tell_agent(const snapshot::Candidate* loaded) const;  // null: none
-  void tell_damaged(const snapshot::Candidates& damaged, const std::string& instead) const;
+  void report_to_agent(const snapshot::Candidate* loaded) const;  // null: none
+  void report_damaged(const snapshot::Candidates& damaged, const std::string& instead) const;
   Resumed apply(const snapshot::Candidate& candidate, const snapshot::Loaded& loaded);
 
   const SnapshotOptions options;
   const bool is_single;
   const std::string place;  // the folder, or the file
-  const snapshot::Ranks ranks = snapshot::Ranks::here();
+  const snapshot::SnapshotComm ranks = snapshot::SnapshotComm::here();
   const int instance;  // of this process: keys of several Snapshots differ
   std::vector<snapshot::Tracked> tracked;
   std::vector<const torch::nn::Module*> modules;
 
   std::optional<snapshot::Group> known_group;
   bool is_group_certain = false;  // else each save asks anew
-  snapshot::Neighbours neighbours;
-  snapshot::Memory memory;                    // of this place and file
-  dist::Store store;                          // of the writing thread
-  std::unique_ptr<snapshot::Talk> last_talk;  // keys that may still be read
+  snapshot::NodeRanks neighbours;
+  snapshot::InMemorySnapshot memory;                     // of this place and file
+  dist::Store store;                                     // of the writing thread
+  std::unique_ptr<snapshot::StoreChannel> last_channel;  // keys that may still be read
   int64_t saves = 0;
   int64_t saved_step = -1;  // started, at least
   std::string last_path;    // written by the thread
   std::string told;         // why the last save failed; empty: it did not
-  bool has_hinted = false, has_told_busy = false;
+  bool has_hinted = false, has_reported_busy = false;
 
   std::chrono::steady_clock::time_point started_at = std::chrono::steady_clock::now();
   double seconds_before = 0;       // of training, in earlier runs
   double saved_at = 0;             // in seconds(); when the last save began
   double pause = 0;                // of the last save, in seconds
   std::atomic<double> writing{0};  // the same; told by its thread
-  snapshot::LookOut look_out;
+  snapshot::PollSchedule look_out;
 
   // Files that rank 0 has sent, for ranks that don't see them; by path. While resume() is at work.
   std::map<std::string, std::string> sent;

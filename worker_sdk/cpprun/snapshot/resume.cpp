@@ -8,7 +8,7 @@
 #include "cpprun/dist/objects.hpp"
 #include "cpprun/snapshot/file_storages.hpp"
 #include "cpprun/snapshot/impl.hpp"
-#include "cpprun/snapshot/report.hpp"
+#include "cpprun/snapshot/outcome_codec.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/snapshot_notice.hpp"
 #include "snapshot_files/archive/crc32.hpp"
@@ -81,9 +81,9 @@ Candidates Snapshot::Impl::candidates() {
   const bool is_near = std::all_of(group().members.begin(), group().members.end(), [&](int rank) {
     return neighbours.local_rank_of(rank).has_value();
   });
-  if (options.uses_memory && is_near) {
+  if (options.in_memory && is_near) {
     for (const auto& label : memory.found(ranks.rank(), ranks.world())) {
-      all.push_back({Where::Memory, label.step, memory_id(label), "",
+      all.push_back({Where::InMemorySnapshot, label.step, memory_id(label), "",
                      "step " + std::to_string(label.step) + " in memory"});
     }
   }
@@ -126,7 +126,7 @@ Result<TensorFile> Snapshot::Impl::open_single(const std::string& path) const {
 // One file that only some ranks see: rank 0's goes to all.
 bool Snapshot::Impl::share_single_files(const std::vector<Candidates>& of_ranks) {
   const auto on_disk = [](Candidates all) {
-    std::erase_if(all, [](const Candidate& each) { return each.where == Where::Memory; });
+    std::erase_if(all, [](const Candidate& each) { return each.where == Where::InMemorySnapshot; });
     return all;
   };
   const bool is_shared = std::all_of(of_ranks.begin(), of_ranks.end(), [&](const Candidates& each) {
@@ -197,14 +197,14 @@ Result<Loaded> Snapshot::Impl::load_single(const std::string& path) {
 }
 
 std::string Snapshot::Impl::path_of(const Candidate& candidate) const {
-  if (candidate.where == Where::Memory) return "";
+  if (candidate.where == Where::InMemorySnapshot) return "";
   if (is_single) return candidate.name;
   if (candidate.where == Where::Chosen) return worker::environment()->resume_from;
   return place + "/" + candidate.name;
 }
 
 Result<Loaded> Snapshot::Impl::load(const Candidate& candidate) {
-  if (candidate.where == Where::Memory) return load_memory(candidate);
+  if (candidate.where == Where::InMemorySnapshot) return load_memory(candidate);
   return is_single ? load_single(path_of(candidate)) : load_folder(path_of(candidate));
 }
 
@@ -231,30 +231,30 @@ Resumed Snapshot::Impl::resume() {
     }
     if (why.empty()) {
       std::erase_if(damaged, [&](const Candidate& other) { return other.step < each.step; });
-      tell_damaged(damaged, each.name);
-      tell_agent(&each);
+      report_damaged(damaged, each.name);
+      report_to_agent(&each);
       return apply(each, *loaded);
     }
     failed.insert(each.id);
     damaged.push_back(each);
     damaged.back().why = why;
   }
-  tell_damaged(damaged, "");
-  tell_agent(nullptr);
+  report_damaged(damaged, "");
+  report_to_agent(nullptr);
   return {};
 }
 
 // Each agent hears it from its own ranks. What the launcher chose is for folders only; it may have
 // become incomplete since, and a copy of it that lies elsewhere is the same snapshot.
-void Snapshot::Impl::tell_agent(const Candidate* loaded) const {
+void Snapshot::Impl::report_to_agent(const Candidate* loaded) const {
   const std::string chosen = worker::environment() && !is_single ? launchers_choice() : "";
   bool fell_back = !chosen.empty() && (loaded == nullptr || loaded->where == Where::Folder);
   if (fell_back && loaded != nullptr) {
     const auto found = snapshot_files::look_at(real_files(), chosen);
     fell_back = !found || found->manifest.id != loaded->id;
   }
-  worker::tell_resumed(loaded == nullptr ? -1 : loaded->step,
-                       loaded == nullptr ? "" : path_of(*loaded), fell_back);
+  worker::report_resumed(loaded == nullptr ? -1 : loaded->step,
+                         loaded == nullptr ? "" : path_of(*loaded), fell_back);
 }
 
 std::vector<Candidates> Snapshot::Impl::gather_candidates() {
@@ -267,7 +267,7 @@ std::vector<Candidates> Snapshot::Impl::gather_candidates() {
   return of_ranks;
 }
 
-void Snapshot::Impl::tell_damaged(const Candidates& damaged, const std::string& instead) const {
+void Snapshot::Impl::report_damaged(const Candidates& damaged, const std::string& instead) const {
   if (damaged.empty() || !ranks.is_first()) return;
   std::string text;
   for (const Candidate& each : damaged) {
@@ -300,8 +300,8 @@ Resumed Snapshot::Impl::apply(const Candidate& candidate, const Loaded& loaded) 
                  "have random states of their own, derived from the step\n",
                  candidate.name.c_str(), ranks.world());
   }
-  const bool is_memory = candidate.where == Where::Memory;
-  return {is_memory ? SnapshotSource::Memory : SnapshotSource::Disk, candidate.step,
+  const bool is_memory = candidate.where == Where::InMemorySnapshot;
+  return {is_memory ? SnapshotSource::InMemorySnapshot : SnapshotSource::Disk, candidate.step,
           path_of(candidate)};
 }
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "cpprun/snapshot/impl.hpp"
-#include "cpprun/snapshot/report.hpp"
+#include "cpprun/snapshot/outcome_codec.hpp"
 #include "cpprun/snapshot/save/stage.hpp"
 #include "cpprun/worker/environment.hpp"
 #include "cpprun/worker/snapshot_notice.hpp"
@@ -67,7 +67,7 @@ std::string lasting(std::string why) {
   return why;
 }
 
-int64_t training_epoch_of(const std::vector<snapshot::Tracked>& tracked, const Contents& contents) {
+int64_t epoch_of(const std::vector<snapshot::Tracked>& tracked, const Contents& contents) {
   for (const auto& each : tracked) {
     if (each.name != "epochs_run" && each.name != "epoch" && each.name != "epochs_done") continue;
     for (const auto& content : contents.shared) {
@@ -146,13 +146,13 @@ const Group& Snapshot::Impl::group() {
 bool Snapshot::Impl::start_save(int64_t step) {
   if (step < 0) throw std::invalid_argument("a snapshot's step is negative");
   if (ranks.any(saver.is_busy())) {
-    if (ranks.is_first() && !has_told_busy) {
+    if (ranks.is_first() && !has_reported_busy) {
       std::fprintf(stderr,
                    "cpprun: the snapshot of step %lld is left out: the last one is still being "
                    "written; this is said once\n",
                    static_cast<long long>(step));
     }
-    has_told_busy = true;
+    has_reported_busy = true;
     return false;
   }
   hint();
@@ -163,10 +163,10 @@ bool Snapshot::Impl::start_save(int64_t step) {
   Contents contents = capture(tracked, is_single, ranks.rank(), {step, saved_at});
   const int writers = is_single ? 1 : static_cast<int>(own.members.size());
   const int of_writers = own.place_of(ranks.rank());
-  const int64_t training_epoch = training_epoch_of(tracked, contents);
+  const int64_t epoch = epoch_of(tracked, contents);
   auto staged = std::make_shared<Staged>(snapshot::plan(contents, writers));
   staged->step = step;
-  staged->training_epoch = training_epoch;
+  staged->epoch = epoch;
   const uint64_t bytes = snapshot::bytes_of(*staged, of_writers);
   const auto room = memory.begin({.step = step,
                                   .round = own_environment().round,
@@ -182,10 +182,10 @@ bool Snapshot::Impl::start_save(int64_t step) {
       "cpprun/snapshot/" + std::to_string(instance) + "/" + std::to_string(saves++) + "/";
   saver.start([this, staged, has_room, prefix](const std::atomic<bool>& gives_up) {
     const auto began = steady_clock::now();
-    auto talk = std::make_unique<snapshot::Talk>(store, prefix, gives_up);
-    const Status status = has_room ? write(*staged, *talk) : fail(has_room, *talk);
-    if (last_talk) last_talk->forget();
-    last_talk = std::move(talk);
+    auto channel = std::make_unique<snapshot::StoreChannel>(store, prefix, gives_up);
+    const Status status = has_room ? write(*staged, *channel) : fail(has_room, *channel);
+    if (last_channel) last_channel->delete_keys();
+    last_channel = std::move(channel);
     writing = seconds_since(began);
     report(staged->step, status);
     return status;
@@ -194,40 +194,40 @@ bool Snapshot::Impl::start_save(int64_t step) {
 }
 
 // Everybody waits for everybody's word that the state is in memory.
-Status Snapshot::Impl::agree_staged(const Status& own, snapshot::Talk& talk) {
-  const Status said = talk.tell("staged/" + std::to_string(ranks.rank()), snapshot::encode(own));
+Status Snapshot::Impl::agree_staged(const Status& own, snapshot::StoreChannel& channel) {
+  const Status said = channel.set("staged/" + std::to_string(ranks.rank()), snapshot::encode(own));
   if (ranks.is_first()) {
     Status failed;
     for (int rank = 0; rank < ranks.world(); ++rank) {
       const auto heard =
-          snapshot::decode_outcome(talk.hear("staged/" + std::to_string(rank)), rank);
+          snapshot::decode_outcome(channel.get("staged/" + std::to_string(rank)), rank);
       if (!heard && failed) failed = heard.error();
     }
-    const Status told_all = talk.tell("all_staged", snapshot::encode(failed));
-    if (!told_all) return told_all;
+    const Status reported_all = channel.set("all_staged", snapshot::encode(failed));
+    if (!reported_all) return reported_all;
   }
-  const auto all = snapshot::decode_outcome(talk.hear("all_staged"), 0);
+  const auto all = snapshot::decode_outcome(channel.get("all_staged"), 0);
   return all ? said : all.error();
 }
 
-Status Snapshot::Impl::fail(const Status& why, snapshot::Talk& talk) {
-  static_cast<void>(agree_staged(why, talk));
+Status Snapshot::Impl::fail(const Status& why, snapshot::StoreChannel& channel) {
+  static_cast<void>(agree_staged(why, channel));
   return why;
 }
 
-Status Snapshot::Impl::write(Staged& staged, snapshot::Talk& talk) {
+Status Snapshot::Impl::write(Staged& staged, snapshot::StoreChannel& channel) {
   memory.write_index(staged);
-  const Status agreed = agree_staged({}, talk);
+  const Status agreed = agree_staged({}, channel);
   if (!agreed) return agreed;
   memory.complete(staged.step);
   const snapshot::WriteContext context = write_context();
-  const auto path =
-      is_single ? write_single_file(staged, context, talk) : write_folder(staged, context, talk);
+  const auto path = is_single ? write_single_file(staged, context, channel)
+                              : write_folder(staged, context, channel);
   if (!path) return path.error();
   last_path = *path;
   // One of each node, so that every agent knows.
   if (!is_single && ranks.rank() == neighbours.first_rank) {
-    worker::tell_snapshot(staged.step, *path);
+    worker::report_snapshot(staged.step, *path);
   }
   return {};
 }
@@ -244,8 +244,8 @@ snapshot::WriteContext Snapshot::Impl::write_context() {
           .torch = TORCH_VERSION,
           .cpprun = CPPRUN_VERSION,
           .round = own.round,
-          .may_commit = [](int64_t step) -> Status {
-            const worker::Leave leave = worker::may_commit(step);
+          .request_commit = [](int64_t step) -> Status {
+            const worker::CommitPermission leave = worker::request_commit(step);
             if (leave) return {};
             return Error{ErrorKind::Refused, leave.why};
           }};

@@ -53,7 +53,7 @@ int cuda_device() {
 
 const char* name(SnapshotSource source) {
   switch (source) {
-    case SnapshotSource::Memory:
+    case SnapshotSource::InMemorySnapshot:
       return "memory";
     case SnapshotSource::Disk:
       return "disk";

@@ -46,10 +46,10 @@ struct SnapshotOptions {
   // Instead of a folder: one file, replaced by each save; the one before stays as <file>.prev. Has
   // no effect under --snapshot-dir: the launcher knows folders only.
   std::string file = {};
-  int keep = 3;             // the newest so many folders
-  int64_t keep_every = 0;   // and those whose step is a multiple; 0: none
-  bool uses_memory = true;  // a worker that is started anew resumes from its node's memory
-  bool has_hints = true;    // one line on stderr when something seems to be forgotten
+  int keep = 3;            // the newest so many folders
+  int64_t keep_every = 0;  // and those whose step is a multiple; 0: none
+  bool in_memory = true;   // a worker that is started anew resumes from its node's memory
+  bool hints = true;       // one line on stderr when something seems to be forgotten
 };
 
 // When maybe_save saves; what is zero does not count, the first that is due does.
@@ -61,7 +61,7 @@ struct SaveWhen {
   bool auto_interval = false;
 };
 
-enum class SnapshotSource { None, Memory, Disk };
+enum class SnapshotSource { None, InMemorySnapshot, Disk };
 
 struct Resumed {
   SnapshotSource source = SnapshotSource::None;

@@ -40,7 +40,7 @@ TrainerCore::TrainerCore(const TrainerOptions& options)
     : options_(options),
       gpu_id_(dist::get_local_rank()),
       device_(dist::local_device()),
-      is_master_(dist::is_master()),
+      is_main_process_(dist::is_main_process()),
       snapshot_(snapshot_options(options)) {
   if (options.batch_size == 0) throw std::invalid_argument("the Trainer's batch_size is 0");
   if (options.accumulate < 1) {
@@ -50,7 +50,7 @@ TrainerCore::TrainerCore(const TrainerOptions& options)
 }
 
 void TrainerCore::announce() {
-  if (!is_announced_ && is_master_ && !options_.is_quiet) {
+  if (!is_announced_ && is_main_process_ && !options_.is_quiet) {
     const auto world = static_cast<size_t>(dist::get_world_size());
     const auto accumulate = static_cast<size_t>(options_.accumulate);
     std::string text = "effective batch size " +
@@ -60,7 +60,7 @@ void TrainerCore::announce() {
     print_line(stderr, text + ')');
   }
   is_announced_ = true;
-  worker::mark_ready();
+  worker::report_ready();
 }
 
 void TrainerCore::begin_epoch(int epoch, size_t samples, size_t remaining) {
@@ -78,7 +78,7 @@ void TrainerCore::track(torch::optim::Optimizer& optimizer, const torch::nn::Mod
   snapshot_.track("optimizer", optimizer, model).track_rng().track("epochs_run", epochs_run);
   if (sampler != nullptr) snapshot_.track(*sampler);
   if (options_.scheduler != nullptr) snapshot_.track(*options_.scheduler);
-  worker::can_save();
+  worker::enable_graceful_stop();
 }
 
 bool TrainerCore::resume(const int& epochs_run) {
@@ -93,7 +93,7 @@ bool TrainerCore::resume(const int& epochs_run) {
 
 void TrainerCore::save(int epoch) {
   is_saved_ = snapshot_.save(step_);
-  if (!is_saved_ || !is_master_ || options_.is_quiet) return;
+  if (!is_saved_ || !is_main_process_ || options_.is_quiet) return;
   print_line(stdout, "Epoch " + std::to_string(epoch) + " | Training snapshot saved at " +
                          snapshot_.last_path());
 }

@@ -14,7 +14,7 @@
 #include "cpprun/data/distributed_sampler.hpp"
 #include "cpprun/nn/parallel/ddp_options.hpp"
 #include "cpprun/optim/lr_scheduler.hpp"
-#include "cpprun/snapshot/interval.hpp"
+#include "cpprun/snapshot/save_interval.hpp"
 #include "cpprun/snapshot/snapshot.hpp"
 
 namespace cpprun {
@@ -57,7 +57,7 @@ class TrainerCore {
 
   int gpu_id() const { return gpu_id_; }
   c10::Device device() const { return device_; }
-  bool is_master() const { return is_master_; }
+  bool is_main_process() const { return is_main_process_; }
 
   // "effective batch size 128 (4 ranks x 32)", on stderr, once, by global rank 0; says to the agent
   // that this rank is ready.
@@ -97,12 +97,12 @@ class TrainerCore {
   const TrainerOptions& options_;
   int gpu_id_;
   c10::Device device_;
-  bool is_master_, is_announced_ = false, is_saved_ = false;
+  bool is_main_process_, is_announced_ = false, is_saved_ = false;
   Snapshot snapshot_;
   int64_t step_ = 0;  // of the optimizer, over all runs
   int epoch_ = 0;
   int64_t batches_ = 0, at_batch_ = 0;  // of this training epoch: in all, done
-  snapshot::LookOut look_out_;          // for requests to stop
+  snapshot::PollSchedule look_out_;     // for requests to stop
   int64_t first_batch_ = 0;             // of a training epoch that goes on in the middle
 };
 

@@ -64,14 +64,14 @@ void count_collective() {
     page->collectives.fetch_add(1, std::memory_order_relaxed);
 }
 
-void mark_ready() {
+void report_ready() {
   WorkerPage* page = own_agent().page();
   if (page == nullptr || page->is_ready.exchange(1) != 0) return;
   page->phase.store(static_cast<uint32_t>(Phase::Ready), std::memory_order_relaxed);
   own_agent().send(channel::Ready{});
 }
 
-void tell_agent(std::string_view why) {
+void report_to_agent(std::string_view why) {
   if (has_agent()) own_agent().send(channel::Report{std::string(why)});
 }
 

@@ -3,8 +3,8 @@
 // The agent's socket is named by CPPRUN_AGENT; over it comes one shared page
 // (rendezvous/protocol/worker/worker_page.hpp). Without an agent (torchrun, or started by hand)
 // every call works and does nothing; so does one whose agent does not answer within
-// limits::kAgentAnswers. The first call of any of these connects. Costs: a heartbeat is a few
-// stores into memory and a look at the clock, no system call. Any thread, but not in signal
+// limits::kAgentResponseTimeout. The first call of any of these connects. Costs: a heartbeat is a
+// few stores into memory and a look at the clock, no system call. Any thread, but not in signal
 // handlers. No Python counterpart.
 #pragma once
 
@@ -25,10 +25,10 @@ void heartbeat(int64_t step, Phase phase = Phase::Training);
 void count_collective();
 // Set up and about to train; the agent notes when the last worker of a round has said so. Once;
 // later calls do nothing.
-void mark_ready();
+void report_ready();
 // Why this worker is about to end; the last call counts. At most limits::kWorkerReportBytes are
 // sent. Stands in the launcher's summary if there is no error file (error_file.hpp).
-void tell_agent(std::string_view why);
+void report_to_agent(std::string_view why);
 // The agent (or SIGTERM, under cpprun::main) asks to stop: save, then end.
 bool should_stop();
 // False when there is none.

@@ -74,7 +74,7 @@ Mapped mapped(const std::optional<AgentSocket::Answer>& answer, int protection) 
   return map(arena->bytes, protection, MAP_SHARED, memory);
 }
 
-void say_once(const std::string& why) {
+void log_once(const std::string& why) {
   static std::atomic<bool> is_said{false};
   if (is_said.exchange(true)) return;
   std::fprintf(stderr,
@@ -88,20 +88,21 @@ void say_once(const std::string& why) {
 Result<Arena> Arena::own(size_t bytes) {
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return of_process(bytes);
-  const auto question = [bytes](uint32_t number) { return channel::ArenaWanted{number, bytes}; };
-  const Mapped memory = mapped(agent.ask(question, limits::kLeaveTakes), PROT_READ | PROT_WRITE);
+  const auto request_id = [bytes](uint32_t number) { return channel::ArenaRequest{number, bytes}; };
+  const Mapped memory =
+      mapped(agent.request(request_id, limits::kPermissionTimeout), PROT_READ | PROT_WRITE);
   if (memory) return Arena(*memory, Kind::Agent);
-  say_once(memory.error().text);
+  log_once(memory.error().text);
   return of_process(bytes);
 }
 
 Result<Arena> Arena::of(int local_rank) {
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return refused("there is no agent to ask for another worker's arena");
-  const auto question = [local_rank](uint32_t number) {
-    return channel::ArenaOf{number, static_cast<uint32_t>(local_rank)};
+  const auto request_id = [local_rank](uint32_t number) {
+    return channel::PeerArenaRequest{number, static_cast<uint32_t>(local_rank)};
   };
-  const Mapped memory = mapped(agent.ask(question, limits::kLeaveTakes), PROT_READ);
+  const Mapped memory = mapped(agent.request(request_id, limits::kPermissionTimeout), PROT_READ);
   if (!memory) return memory.error();
   return Arena(*memory, Kind::AnothersWorker);
 }

@@ -151,8 +151,8 @@ const char* cpprun_resume_from() {
 void cpprun_heartbeat(int64_t step, cpprun_phase phase) {
   worker::heartbeat(step, static_cast<worker::Phase>(phase));
 }
-void cpprun_ready() {
-  worker::mark_ready();
+void cpprun_report_ready() {
+  worker::report_ready();
 }
 int cpprun_should_stop() {
   return worker::should_stop() ? 1 : 0;
@@ -161,16 +161,16 @@ int cpprun_has_agent() {
   return worker::has_agent() ? 1 : 0;
 }
 
-void cpprun_can_save() {
-  worker::can_save();
+void cpprun_enable_graceful_stop() {
+  worker::enable_graceful_stop();
 }
-int cpprun_may_commit(int64_t step) {
-  const worker::Leave leave = worker::may_commit(step);
+int cpprun_request_commit(int64_t step) {
+  const worker::CommitPermission leave = worker::request_commit(step);
   if (!leave) last_error = leave.why;
   return leave ? 1 : 0;
 }
-void cpprun_tell_snapshot(int64_t step, const char* path) {
-  worker::tell_snapshot(step, path);
+void cpprun_report_snapshot(int64_t step, const char* path) {
+  worker::report_snapshot(step, path);
 }
 
 cpprun_status cpprun_store_open(const char* address, int64_t timeout_ms, cpprun_store** store) {
@@ -221,9 +221,9 @@ int cpprun_report_error(const char* text) {
   return worker::report_error(text) == worker::Reported::Written ? 1 : 0;
 }
 
-void cpprun_fault_point(int64_t training_epoch, int64_t step) {
+void cpprun_fault_point(int64_t epoch, int64_t step) {
   try {
-    worker::fault_point(known(training_epoch), known(step));
+    worker::fault_point(known(epoch), known(step));
   } catch (const std::exception& error) {
     end_with(error.what());
   }

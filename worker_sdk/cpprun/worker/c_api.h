@@ -72,7 +72,7 @@ enum cpprun_phase {
 };
 
 void cpprun_heartbeat(int64_t step, enum cpprun_phase phase); /* no system call */
-void cpprun_ready(void);
+void cpprun_report_ready(void);
 int cpprun_should_stop(void); /* 1: save, then end */
 int cpprun_has_agent(void);
 
@@ -81,10 +81,10 @@ int cpprun_has_agent(void);
 /* Exit code: stopped on request, and the snapshot is complete. */
 #define CPPRUN_STOPPED_RESUMABLE 75
 
-void cpprun_can_save(void);
+void cpprun_enable_graceful_stop(void);
 /* 1: give the snapshot of this step its final name. 0: don't; cpprun_last_error says why. */
-int cpprun_may_commit(int64_t step);
-void cpprun_tell_snapshot(int64_t step, const char* path);
+int cpprun_request_commit(int64_t step);
+void cpprun_report_snapshot(int64_t step, const char* path);
 
 /* --- store: a client of cpprun's and of torch's TCPStore. One thread at a time per store. After a
  * timeout or a broken connection it is closed, and every call says so. */
@@ -114,7 +114,7 @@ int cpprun_report_error(const char* text);
 
 /* The training loop is here; does what CPPRUN_FAULTS asks for. -1: not in any. A fault that throws
  * in C++, and a CPPRUN_FAULTS that is wrong, are reported and end the process with code 1. */
-void cpprun_fault_point(int64_t training_epoch, int64_t step);
+void cpprun_fault_point(int64_t epoch, int64_t step);
 
 #ifdef __cplusplus
 }

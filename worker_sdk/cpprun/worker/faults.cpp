@@ -22,7 +22,7 @@
 namespace cpprun::worker {
 namespace {
 
-using What = Fault::What;
+using FaultKind = Fault::FaultKind;
 using Optional = std::optional<int64_t>;
 
 constexpr int kExitCodeMax = 255;
@@ -30,24 +30,22 @@ constexpr int64_t kSlowMsMax = 86'400'000;
 
 struct Kind {
   const char* name;
-  What what;
+  FaultKind what;
 };
-constexpr std::array kKinds = {Kind{"kill", What::Kill}, Kind{"stop", What::Stop},
-                               Kind{"exit", What::Exit}, Kind{"throw", What::Throw},
-                               Kind{"slow", What::Slow}, Kind{"ask", What::Ask},
-                               Kind{"tell", What::Tell}};
+constexpr std::array kKinds = {Kind{"kill", FaultKind::Kill}, Kind{"stop", FaultKind::Stop},
+                               Kind{"exit", FaultKind::Exit}, Kind{"throw", FaultKind::Throw},
+                               Kind{"slow", FaultKind::Slow}, Kind{"ask", FaultKind::Request},
+                               Kind{"tell", FaultKind::Tell}};
 
 struct PlaceName {
   const char* name;
   Optional Fault::*member;
 };
-constexpr std::array kPlaces = {PlaceName{"rank", &Fault::rank},
-                                PlaceName{"step", &Fault::step},
-                                PlaceName{"epoch", &Fault::training_epoch},
-                                PlaceName{"attempt", &Fault::attempt},
-                                PlaceName{"round", &Fault::round},
-                                PlaceName{"node", &Fault::node},
-                                PlaceName{"fault", &Fault::number}};
+constexpr std::array kPlaces = {
+    PlaceName{"rank", &Fault::rank},   PlaceName{"step", &Fault::step},
+    PlaceName{"epoch", &Fault::epoch}, PlaceName{"attempt", &Fault::attempt},
+    PlaceName{"round", &Fault::round}, PlaceName{"node", &Fault::node},
+    PlaceName{"fault", &Fault::number}};
 constexpr std::array kPhases = {"starting", "training", "saving"};
 
 Error wrong(std::string_view value, const std::string& what) {
@@ -55,7 +53,7 @@ Error wrong(std::string_view value, const std::string& what) {
                                    "; an example is kill:rank=1,epoch=2,attempt=0"};
 }
 
-Result<What> parse_kind(std::string_view whole, const std::string& word) {
+Result<FaultKind> parse_kind(std::string_view whole, const std::string& word) {
   for (const Kind& kind : kKinds) {
     if (word == kind.name) return kind.what;
   }
@@ -68,11 +66,11 @@ Status put(Fault& fault, std::string_view whole, const std::string& name, int64_
     fault.*place.member = value;
     return {};
   }
-  if (name == "code" && fault.what == What::Exit && value <= kExitCodeMax) {
+  if (name == "code" && fault.what == FaultKind::Exit && value <= kExitCodeMax) {
     fault.code = static_cast<int>(value);
     return {};
   }
-  if (name == "ms" && fault.what == What::Slow && value <= kSlowMsMax) {
+  if (name == "ms" && fault.what == FaultKind::Slow && value <= kSlowMsMax) {
     fault.slow_ms = value;
     return {};
   }
@@ -104,7 +102,7 @@ Status parse_part(Fault& fault, std::string_view whole, const std::string& part)
 // `whole` is the value that `text` is one of; errors show it.
 Result<Fault> parse_one(std::string_view text, std::string_view whole) {
   const size_t colon = text.find(':');
-  const Result<What> what = parse_kind(whole, std::string(text.substr(0, colon)));
+  const Result<FaultKind> what = parse_kind(whole, std::string(text.substr(0, colon)));
   if (!what) return what.error();
   Fault fault;
   fault.what = *what;
@@ -141,87 +139,87 @@ Plan own_plan() {
 
 bool has_to_tell(const Plan& plan) {
   return std::any_of(plan.begin(), plan.end(),
-                     [](const auto& planned) { return planned->fault.what == What::Tell; });
+                     [](const auto& planned) { return planned->fault.what == FaultKind::Tell; });
 }
 
-FaultPlace place_here(Optional training_epoch, Optional step, FaultPhase phase) {
+FaultPlace place_here(Optional epoch, Optional step, FaultPhase phase) {
   const Environment& own = *environment();
   return {.rank = own.rank,
           .attempt = own.restart_count,
           .round = own.round,
           .step = step,
-          .training_epoch = training_epoch,
+          .epoch = epoch,
           .node = own.group_rank,
           .phase = phase};
 }
 
 std::string describe(const FaultPlace& place) {
   std::string text = "rank " + std::to_string(place.rank);
-  if (place.training_epoch) text += ", training epoch " + std::to_string(*place.training_epoch);
+  if (place.epoch) text += ", training epoch " + std::to_string(*place.epoch);
   if (place.step) text += ", step " + std::to_string(*place.step);
   return text;
 }
 
 void carry_out(const Planned& planned, const FaultPlace& place) {
   const Fault& fault = planned.fault;
-  if (fault.what == What::Ask) return;  // the agent has done it, and said so
+  if (fault.what == FaultKind::Request) return;  // the agent has done it, and said so
   const std::string text = planned.text + " at " + describe(place);
   ::fprintf(stderr, "cpprun: fault %s\n", text.c_str());
   ::fflush(nullptr);
   switch (fault.what) {
-    case What::Kill:
+    case FaultKind::Kill:
       ::kill(::getpid(), SIGKILL);
       break;
-    case What::Stop:
+    case FaultKind::Stop:
       ::kill(::getpid(), SIGSTOP);
       break;
-    case What::Exit:
+    case FaultKind::Exit:
       ::_exit(fault.code);
-    case What::Throw:
+    case FaultKind::Throw:
       throw FaultError("fault " + text);
-    case What::Slow:
+    case FaultKind::Slow:
       std::this_thread::sleep_for(std::chrono::milliseconds(fault.slow_ms));
       break;
-    case What::Ask:
-    case What::Tell:
+    case FaultKind::Request:
+    case FaultKind::Tell:
       break;
   }
 }
 
 // Whether it is this fault's turn, in the whole job. Without an agent it never is.
 bool may_strike(const Fault& fault, const FaultPlace& place) {
-  const auto question = [&](uint32_t number) {
-    return channel::Strike{number, static_cast<uint32_t>(*fault.number), place.step.value_or(-1),
-                           place.training_epoch.value_or(-1)};
+  const auto request_id = [&](uint32_t number) {
+    return channel::FaultPermitRequest{number, static_cast<uint32_t>(*fault.number),
+                                       place.step.value_or(-1), place.epoch.value_or(-1)};
   };
   const AgentSocket& agent = own_agent();
   if (agent.page() == nullptr) return false;
-  const auto answer = agent.ask(question, limits::kLeaveTakes);
-  const auto* leave = answer ? std::get_if<channel::Leave>(&answer->message) : nullptr;
-  return leave != nullptr && leave->is_given;
+  const auto answer = agent.request(request_id, limits::kPermissionTimeout);
+  const auto* leave = answer ? std::get_if<channel::Permission>(&answer->message) : nullptr;
+  return leave != nullptr && leave->is_permitted;
 }
 
 // The first step of this process, and each as a heartbeat: what a fault costs lies between.
 void tell_progress(const FaultPlace& place) {
   static std::atomic<bool> is_begin_told{false};
-  if (!place.step && !place.training_epoch) return;
+  if (!place.step && !place.epoch) return;
   if (place.step) beat(*place.step, Phase::Training);
   if (is_begin_told.exchange(true) || own_agent().page() == nullptr) return;
-  own_agent().send(channel::Began{place.step.value_or(-1), place.training_epoch.value_or(-1)});
+  own_agent().send(channel::Began{place.step.value_or(-1), place.epoch.value_or(-1)});
 }
 
-void pass(Optional training_epoch, Optional step, FaultPhase phase) {
+void pass(Optional epoch, Optional step, FaultPhase phase) {
   static const Plan plan = own_plan();
   static const bool tells = has_to_tell(plan);
   if (plan.empty()) return;
-  const FaultPlace place = place_here(training_epoch, step, phase);
+  const FaultPlace place = place_here(epoch, step, phase);
   if (tells && phase == FaultPhase::Training) tell_progress(place);
   for (const std::unique_ptr<Planned>& planned : plan) {
     const Fault& fault = planned->fault;
-    if (fault.what == What::Tell || !fits(fault, place)) continue;
+    if (fault.what == FaultKind::Tell || !fits(fault, place)) continue;
     if (fault.number) {
       if (may_strike(fault, place)) carry_out(*planned, place);
-    } else if (fault.what == What::Slow || !planned->has_happened.exchange(true)) {
+    } else if (fault.what == FaultKind::Slow || !planned->has_happened.exchange(true)) {
       carry_out(*planned, place);
     }
   }
@@ -247,11 +245,11 @@ bool fits(const Fault& fault, const FaultPlace& place) {
   if (!fault.phase && place.phase == FaultPhase::Starting && fault.number) return false;
   return fits_one(fault.node, place.node) && fits_one(fault.rank, place.rank) &&
          fits_one(fault.attempt, place.attempt) && fits_one(fault.round, place.round) &&
-         fits_one(fault.step, place.step) && fits_one(fault.training_epoch, place.training_epoch);
+         fits_one(fault.step, place.step) && fits_one(fault.epoch, place.epoch);
 }
 
-void fault_point(Optional training_epoch, Optional step) {
-  pass(training_epoch, step, FaultPhase::Training);
+void fault_point(Optional epoch, Optional step) {
+  pass(epoch, step, FaultPhase::Training);
 }
 
 void fault_point_at_start() {

@@ -72,7 +72,7 @@ int report_exception(const std::exception_ptr& exception) {
   const Reported reported = write_error_file(
       {.message = text.message, .stack = text.stack, .is_consequence = is_consequence});
   tell(text, is_consequence, reported);
-  if (reported == Reported::NoFile || reported == Reported::Failed) tell_agent(text.message);
+  if (reported == Reported::NoFile || reported == Reported::Failed) report_to_agent(text.message);
   return kExitAfterException;
 }
 

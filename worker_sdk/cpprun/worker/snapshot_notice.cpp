@@ -9,18 +9,18 @@
 
 namespace cpprun::worker {
 
-Leave may_commit(int64_t step) {
+CommitPermission request_commit(int64_t step) {
   fault_point_at_save(step);
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return {};
-  const auto question = [step](uint32_t number) { return channel::MayCommit{number, step}; };
-  const auto answer = agent.ask(question, limits::kLeaveTakes);
-  const auto* leave = answer ? std::get_if<channel::Leave>(&answer->message) : nullptr;
+  const auto request_id = [step](uint32_t number) { return channel::CommitRequest{number, step}; };
+  const auto answer = agent.request(request_id, limits::kPermissionTimeout);
+  const auto* leave = answer ? std::get_if<channel::Permission>(&answer->message) : nullptr;
   if (leave == nullptr) return {false, "the agent does not answer"};
-  return {leave->is_given, leave->why};
+  return {leave->is_permitted, leave->why};
 }
 
-void tell_snapshot(int64_t step, const std::string& path) {
+void report_snapshot(int64_t step, const std::string& path) {
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return;
   agent.page()->snapshot_written.store(step, std::memory_order_release);
@@ -29,7 +29,7 @@ void tell_snapshot(int64_t step, const std::string& path) {
   if (!error) agent.send(channel::Snapshot{step, whole.string()});
 }
 
-void tell_resumed(int64_t step, const std::string& path, bool fell_back) {
+void report_resumed(int64_t step, const std::string& path, bool fell_back) {
   const AgentSocket& agent = own_agent();
   if (agent.has_resumed()) agent.send(channel::Resumed{fell_back, step, path});
 }
@@ -42,9 +42,9 @@ std::optional<int64_t> newest_snapshot() {
   return step;
 }
 
-void can_save() {
+void enable_graceful_stop() {
   const AgentSocket& agent = own_agent();
-  if (agent.has_snapshots()) agent.page()->can_save.store(1, std::memory_order_release);
+  if (agent.has_snapshots()) agent.page()->enable_graceful_stop.store(1, std::memory_order_release);
 }
 
 }  // namespace cpprun::worker

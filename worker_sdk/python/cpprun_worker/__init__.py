@@ -2,7 +2,7 @@
 
     import cpprun_worker
 
-    cpprun_worker.can_save()                   # we save and end when asked to stop
+    cpprun_worker.enable_graceful_stop()                   # we save and end when asked to stop
     for step in ...:
         train()
         cpprun_worker.heartbeat(step)
@@ -83,7 +83,7 @@ def heartbeat(step, phase=TRAINING):
     if agent:
         agent.beat(step, phase)
         if phase == TRAINING:
-            agent.say_first_step(step)
+            agent.send_first_step(step)
 
 
 def count_collective():
@@ -93,20 +93,21 @@ def count_collective():
         agent.count()
 
 
-def ready():
+def report_ready():
     """Set up and about to train; the agent notes when the last worker of a round has said so."""
     agent = _own_agent()
     if agent:
-        agent.say_ready()
+        agent.send_ready()
 
 
 def should_stop():
-    """The agent asks to save and end; without an agent, after can_save(), SIGTERM has come."""
+    """The agent asks to save and end; without an agent, after enable_graceful_stop(), SIGTERM has
+    come."""
     agent = _own_agent()
     return _asked_by_signal.is_set() or (agent is not None and agent.wants_stop())
 
 
-def can_save():
+def enable_graceful_stop():
     """This script saves and then ends, with STOPPED_RESUMABLE, when should_stop() says so.
 
     On a stop request the agent then gives it --shutdown-timeout, instead of SIGTERM at once. A
@@ -116,7 +117,7 @@ def can_save():
     """
     agent = _own_agent()
     if agent:
-        agent.say_can_save()
+        agent.send_can_save()
         return
     is_main = threading.current_thread() is threading.main_thread()
     if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -128,7 +129,7 @@ def resume_path():
     return os.environ.get('CPPRUN_RESUME_FROM') or None
 
 
-def tell_resumed(step, path, fell_back=False):
+def report_resumed(step, path, fell_back=False):
     """Training goes on from the snapshot of this step at `path`; -1 and '': it begins anew.
 
     fell_back: that of resume_path() could not be used, so that no later round is to begin with it.
@@ -136,10 +137,10 @@ def tell_resumed(step, path, fell_back=False):
     step, path = _whole('step', step), _path(path) if path else ''
     agent = _own_agent()
     if agent:
-        agent.say_resumed(step, path, fell_back)
+        agent.send_resumed(step, path, fell_back)
 
 
-def may_commit(step):
+def request_commit(step):
     """Asks for leave to give the snapshot of this step its final name; by the rank that renames.
 
     False: the round is over or being stopped, or the agent does not answer, and others may be
@@ -150,18 +151,18 @@ def may_commit(step):
     agent = _own_agent()
     if not agent:
         return True
-    is_given, why = agent.ask_for_leave(step)
+    is_given, why = agent.request_commit_permission(step)
     if not is_given:
         print(f'cpprun: the snapshot of step {step} is not committed: {why}', file=sys.stderr)
     return is_given
 
 
-def tell_snapshot(step, path):
+def report_snapshot(step, path):
     """The snapshot of this step is committed and lies at `path`."""
     step, path = _whole('step', step), _path(path)
     agent = _own_agent()
     if agent:
-        agent.say_snapshot(step, path)
+        agent.send_snapshot(step, path)
 
 
 def newest_snapshot():
@@ -170,16 +171,16 @@ def newest_snapshot():
     return agent.newest_snapshot() if agent else None
 
 
-def fault_point(training_epoch=None, step=None):
+def fault_point(epoch=None, step=None):
     """The training loop is here: what CPPRUN_FAULTS asks for at this place happens, if anything.
 
     Call it at the head of every step; without faults it costs next to nothing. docs/faults.md.
     """
-    if training_epoch is not None:
-        training_epoch = _whole('training_epoch', training_epoch)
+    if epoch is not None:
+        epoch = _whole('epoch', epoch)
     if step is not None:
         step = _whole('step', step)
-    _own_plan().pass_by(training_epoch, step, _faults.TRAINING)
+    _own_plan().pass_by(epoch, step, _faults.TRAINING)
 
 
 def _own_plan():

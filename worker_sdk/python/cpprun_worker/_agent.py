@@ -132,59 +132,59 @@ class Agent:
         self._halves[PHASE] = phase
         words[HEARTBEAT_NS] = now
 
-    def say_first_step(self, step):
+    def send_first_step(self, step):
         """Once: recovery is over."""
         if not self._has_stepped:
             self._has_stepped = True
             if self._version >= 4:
-                self._say(_message(FIRST_STEP, struct.pack('=q', step)))
+                self._send(_message(FIRST_STEP, struct.pack('=q', step)))
 
-    def say_ready(self):
+    def send_ready(self):
         if not self._halves[IS_READY]:
             self._halves[IS_READY] = 1
-            self._say(_message(READY))
+            self._send(_message(READY))
 
     def wants_stop(self):
         return self._halves[WANTS_STOP] != 0
 
-    def say_can_save(self):
+    def send_can_save(self):
         self._halves[CAN_SAVE] = 1
 
     def newest_snapshot(self):
         return self._words[SNAPSHOT_NEWEST] or None
 
-    def say_snapshot(self, step, path):
+    def send_snapshot(self, step, path):
         self._words[SNAPSHOT_WRITTEN] = step
         if self._version >= 2:
-            self._say(_message(SNAPSHOT, struct.pack('=q', step) + os.fsencode(path)))
+            self._send(_message(SNAPSHOT, struct.pack('=q', step) + os.fsencode(path)))
 
-    def say_resumed(self, step, path, fell_back):
+    def send_resumed(self, step, path, fell_back):
         if self._version >= 3:
-            self._say(_message(RESUMED, struct.pack('=Iq', fell_back, step) + os.fsencode(path)))
+            self._send(_message(RESUMED, struct.pack('=Iq', fell_back, step) + os.fsencode(path)))
 
-    def ask_for_leave(self, step):
+    def request_commit_permission(self, step):
         """Whether it is given, and why not."""
         if self._version < 2:
             return True, ''
-        return self._ask(MAY_COMMIT, struct.pack('=q', step))
+        return self._request(MAY_COMMIT, struct.pack('=q', step))
 
-    def ask_for_strike(self, fault, epoch, step):
-        """Whether this fault of the plan may strike here."""
-        is_given, _ = self._ask(STRIKE, struct.pack('=I', fault) + _progress(epoch, step))
+    def request_fault_permit(self, fault, epoch, step):
+        """Whether this fault of the plan may be injected here."""
+        is_given, _ = self._request(STRIKE, struct.pack('=I', fault) + _progress(epoch, step))
         return is_given
 
-    def say_began(self, epoch, step):
-        self._say(_message(BEGAN, _progress(epoch, step)))
+    def send_began(self, epoch, step):
+        self._send(_message(BEGAN, _progress(epoch, step)))
 
-    def _ask(self, kind, body):
+    def _request(self, kind, body):
         with self._asking:
             self._last_question += 1
             question = struct.pack('=I', self._last_question)
-            if not self._say(_message(kind, question + body)):
+            if not self._send(_message(kind, question + body)):
                 return False, 'the agent has gone'
-            return self._leave(question, time.monotonic() + ANSWER_TAKES)
+            return self._await_permission(question, time.monotonic() + ANSWER_TAKES)
 
-    def _leave(self, question, until):
+    def _await_permission(self, question, until):
         """Answers to older questions, which came too late, are passed over."""
         waiting = select.poll()
         waiting.register(self._sock, select.POLLIN)
@@ -199,7 +199,7 @@ class Agent:
                 return answer[12:16] == struct.pack('=I', 1), answer[16:].decode(errors='replace')
         return False, 'the agent does not answer'
 
-    def _say(self, message):
+    def _send(self, message):
         try:
             self._sock.send(message)
             return True

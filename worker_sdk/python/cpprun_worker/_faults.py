@@ -115,7 +115,7 @@ class Plan:
             'step': step,
         }
         if phase == TRAINING and self._tells:
-            self._tell_progress(epoch, step)
+            self._report_progress(epoch, step)
         for fault in self._faults:
             if fault.fits(place, phase) and self._is_due(fault, epoch, step):
                 fault.carry_out(_describe(place))
@@ -123,11 +123,11 @@ class Plan:
     def _is_due(self, fault, epoch, step):
         if fault.number is not None:
             agent = self._agent()
-            return agent is not None and agent.ask_for_strike(fault.number, epoch, step)
+            return agent is not None and agent.request_fault_permit(fault.number, epoch, step)
         had_happened, fault.has_happened = fault.has_happened, True
         return fault.kind == 'slow' or not had_happened
 
-    def _tell_progress(self, epoch, step):
+    def _report_progress(self, epoch, step):
         """Where it begins, and each step as a heartbeat: what a fault costs lies between."""
         agent = self._agent()
         if agent is None or (epoch is None and step is None):
@@ -136,7 +136,7 @@ class Plan:
             agent.beat(step, TRAINING_PHASE)
         if not self._has_begun:
             self._has_begun = True
-            agent.say_began(epoch, step)
+            agent.send_began(epoch, step)
 
 
 def _describe(place):

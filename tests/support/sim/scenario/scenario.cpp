@@ -110,7 +110,7 @@ const std::vector<Player::Command>& Player::commands() {
       {"cut FROM to TO", &Player::cut},
       {"mend FROM to TO", &Player::cut},
       {"signal NODE NUMBER", &Player::signal},
-      {"order NODE ...", &Player::order},
+      {"admin NODE ...", &Player::order},
       {"passes TIME", &Player::passes},
       {"until ...", &Player::until},
       {"expect ...", &Player::expect},
@@ -141,7 +141,8 @@ bool Player::job(const Words& words) {
   cluster_ = std::make_unique<Cluster>(options);
   cluster_->trace().listen(Trace::Detail::Story,
                            [this](const std::string& line) { lines_.push_back(line); });
-  cluster_->set_plan([this](const Node& node, const control::World&) { return plan(node); });
+  cluster_->set_plan(
+      [this](const Node& node, const control::RankAssignment&) { return plan(node); });
   if (!options.has_etcd) cluster_->start_coordinator();
   return true;
 }
@@ -149,10 +150,10 @@ bool Player::job(const Words& words) {
 SpawnPlan Player::plan(const Node& node) const {
   const std::string& name = node.id().name;
   auto own = lives_.find(name);
-  WorkerLife life = own == lives_.end() ? WorkerLife{} : own->second;
-  life.is_hanging = true;  // until the script ends them
+  WorkerLife liveness = own == lives_.end() ? WorkerLife{} : own->second;
+  liveness.is_hanging = true;  // until the script ends them
   auto nproc = static_cast<size_t>(node.spec().agent.facts.nproc);
-  return SpawnPlan{without_program_.contains(name), std::vector<WorkerLife>(nproc, life)};
+  return SpawnPlan{without_program_.contains(name), std::vector<WorkerLife>(nproc, liveness)};
 }
 
 bool Player::nodes(const Words& words) {
@@ -177,7 +178,7 @@ bool Player::node_with(const Words& words) {
   }
   cluster_->add_node({words[1], [&](agent::AgentOptions& options) {
                         options.hello.run_id = run_id;
-                        options.facts.terms = changed.terms;
+                        options.facts.job_spec = changed.job_spec;
                         options.facts.nproc = changed.nproc;
                         options.facts.node_rank = rank;
                       }});
@@ -242,9 +243,9 @@ bool Player::stubborn(const Words& words) {
   const bool outlives = words[3] == "outlive";
   std::optional<Duration> time = parse_duration(words[outlives ? 6 : 4]);
   if (!time) return false;
-  WorkerLife& life = lives_[words[2]];
-  life.is_deaf = life.is_deaf || outlives;
-  (outlives ? life.outlives_kill : life.stops_in) = *time;
+  WorkerLife& liveness = lives_[words[2]];
+  liveness.is_deaf = liveness.is_deaf || outlives;
+  (outlives ? liveness.outlives_kill : liveness.stops_in) = *time;
   return true;
 }
 
@@ -315,7 +316,8 @@ bool Player::signal(const Words& words) {
 
 bool Player::order(const Words& words) {
   Node* node = find(words[1]);
-  const std::optional<control::Order> order = parse_order(Words(words.begin() + 2, words.end()));
+  const std::optional<control::AdminCommand> order =
+      parse_order(Words(words.begin() + 2, words.end()));
   if (node == nullptr || !order) return false;
   node->order(*order);
   return true;

@@ -39,7 +39,7 @@ std::optional<bool> holds_for_node(const Node& node, const Words& rest) {
 bool runs_exactly_on(Cluster& cluster, int64_t round, const Words& names) {
   for (const auto& node : cluster.nodes()) {
     bool is_named = std::find(names.begin(), names.end(), node->label()) != names.end();
-    bool runs = node->live_workers() > 0 && node->world()->round == RoundNumber(round);
+    bool runs = node->live_workers() > 0 && node->assignment()->round == RoundNumber(round);
     if (runs != is_named) return false;
   }
   return true;
@@ -49,8 +49,8 @@ bool runs_exactly_on(Cluster& cluster, int64_t round, const Words& names) {
 bool has_ranks(Cluster& cluster, const Words& names) {
   for (size_t rank = 0; rank < names.size(); ++rank) {
     Node* node = find_node(cluster, names[rank]);
-    if (node == nullptr || !node->world()) return false;
-    if (node->world()->group_rank != static_cast<int64_t>(rank)) return false;
+    if (node == nullptr || !node->assignment()) return false;
+    if (node->assignment()->group_rank != static_cast<int64_t>(rank)) return false;
   }
   return true;
 }
@@ -64,7 +64,7 @@ std::optional<bool> holds(Cluster& cluster, const Words& condition) {
     if (job == nullptr || !round || job->round() != RoundNumber(*round)) return false;
     return job->phase() == Membership::Phase::Running &&
            std::all_of(job->nodes().begin(), job->nodes().end(), [](const auto& entry) {
-             return entry.second.work != cpprun::Node::Work::Starting;
+             return entry.second.worker_phase != cpprun::Node::WorkerPhase::Starting;
            });
   }
   if (auto found = match("round NN runs on ...", condition)) {
@@ -78,7 +78,7 @@ std::optional<bool> holds(Cluster& cluster, const Words& condition) {
   }
   if (match("no workers live", condition)) return cluster.checks().live_workers() == 0;
   if (match("job is decided", condition)) {
-    return cluster.job() != nullptr && cluster.job()->is_decided();
+    return cluster.job() != nullptr && cluster.job()->has_job_result();
   }
   Node* node = find_node(cluster, condition.front());
   if (node != nullptr) {

@@ -16,31 +16,31 @@ bool is_placeholder(const std::string& word) {
                                         [](unsigned char c) { return std::isupper(c) != 0; });
 }
 
-bool parse_nnodes(std::string_view value, control::Terms& terms) {
+bool parse_nnodes(std::string_view value, control::JobSpec& job_spec) {
   std::vector<std::string> parts = text::split(value, ':');
   std::optional<int64_t> min = text::parse_int(parts.front());
   std::optional<int64_t> max = text::parse_int(parts.back());
   if (!min || !max || parts.size() > 2) return false;
-  terms.min_nodes = *min;
-  terms.max_nodes = *max;
+  job_spec.min_nodes = *min;
+  job_spec.max_nodes = *max;
   return true;
 }
 
 Duration* duration_setting(std::string_view name, ClusterOptions& options) {
-  if (name == "lease") return &options.terms.lease;
-  if (name == "heartbeat") return &options.terms.heartbeat;
-  if (name == "scale-up-interval") return &options.terms.scale_up_interval;
-  if (name == "last-call") return &options.terms.last_call;
+  if (name == "lease") return &options.job_spec.lease;
+  if (name == "heartbeat") return &options.job_spec.heartbeat;
+  if (name == "scale-up-interval") return &options.job_spec.scale_up_interval;
+  if (name == "last-call") return &options.job_spec.last_call;
   if (name == "join-timeout") return &options.join_timeout;
   if (name == "grace") return &options.stop_grace;
-  if (name == "say-waiting") return &options.say_waiting;
+  if (name == "say-waiting") return &options.wait_reminder_interval;
   return nullptr;
 }
 
 int64_t* number_setting(std::string_view name, ClusterOptions& options) {
-  if (name == "max-restarts") return &options.terms.max_restarts;
+  if (name == "max-restarts") return &options.job_spec.max_restarts;
   if (name == "nproc") return &options.nproc;
-  if (name == "master-port") return &options.terms.master_port;
+  if (name == "master-port") return &options.job_spec.master_port;
   return nullptr;
 }
 
@@ -77,23 +77,23 @@ std::optional<Duration> parse_duration(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<control::Order> parse_order(const std::vector<std::string>& words) {
-  control::Order order;
+std::optional<control::AdminCommand> parse_order(const std::vector<std::string>& words) {
+  control::AdminCommand order;
   order.id = 1;
   if (match("restart", words)) return order;
   if (match("stop", words) || match("stop resumable", words)) {
-    order.kind = control::OrderKind::Stop;
+    order.kind = control::AdminCommandKind::Stop;
     order.is_resumable = words.size() == 2;
     return order;
   }
   if (match("drain NODE", words)) {
-    order.kind = control::OrderKind::Drain;
+    order.kind = control::AdminCommandKind::Drain;
     order.node = words[1];
     return order;
   }
   const auto nodes = words.size() == 2 ? text::parse_int(words[1]) : std::nullopt;
   if (!match("scale NN", words) || !nodes) return std::nullopt;
-  order.kind = control::OrderKind::Scale;
+  order.kind = control::AdminCommandKind::Scale;
   order.nodes = *nodes;
   return order;
 }
@@ -101,13 +101,13 @@ std::optional<control::Order> parse_order(const std::vector<std::string>& words)
 bool apply_setting(std::string_view setting, ClusterOptions& options) {
   if (setting == "first-node-is-host") return options.is_first_own = true;
   if (setting == "etcd") return options.has_etcd = true;
-  if (setting == "static") return options.terms.has_fixed_ranks = true;
-  if (setting == "agent-store") return options.terms.is_agent_store = true;
+  if (setting == "static") return options.job_spec.has_fixed_ranks = true;
+  if (setting == "agent-store") return options.job_spec.is_agent_store = true;
   size_t equals = setting.find('=');
   if (equals == std::string_view::npos) return false;
   std::string_view name = setting.substr(0, equals);
   std::string_view value = setting.substr(equals + 1);
-  if (name == "nnodes") return parse_nnodes(value, options.terms);
+  if (name == "nnodes") return parse_nnodes(value, options.job_spec);
   if (Duration* duration = duration_setting(name, options)) {
     std::optional<Duration> parsed = parse_duration(value);
     if (parsed) *duration = *parsed;

@@ -17,12 +17,13 @@ constexpr Duration kSignalAgain = std::chrono::milliseconds(15);
 constexpr Duration kFindingTakes = 3s;    // until everybody knows who leads the job
 constexpr size_t kUnreadMax = 64 * 1024;  // of one connection; a lost node is not written to
 
-class Life {
+class Liveness {
  public:
-  explicit Life(const SwarmPlan& plan)
+  explicit Liveness(const SwarmPlan& plan)
       : plan_(plan), cluster_(plan.cluster), dice_(plan.cluster.seed ^ 0xFA17) {
-    cluster_.set_plan(
-        [this](const Node& node, const control::World& world) { return workers_of(node, world); });
+    cluster_.set_plan([this](const Node& node, const control::RankAssignment& assignment) {
+      return workers_of(node, assignment);
+    });
     cluster_.set_fetch_plan([this] { return a_fetch(); });
   }
 
@@ -34,8 +35,8 @@ class Life {
     plan_faults();
     ElectedFaults elected(cluster_, plan_.elected, dice_.child(6), faults_end_);
     if (plan_.cluster.has_etcd) elected.plan();
-    HeirFaults heirs(cluster_, plan_.heirs, dice_.child(7), faults_end_, nodes_max());
-    heirs.plan();
+    StandbyFaults standbys(cluster_, plan_.standbys, dice_.child(7), faults_end_, nodes_max());
+    standbys.plan();
     ImpostorFaults impostors(cluster_, plan_.impostors, dice_.child(8), faults_end_);
     impostors.plan();
     cluster_.run_until(faults_end_);
@@ -60,7 +61,7 @@ class Life {
 
   // ---------------------------------------------------------------- workers
 
-  SpawnPlan workers_of(const Node& node, const control::World&) {
+  SpawnPlan workers_of(const Node& node, const control::RankAssignment&) {
     const FaultRates& faults = plan_.faults;
     SpawnPlan made;
     made.fails = are_faults_on() && dice_.chance(faults.spawn_fails);
@@ -81,25 +82,25 @@ class Life {
 
   WorkerLife a_worker() {
     const FaultRates& faults = plan_.faults;
-    WorkerLife life;
-    life.runs = 10ms + dice_.up_to(are_faults_on() ? plan_.worker_runs_max : Duration(1s));
-    life.stops_in = dice_.up_to(300ms);
-    life.can_save = snapshot_dice_.chance(plan_.faults.worker_saves);
-    life.saves_each = plan_.saves_each;
+    WorkerLife liveness;
+    liveness.runs = 10ms + dice_.up_to(are_faults_on() ? plan_.worker_runs_max : Duration(1s));
+    liveness.stops_in = dice_.up_to(300ms);
+    liveness.can_save = snapshot_dice_.chance(plan_.faults.worker_saves);
+    liveness.saves_each = plan_.saves_each;
     const bool is_late = faults.worker_is_late > 0 && extra_dice_.chance(faults.worker_is_late);
-    if (is_late) life.ready_in = extra_dice_.up_to(plan_.worker_ready_max);
+    if (is_late) liveness.ready_in = extra_dice_.up_to(plan_.worker_ready_max);
     const double unkillable = faults.worker_outlives_kill;
     const bool is_unkillable = are_faults_on() && unkillable > 0 && stuck_dice_.chance(unkillable);
-    if (is_unkillable) life.outlives_kill = 1ms + stuck_dice_.up_to(2 * limits::kKillPatience);
-    if (is_unkillable && stuck_dice_.chance(0.5)) life.outlives_kill = 1h;
-    if (!are_faults_on()) return life;
-    life.exit_code = dice_.chance(faults.worker_fails) ? 1 : 0;
-    life.is_deaf = dice_.chance(faults.worker_is_deaf) || is_unkillable;
+    if (is_unkillable) liveness.outlives_kill = 1ms + stuck_dice_.up_to(2 * limits::kKillPatience);
+    if (is_unkillable && stuck_dice_.chance(0.5)) liveness.outlives_kill = 1h;
+    if (!are_faults_on()) return liveness;
+    liveness.exit_code = dice_.chance(faults.worker_fails) ? 1 : 0;
+    liveness.is_deaf = dice_.chance(faults.worker_is_deaf) || is_unkillable;
     // Who hangs, hangs until the faults are over.
     Duration rest = faults_end_ - cluster_.now();
-    if (dice_.chance(faults.worker_hangs)) life.runs = rest + dice_.up_to(1s);
-    life.runs = std::min(life.runs, rest + Duration(1s));
-    return life;
+    if (dice_.chance(faults.worker_hangs)) liveness.runs = rest + dice_.up_to(1s);
+    liveness.runs = std::min(liveness.runs, rest + Duration(1s));
+    return liveness;
   }
 
   // ---------------------------------------------------------------- faults
@@ -170,16 +171,16 @@ class Life {
       plan_orders(mean);
     });
   }
-  control::Order an_order() {
-    control::Order order;
-    const int64_t max = plan_.cluster.terms.max_nodes;
+  control::AdminCommand an_order() {
+    control::AdminCommand order;
+    const int64_t max = plan_.cluster.job_spec.max_nodes;
     order.is_resumable = order_dice_.chance(0.5);
     order.nodes = order_dice_.between(1, max);
     order.node = std::to_string(order_dice_.below(max));
     const double draw = order_dice_.share();
-    if (draw > 0.4) order.kind = control::OrderKind::Scale;
-    if (draw > 0.7) order.kind = control::OrderKind::Drain;
-    if (draw > 0.92) order.kind = control::OrderKind::Stop;
+    if (draw > 0.4) order.kind = control::AdminCommandKind::Scale;
+    if (draw > 0.7) order.kind = control::AdminCommandKind::Drain;
+    if (draw > 0.92) order.kind = control::AdminCommandKind::Stop;
     return order;
   }
 
@@ -295,16 +296,16 @@ class Life {
   }
 
   // All that the job needs is there, and nobody has been told an outcome.
-  bool must_go_on(std::map<Incarnation, Epoch>& here) const {
+  bool must_go_on(std::map<Incarnation, Term>& here) const {
     Cluster& cluster = const_cast<Cluster&>(cluster_);
     const Membership* job = cluster.job();
-    // Nobody may lead a job whose heir is gone (R13), except who led it before. By an election
+    // Nobody may lead a job whose standby is gone (R13), except who led it before. By an election
     // anybody may.
     const bool has_etcd = plan_.cluster.has_etcd;
     const bool is_led =
         has_etcd || (job == nullptr ? cluster.coordinator()->is_alive()
                                     : cluster.leader()->is_alive() && !is_orphan(*job));
-    bool is_undecided = job == nullptr || (!job->is_decided() && !job->is_departing());
+    bool is_undecided = job == nullptr || (!job->has_job_result() && !job->is_shutting_down());
     for (const auto& node : cluster.nodes()) {
       using How = agent::Finish::How;
       const agent::Finish* end = node->finish() ? &*node->finish() : nullptr;
@@ -312,18 +313,18 @@ class Life {
       bool is_told = end != nullptr && (end->how == How::Success || end->how == How::Failure ||
                                         (end->how == How::Stopped && !end->text.empty()));
       is_undecided = is_undecided && !is_told && !node->knows_outcome();
-      bool is_known = has_etcd || job == nullptr || node->epoch() == job->epoch();
+      bool is_known = has_etcd || job == nullptr || node->term() == job->term();
       using State = agent::Agent::State;
       bool is_leaving = node->state() == State::Leaving || node->state() == State::Draining ||
                         node->state() == State::Saved;
       if (node->is_running() && is_known && !is_leaving) {
-        here[node->id().incarnation] = node->epoch();
+        here[node->id().incarnation] = node->term();
       }
     }
     // Whoever knows of a later epoch waits for one that is later still.
     const bool is_heeded = !plan_.cluster.clock_goes_back;
     return is_led && is_undecided && is_heeded &&
-           static_cast<int64_t>(here.size()) >= plan_.cluster.terms.min_nodes;
+           static_cast<int64_t>(here.size()) >= plan_.cluster.job_spec.min_nodes;
   }
 
   static bool is_orphan(const Membership& job) {
@@ -334,15 +335,15 @@ class Life {
   Duration bound() const {
     const ClusterOptions& o = plan_.cluster;
     Duration reconnect = 7s + o.network.retransmit_max + o.network.delay_max;
-    Duration one_round = o.stop_grace + limits::kKillTakes + limits::kDeathGrace;
+    Duration one_round = o.stop_grace + limits::kKillDuration + limits::kDeathGrace;
     if (plan_.faults.worker_outlives_kill > 0) one_round += limits::kKillPatience;
-    if (o.has_etcd) one_round += o.terms.lease + 4s;  // who led last, and who would have next
-    return reconnect + 2 * (o.terms.lease + one_round) + o.terms.scale_up_interval + 4s;
+    if (o.has_etcd) one_round += o.job_spec.lease + 4s;  // who led last, and who would have next
+    return reconnect + 2 * (o.job_spec.lease + one_round) + o.job_spec.scale_up_interval + 4s;
   }
 
   void judge_liveness() {
-    std::map<Incarnation, Epoch> here;
-    cluster_.run_until(cluster_.now() + kFindingTakes + 2 * plan_.cluster.terms.lease);
+    std::map<Incarnation, Term> here;
+    cluster_.run_until(cluster_.now() + kFindingTakes + 2 * plan_.cluster.job_spec.lease);
     const bool must = must_go_on(here);
     if (must) {
       const int64_t before = cluster_.checks().rounds_formed();
@@ -355,9 +356,9 @@ class Life {
       cluster_.checks().require(!node->is_running(), "L2: " + node->label() + " waits for ever");
       auto was = here.find(node->id().incarnation);
       // Who knocks after the end begins another job, and may wait for it.
-      const bool is_asked = cluster_.job() != nullptr && cluster_.job()->is_departing();
+      const bool is_asked = cluster_.job() != nullptr && cluster_.job()->is_shutting_down();
       bool is_of_it =
-          !is_asked && was != here.end() && was->second > Epoch() && was->second == node->epoch();
+          !is_asked && was != here.end() && was->second > Term() && was->second == node->term();
       if (!must || !node->finish() || !is_of_it) continue;
       bool is_good = node->finish()->how != agent::Finish::How::Error;
       cluster_.checks().require(is_good,
@@ -368,10 +369,11 @@ class Life {
   bool is_going_on(int64_t rounds_before) {
     const Membership* job = cluster_.job();
     if (job == nullptr) return cluster_.checks().rounds_formed() > rounds_before;
-    if (job->is_decided() || job->is_departing()) return true;  // the order was on its way
+    if (job->has_job_result() || job->is_shutting_down()) return true;  // the order was on its way
     if (job->phase() != Membership::Phase::Running) return false;
     for (const auto& [incarnation, node] : job->nodes()) {
-      if (node.work == cpprun::Node::Work::Running || node.work == cpprun::Node::Work::Done) {
+      if (node.worker_phase == cpprun::Node::WorkerPhase::Running ||
+          node.worker_phase == cpprun::Node::WorkerPhase::Done) {
         return true;
       }
     }
@@ -401,7 +403,7 @@ class Life {
 }  // namespace
 
 SwarmResult run_swarm(const SwarmPlan& plan, const std::function<void(const std::string&)>& sink) {
-  return Life(plan).run(sink);
+  return Liveness(plan).run(sink);
 }
 
 }  // namespace cpprun::sim

@@ -9,7 +9,7 @@
 
 #include "tests/support/sim/cluster.hpp"
 #include "tests/support/sim/swarm/swarm_elected.hpp"
-#include "tests/support/sim/swarm/swarm_heirs.hpp"
+#include "tests/support/sim/swarm/swarm_standbys.hpp"
 
 namespace cpprun::sim {
 
@@ -38,9 +38,9 @@ struct SwarmPlan {
   ClusterOptions cluster;
   int64_t nodes = 1;  // at first
   FaultRates faults;
-  ElectedRates elected;  // where etcd is the arbiter
-  HeirRates heirs;       // in lives that are about them
-  Duration impostors{};  // mean time between them; zero: there are none
+  ElectedRates elected;   // where etcd is the arbiter
+  StandbyRates standbys;  // in lives that are about them
+  Duration impostors{};   // mean time between them; zero: there are none
   Duration safety_phase{};
   Duration worker_runs_max = std::chrono::seconds(4);
   Duration fault_lasts_max = std::chrono::seconds(8);

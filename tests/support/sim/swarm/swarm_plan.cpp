@@ -78,7 +78,7 @@ void draw_orders(Dice dice, Size size, SwarmPlan& plan) {
 
 // From dice of their own, whose numbers are such that the lives of seeds.txt stay what they were.
 constexpr uint64_t kExtras = 5287;
-constexpr uint64_t kHeirs = 846;
+constexpr uint64_t kStandbys = 846;
 constexpr uint64_t kElectedExtras = 248;
 constexpr uint64_t kImpostors = 45;
 
@@ -111,15 +111,15 @@ void draw_stuck(Dice dice, Size size, FaultRates& faults) {
   faults.worker_outlives_kill = 0.05 + 0.45 * dice.share();
 }
 
-void draw_terms(Dice& dice, control::Terms& terms) {
-  terms.max_nodes = dice.between(1, 5);
-  terms.min_nodes = dice.chance(0.3) ? terms.max_nodes : dice.between(1, terms.max_nodes);
-  terms.max_restarts = dice.below(7);
-  terms.lease = dice.chance(0.5) ? Duration(1s) : dice.between(Duration(1s), Duration(6s));
-  terms.heartbeat = terms.lease / dice.between(3, 8);
-  terms.scale_up_interval = dice.up_to(4s);
-  if (dice.chance(0.3)) terms.last_call = dice.up_to(2s);
-  terms.is_agent_store = dice.chance(0.2);
+void draw_job_spec(Dice& dice, control::JobSpec& job_spec) {
+  job_spec.max_nodes = dice.between(1, 5);
+  job_spec.min_nodes = dice.chance(0.3) ? job_spec.max_nodes : dice.between(1, job_spec.max_nodes);
+  job_spec.max_restarts = dice.below(7);
+  job_spec.lease = dice.chance(0.5) ? Duration(1s) : dice.between(Duration(1s), Duration(6s));
+  job_spec.heartbeat = job_spec.lease / dice.between(3, 8);
+  job_spec.scale_up_interval = dice.up_to(4s);
+  if (dice.chance(0.3)) job_spec.last_call = dice.up_to(2s);
+  job_spec.is_agent_store = dice.chance(0.2);
 }
 
 }  // namespace
@@ -135,15 +135,15 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   ClusterOptions& cluster = plan.cluster;
   cluster.seed = dice.next();
   if (size == Size::Small) {
-    draw_terms(dice, cluster.terms);
-    plan.nodes = std::min<int64_t>(8, cluster.terms.max_nodes + dice.below(3));
+    draw_job_spec(dice, cluster.job_spec);
+    plan.nodes = std::min<int64_t>(8, cluster.job_spec.max_nodes + dice.below(3));
     cluster.nproc = dice.between(1, 3);
     plan.safety_phase = dice.between(Duration(2s), Duration(16s));
     cluster.stop_grace = dice.between(Duration(200ms), Duration(5s));
   } else {
-    plan.nodes = cluster.terms.max_nodes = 10'000;
-    cluster.terms.min_nodes = 9'000;
-    cluster.terms.max_restarts = 100;
+    plan.nodes = cluster.job_spec.max_nodes = 10'000;
+    cluster.job_spec.min_nodes = 9'000;
+    cluster.job_spec.max_restarts = 100;
     plan.safety_phase = 12s;
     plan.worker_runs_max = 60s;
     cluster.stop_grace = 2s;
@@ -162,7 +162,7 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
   if (!is_elected) {
     draw_extras(Dice(seed).child(kExtras), size, plan);
     draw_stuck(Dice(seed).child(kStuck), size, plan.faults);
-    if (size == Size::Small) draw_heirs(Dice(seed).child(kHeirs), plan);
+    if (size == Size::Small) draw_standbys(Dice(seed).child(kStandbys), plan);
     return plan;
   }
   plan.elected = draw_elected(dice.child(6), cluster);
@@ -175,16 +175,16 @@ SwarmPlan draw_plan(uint64_t seed, Size size) {
 }
 
 std::string SwarmPlan::text() const {
-  const control::Terms& terms = cluster.terms;
-  std::string text = "nnodes=" + std::to_string(terms.min_nodes) + ":" +
-                     std::to_string(terms.max_nodes) + " nodes=" + std::to_string(nodes) +
+  const control::JobSpec& job_spec = cluster.job_spec;
+  std::string text = "nnodes=" + std::to_string(job_spec.min_nodes) + ":" +
+                     std::to_string(job_spec.max_nodes) + " nodes=" + std::to_string(nodes) +
                      " nproc=" + std::to_string(cluster.nproc) +
-                     " max-restarts=" + std::to_string(terms.max_restarts) +
+                     " max-restarts=" + std::to_string(job_spec.max_restarts) +
                      (cluster.is_first_own ? " first-node-is-host" : "") +
-                     (cluster.has_control_ports ? " heirs" : "") +
+                     (cluster.has_control_ports ? " standbys" : "") +
                      (cluster.clock_goes_back ? " clock-goes-back" : "");
-  append(text, " %s=%.2fs", "lease", to_seconds(terms.lease));
-  append(text, " %s=%.2fs", "heartbeat", to_seconds(terms.heartbeat));
+  append(text, " %s=%.2fs", "lease", to_seconds(job_spec.lease));
+  append(text, " %s=%.2fs", "heartbeat", to_seconds(job_spec.heartbeat));
   append(text, " %s=%.2fs", "grace", to_seconds(cluster.stop_grace));
   append(text, "\n%s=%.2fms", "latency", to_seconds(cluster.network.latency_max) * 1e3);
   append(text, " %s=%.2fms", "delay", to_seconds(cluster.network.delay_mean) * 1e3);
@@ -210,7 +210,7 @@ std::string SwarmPlan::text() const {
     append(text, " %s=%.2fs", "saved-each", to_seconds(saves_each));
   }
   if (cluster.has_etcd) text += elected.text();
-  if (heirs.are_on()) text += heirs.text();
+  if (standbys.are_on()) text += standbys.text();
   if (impostors > Duration{}) append(text, "\n%s=%.2fs", "impostors", to_seconds(impostors));
   return text;
 }

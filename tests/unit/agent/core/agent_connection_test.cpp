@@ -1,4 +1,4 @@
-// The agent's core when the line breaks: what it says again, its grant (R6).
+// The agent's core when the line breaks: what it says again, its worker lease (R6).
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -19,48 +19,48 @@ TEST_F(Agent, SaysWhereItStandsInEveryState) {
   runs(3);
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->standing, Standing::Running);
+  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Running);
   EXPECT_EQ(said<control::Register>()->round, RoundNumber(3));
   is_stopped(3);
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->standing, Standing::Running) << "still stopping";
+  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Running) << "still stopping";
   all_quiet();
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->standing, Standing::Stopped);
+  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Stopped);
   is_granted(4s);
-  gets_world(4);
+  gets_assignment(4);
   all_quiet();
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->standing, Standing::Done);
-  EXPECT_EQ(said<control::Register>()->epoch, Epoch(1));
+  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Done);
+  EXPECT_EQ(said<control::Register>()->term, Term(1));
 }
 
 TEST_F(Agent, R13_BringsTheRoundThatItKnows) {
   connects();
-  EXPECT_FALSE(said<control::Register>()->world);
+  EXPECT_FALSE(said<control::Register>()->assignment);
   disconnects();
   runs(3);
   is_stopped(3);
   disconnects();
   connects();
-  ASSERT_TRUE(said<control::Register>()->world);
-  EXPECT_EQ(said<control::Register>()->world->round, RoundNumber(3));
-  EXPECT_EQ(said<control::Register>()->charged, control::Charge::Failure);
+  ASSERT_TRUE(said<control::Register>()->assignment);
+  EXPECT_EQ(said<control::Register>()->assignment->round, RoundNumber(3));
+  EXPECT_EQ(said<control::Register>()->charged, control::RestartCharge::Failure);
   all_quiet();
-  gets_world(4);
+  gets_assignment(4);
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->charged, control::Charge::None);
+  EXPECT_EQ(said<control::Register>()->charged, control::RestartCharge::None);
 }
 
 TEST_F(Agent, R13_IsDeafToACoordinatorOfAnOlderEpoch) {
   runs(3);
   disconnects();
   connects();
-  epoch = 0;
+  term = 0;
   forget();
   is_welcomed();
   EXPECT_EQ(reconnects, 1);
@@ -71,7 +71,7 @@ TEST_F(Agent, R13_IsDeafToACoordinatorOfAnOlderEpoch) {
   is_welcomed();
   EXPECT_EQ(reconnects, 2);
   EXPECT_EQ(warnings, 1) << "it is told once, however often it is met";
-  epoch = 2;
+  term = 2;
   disconnects();
   connects();
   is_welcomed();
@@ -79,24 +79,24 @@ TEST_F(Agent, R13_IsDeafToACoordinatorOfAnOlderEpoch) {
   EXPECT_EQ(core.state(), State::Stopping);
 }
 
-// It is the heir of a round that runs.
-class AgentHeir : public AgentTest {
+// It is the standby of a round that runs.
+class AgentStandby : public AgentTest {
  public:
-  AgentHeir() {
+  AgentStandby() {
     connects();
     welcome(true);
-    control::World world = world_of(1);
-    world.heir = control::Heir{options().hello.node.incarnation, "10.0.0.2", 4711};
+    control::RankAssignment assignment = assignment_of(1);
+    assignment.standby = control::Standby{options().hello.node.incarnation, "10.0.0.2", 4711};
     is_granted(4s);
-    hears(world);
+    hears(assignment);
     disconnects();
   }
-  void welcome(bool is_heir) {
-    control::Welcome welcome;
-    welcome.epoch = Epoch(epoch);
+  void welcome(bool is_standby) {
+    control::Registered welcome;
+    welcome.term = Term(term);
     welcome.heartbeat = 1s;
     welcome.lease = 5s;
-    welcome.is_heir = is_heir;
+    welcome.is_standby = is_standby;
     hears(welcome);
   }
   void is_refused(const Endpoint& place) {
@@ -104,16 +104,16 @@ class AgentHeir : public AgentTest {
   }
 };
 
-TEST_F(AgentHeir, R16_LeadsWhenNobodyListensWhereItWasWelcomed) {
+TEST_F(AgentStandby, R16_LeadsWhenNobodyListensWhereItWasWelcomed) {
   is_refused(Endpoint{"10.0.0.9", 29500});
   EXPECT_FALSE(taken_over) << "another place";
   is_refused(kHead);
   ASSERT_TRUE(taken_over);
-  EXPECT_EQ(taken_over->epoch, Epoch(epoch + 1));
+  EXPECT_EQ(taken_over->term, Term(term + 1));
   EXPECT_EQ(taken_over->place.port, 4711);
 }
 
-TEST_F(AgentHeir, R16_NotWithoutAGrant) {
+TEST_F(AgentStandby, R16_NotWithoutAGrant) {
   passes(4s);
   is_refused(kHead);
   EXPECT_FALSE(taken_over);
@@ -121,7 +121,7 @@ TEST_F(AgentHeir, R16_NotWithoutAGrant) {
   EXPECT_TRUE(said<control::Register>()->has_evidence);
 }
 
-TEST_F(AgentHeir, R14_NotWhenItWasToldThatItIsNone) {
+TEST_F(AgentStandby, R14_NotWhenItWasToldThatItIsNone) {
   connects();
   welcome(false);
   is_granted(4s);
@@ -139,9 +139,9 @@ TEST_F(Agent, R17_LooksElsewhereWhenNobodyWelcomesIt) {
   EXPECT_EQ(reconnects, 1);
 }
 
-TEST_F(AgentHeir, R17_GoesWhereTheJobIsLedFrom) {
+TEST_F(AgentStandby, R17_GoesWhereTheJobIsLedFrom) {
   connects();
-  hears(control::Moved{Epoch(epoch + 1), "10.0.0.3", 4712});
+  hears(control::Redirect{Term(term + 1), "10.0.0.3", 4712});
   ASSERT_TRUE(routes);
   EXPECT_TRUE(routes->is_sure);
   EXPECT_EQ(routes->places.front(), (Endpoint{"10.0.0.3", 4712}));
@@ -155,7 +155,7 @@ TEST_F(Agent, AFailureWhileCutOffIsReportedAfterwards) {
   all_quiet();
   forget();
   connects();
-  EXPECT_EQ(said<control::Register>()->standing, Standing::Running)
+  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Running)
       << "or its failure would be free";
   EXPECT_EQ(said<control::Failed>()->end.exit_code, 5);
   EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
@@ -181,24 +181,24 @@ TEST_F(Agent, ANewWorldShowsThatTheFailureIsKnown) {
   runs();
   worker_ends(0, 5);
   all_quiet();
-  gets_world(2);
+  gets_assignment(2);
   disconnects();
   forget();
   connects();
   EXPECT_EQ(said<control::Failed>(), nullptr);
 }
 
-// ---------------------------------------------------------------- the grant
+// ---------------------------------------------------------------- the worker lease
 
 TEST_F(Agent, R6_NoWorkersBeforeTheFirstPong) {
   connects();
   is_welcomed();
-  gets_world(1);
+  gets_assignment(1);
   expect_state(State::Starting);
   EXPECT_TRUE(started.empty());
   is_granted(4s);
   expect_state(State::Running);
-  EXPECT_EQ(fences.back(), now + 4s);
+  EXPECT_EQ(worker_leases.back(), now + 4s);
 }
 
 TEST_F(Agent, R6_PingsEveryHeartbeat) {
@@ -220,16 +220,16 @@ TEST_F(Agent, R6_TermASecondBeforeTheDeadlineKillAtIt) {
   ASSERT_EQ(stops.size(), 2U);
   EXPECT_EQ(stops[1].signal, 9);
   EXPECT_EQ(now, granted + 4s);
-  EXPECT_EQ(fences.back(), granted + 4s);
+  EXPECT_EQ(worker_leases.back(), granted + 4s);
   passes(10s);
   EXPECT_EQ(stops.size(), 2U);
 }
 
-TEST_F(Agent, R6_AShortGrantGivesHalfOfItAsNotice) {
+TEST_F(Agent, R6_AShortWorkerLeaseGivesHalfOfItAsNotice) {
   connects();
   is_welcomed(100ms);
   is_granted(1s);
-  gets_world(1);
+  gets_assignment(1);
   passes(499ms);
   EXPECT_TRUE(stops.empty());
   passes(1ms);
@@ -243,32 +243,32 @@ TEST_F(Agent, R6_TheDeadlineCountsFromTheSendTimeOfThePing) {
   Instant sent = now;
   now = now + 700ms;
   is_granted(4s);
-  gets_world(1);
-  EXPECT_EQ(fences.back(), sent + 4s);
+  gets_assignment(1);
+  EXPECT_EQ(worker_leases.back(), sent + 4s);
 }
 
-TEST_F(Agent, R6_APongTwiceOrOfAnotherConnectionGrantsNothing) {
+TEST_F(Agent, R6_APongTwiceOrOfAnotherConnectionWorkerLeasesNothing) {
   runs();
   int64_t first = said<control::Ping>()->seq;
   disconnects();
   connects();
-  Instant before = fences.back();
+  Instant before = worker_leases.back();
   hears(control::Pong{first, 100s});
   hears(control::Pong{-1, 100s});
-  EXPECT_EQ(fences.back(), before);
+  EXPECT_EQ(worker_leases.back(), before);
   is_granted(5s);
-  EXPECT_EQ(fences.back(), now + 5s);
+  EXPECT_EQ(worker_leases.back(), now + 5s);
   is_granted(9s);
   hears(control::Pong{first + 1000, 100s});
-  EXPECT_EQ(fences.back(), now + 5s) << "answered already, or never sent";
+  EXPECT_EQ(worker_leases.back(), now + 5s) << "answered already, or never sent";
 }
 
-TEST_F(Agent, R6_ASmallerGrantDoesNotTakeBackAGreaterOne) {
+TEST_F(Agent, R6_ASmallerWorkerLeaseDoesNotTakeBackAGreaterOne) {
   runs();
-  Instant before = fences.back();
+  Instant before = worker_leases.back();
   passes(1s);
   is_granted(1s);
-  EXPECT_EQ(fences.back(), before);
+  EXPECT_EQ(worker_leases.back(), before);
 }
 
 TEST_F(Agent, R6_StoppingWorkersToGoAtTheDeadlineToo) {
@@ -284,18 +284,18 @@ TEST_F(Agent, R6_AGrantThatIsAlmostOverStartsNothing) {
   disconnects();
   passes(3s);
   connects();
-  gets_world(1);
+  gets_assignment(1);
   expect_state(State::Starting);
   is_granted(4s);
   expect_state(State::Running);
 }
 
-TEST_F(Agent, R6_InTheCoordinatorsOwnProcessThereIsNoFence) {
+TEST_F(Agent, R6_InTheCoordinatorsOwnProcessThereIsNoWorkerLease) {
   connects();
   is_welcomed(0s);
-  gets_world(1);
+  gets_assignment(1);
   expect_state(State::Running);
-  EXPECT_TRUE(fences.back().is_never());
+  EXPECT_TRUE(worker_leases.back().is_never());
   EXPECT_TRUE(core.next_deadline().is_never());
   EXPECT_EQ(said<control::Ping>(), nullptr);
 }
@@ -322,7 +322,7 @@ TEST_F(Agent, R11_AnAnswerReadTooLateMakesItNoFailureEither) {
   EXPECT_EQ(said<control::Failed>(), nullptr);
   expect_state(State::Stopping);
 }
-TEST_F(Agent, R11_AWorkerThatTheGuardianKilledIsNoFailure) {
+TEST_F(Agent, R11_AWorkerThatTheReaperKilledIsNoFailure) {
   runs();
   now = now + 60s;  // frozen: its end is seen before the timer
   forget();

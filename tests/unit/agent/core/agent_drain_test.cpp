@@ -191,7 +191,7 @@ TEST_F(Agent, Drain_WhatMadeNoStepIsOfItsRound) {
   for (int64_t rank : {0, 1}) makes_no_step(rank), worker_ends(rank, -kTerm);
   all_quiet();
   EXPECT_TRUE(said<control::Stopped>()->has_saved);
-  gets_world(2);
+  gets_assignment(2);
   signal(kTerm);
   for (int64_t rank : {0, 1}) worker_ends(rank, -kTerm);
   all_quiet();
@@ -206,7 +206,7 @@ TEST_F(Agent, Drain_OtherSignalsAreTheExitCodeWhateverIsLost) {
   expect_finish(How::Signal);
 }
 
-TEST_F(Agent, Drain_R6_TheGrantStillHolds) {
+TEST_F(Agent, Drain_R6_TheWorkerLeaseStillHolds) {
   runs();
   signal(kTerm);
   passes(4s);
@@ -220,7 +220,7 @@ TEST_F(Agent, Drain_ItIsSaidAgainOverANewConnection) {
   disconnects();
   connects();
   EXPECT_TRUE(said<control::Register>()->is_draining);
-  EXPECT_EQ(said<control::Register>()->standing, Standing::Running);
+  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Running);
 }
 
 // ---------------------------------------------------------------- at another node
@@ -235,7 +235,7 @@ TEST_F(Agent, Drain_OfAnotherNodeLetsTheWorkersSave) {
   all_quiet();
   EXPECT_TRUE(said<control::Stopped>()->has_saved);
   EXPECT_EQ(said<control::Failed>(), nullptr);
-  gets_world(2);
+  gets_assignment(2);
   expect_state(State::Running);
 }
 
@@ -284,7 +284,7 @@ TEST_F(Agent, Drain_TheJobEndsResumable) {
   is_stopped(1, StopCause::Drain);
   worker_ends(0, kStoppedResumable);
   all_quiet();
-  control::Decided decided{false, "node7 was asked to stop"};
+  control::JobResult decided{false, "node7 was asked to stop"};
   decided.is_resumable = true;
   hears(decided);
   bye();
@@ -320,7 +320,7 @@ TEST_F(Agent, Drain_TheNextRoundBeginsAnew) {
   is_stopped(1, StopCause::Drain);
   worker_ends(0, kStoppedResumable);
   all_quiet();
-  gets_world(2);
+  gets_assignment(2);
   forget();
   worker_ends(0, 1);
   EXPECT_NE(said<control::Failed>(), nullptr);

@@ -45,7 +45,7 @@ TEST_F(AgentElection, R18_ARoundNamesNoOtherPlaces) {
   is_in_touch();
   is_led_from(kHead);
   routes.reset();
-  gets_world(1);
+  gets_assignment(1);
   EXPECT_FALSE(routes);
 }
 
@@ -58,22 +58,22 @@ TEST_F(AgentElection, R18_IsLedWhileItIsGranted) {
   is_granted(4s);
   EXPECT_TRUE(core.is_led(now));
   EXPECT_TRUE(core.is_led(now + 2900ms));
-  EXPECT_FALSE(core.is_led(now + 3s)) << "its grant is about to end";
+  EXPECT_FALSE(core.is_led(now + 3s)) << "its worker lease is about to end";
   disconnects();
   EXPECT_FALSE(core.is_led(now));
 }
 
-TEST_F(AgentElection, R18_WhoGetsNoGrantIsNotLed) {
+TEST_F(AgentElection, R18_WhoGetsNoWorkerLeaseIsNotLed) {
   connects();
   is_welcomed();
   is_granted(0s);
   EXPECT_FALSE(core.is_led(now));
-  gets_world(1);
+  gets_assignment(1);
   EXPECT_EQ(core.state(), State::Starting);
   EXPECT_TRUE(started.empty());
 }
 
-TEST_F(AgentElection, R18_AsksSoonForMoreIfItsGrantIsShort) {
+TEST_F(AgentElection, R18_AsksSoonForMoreIfItsWorkerLeaseIsShort) {
   connects();
   is_welcomed();
   is_granted(4s);
@@ -100,7 +100,7 @@ TEST_F(AgentElection, R18_WhoIsGoingWouldNotLead) {
 TEST_F(AgentElection, R18_WhoKnowsTheOutcomeWouldNotLead) {
   runs();
   all_quiet();
-  is_decided(true);
+  has_job_result(true);
   EXPECT_FALSE(core.would_lead());
 }
 

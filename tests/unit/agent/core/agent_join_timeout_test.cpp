@@ -37,7 +37,7 @@ TEST_F(Agent, JoinTimeout_IsNotBegunAnewByEveryBrokenConnection) {
 TEST_F(Agent, JoinTimeout_InStarting) {
   connects();
   is_welcomed();
-  gets_world(1);
+  gets_assignment(1);
   passes(600s);
   expect_finish(How::Error);
 }
@@ -45,7 +45,7 @@ TEST_F(Agent, JoinTimeout_InStarting) {
 TEST_F(Agent, JoinTimeout_DoesNotHitARoundThatStartedLate) {
   connects();
   is_welcomed();
-  gets_world(1);
+  gets_assignment(1);
   disconnects();
   connects();
   is_granted(4s);
@@ -122,7 +122,7 @@ TEST_F(Agent, ALostNodeIsSaidOnTheConsoleOnceGrowthIsNot) {
   int64_t round = 0;
   for (const auto& [cause, lines] :
        {std::pair{StopCause::NodeLost, 1}, {StopCause::NodeLeft, 1}, {StopCause::Growth, 0}}) {
-    round == 0 ? runs(++round) : gets_world(++round);
+    round == 0 ? runs(++round) : gets_assignment(++round);
     const int before = warnings;
     is_stopped(round, cause);
     is_stopped(round, cause);

@@ -42,7 +42,7 @@ TEST_F(Joining, ASpareSaysOnceThatItIsOne) {
 TEST_F(Joining, ASpareEndsWithTheJobAndKnowsThatNothingRan) {
   is_in_touch();
   waits(true);
-  is_decided(true);
+  has_job_result(true);
   bye();
   expect_finish(How::Success);
   EXPECT_TRUE(finish->ran_no_worker);
@@ -51,7 +51,7 @@ TEST_F(Joining, ASpareEndsWithTheJobAndKnowsThatNothingRan) {
 TEST_F(Joining, AMemberRanSomething) {
   runs();
   all_quiet();
-  is_decided(true);
+  has_job_result(true);
   bye();
   expect_finish(How::Success);
   EXPECT_FALSE(finish->ran_no_worker);
@@ -67,7 +67,7 @@ TEST_F(Joining, WhoWasNeverWelcomedMayHost) {
   EXPECT_TRUE(core.may_host(now));
 }
 
-TEST_F(Joining, WhoWasWelcomedMayHostOnceAllGrantsHaveEnded) {
+TEST_F(Joining, WhoWasWelcomedMayHostOnceAllWorkerLeasesHaveEnded) {
   is_in_touch();
   waits(true);
   disconnects();
@@ -77,9 +77,9 @@ TEST_F(Joining, WhoWasWelcomedMayHostOnceAllGrantsHaveEnded) {
   EXPECT_TRUE(core.may_host(now));
 }
 
-TEST_F(Joining, WhoKnowsOfAnHeirNeverHosts) {
+TEST_F(Joining, WhoKnowsOfAnStandbyNeverHosts) {
   is_in_touch();
-  hears(control::Wait{"a reason", true, false, control::Heir{Incarnation(2), "10.0.0.7", 4711}});
+  hears(control::Wait{"a reason", true, false, control::Standby{Incarnation(2), "10.0.0.7", 4711}});
   disconnects();
   passes(60s);
   EXPECT_FALSE(core.may_host(now));
@@ -87,7 +87,7 @@ TEST_F(Joining, WhoKnowsOfAnHeirNeverHosts) {
 
 TEST_F(Joining, WhoIsToldWhereTheJobIsLedNeverHosts) {
   connects();
-  hears(control::Moved{Epoch(3), "10.0.0.7", 4711});
+  hears(control::Redirect{Term(3), "10.0.0.7", 4711});
   disconnects();
   EXPECT_FALSE(core.may_host(now));
 }

@@ -17,7 +17,7 @@ constexpr int kKill = 9;
 
 TEST_F(Agent, Depart_WithSavingIsAsSigterm) {
   runs();
-  hears(control::Depart{true, "an operator on node1 asked the job to stop"});
+  hears(control::ShutdownRequest{true, "an operator on node1 asked the job to stop"});
   expect_state(State::Draining);
   EXPECT_NE(said<control::Draining>(), nullptr);
   ASSERT_EQ(stops.size(), 1U);
@@ -31,7 +31,7 @@ TEST_F(Agent, Depart_WithSavingIsAsSigterm) {
 
 TEST_F(Agent, Depart_WithoutSavingIsAsSigint) {
   runs();
-  hears(control::Depart{false, "an operator on node1 asked the job to stop"});
+  hears(control::ShutdownRequest{false, "an operator on node1 asked the job to stop"});
   expect_state(State::Leaving);
   ASSERT_EQ(stops.size(), 1U);
   EXPECT_EQ(stops[0].signal, kInt);
@@ -40,9 +40,9 @@ TEST_F(Agent, Depart_WithoutSavingIsAsSigint) {
 
 TEST_F(Agent, Depart_ToldAgainItHurriesNothingAndTheKeyboardDoes) {
   runs();
-  hears(control::Depart{true, "an operator asks"});
-  hears(control::Depart{true, "an operator asks again"});
-  hears(control::Depart{false, "and again"});
+  hears(control::ShutdownRequest{true, "an operator asks"});
+  hears(control::ShutdownRequest{true, "an operator asks again"});
+  hears(control::ShutdownRequest{false, "and again"});
   EXPECT_EQ(stops.size(), 1U);
   EXPECT_EQ(times<control::Draining>(), 1);
   signal(kTerm);
@@ -55,7 +55,7 @@ TEST_F(Agent, Depart_ToldAgainItHurriesNothingAndTheKeyboardDoes) {
 TEST_F(Agent, Depart_OfASpareEndsAtOnce) {
   is_in_touch();
   waits(true);
-  hears(control::Depart{true, "an operator asks"});
+  hears(control::ShutdownRequest{true, "an operator asks"});
   EXPECT_NE(said<control::Leave>(), nullptr);
   expect_finish(How::Stopped);
 }
@@ -63,8 +63,8 @@ TEST_F(Agent, Depart_OfASpareEndsAtOnce) {
 TEST_F(Agent, Depart_IsNothingOnceTheOutcomeIsKnown) {
   runs();
   all_quiet();
-  is_decided(true);
-  hears(control::Depart{true, "an operator asks too late"});
+  has_job_result(true);
+  hears(control::ShutdownRequest{true, "an operator asks too late"});
   expect_no_finish();
   bye();
   expect_finish(How::Success);
@@ -74,22 +74,22 @@ TEST_F(Agent, Depart_IsNothingOnceTheOutcomeIsKnown) {
 
 TEST_F(Agent, StrikesAreKeptForTheNextCoordinator) {
   is_in_touch();
-  hears(control::Struck{2, 3, true});
-  hears(control::Struck{2, 1, true});  // heard late
-  hears(control::Struck{0, 1, true});
+  hears(control::FaultPermit{2, 3, true});
+  hears(control::FaultPermit{2, 1, true});  // heard late
+  hears(control::FaultPermit{0, 1, true});
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->strikes, (std::vector<int64_t>{1, 0, 3}));
+  EXPECT_EQ(said<control::Register>()->fault_counts, (std::vector<int64_t>{1, 0, 3}));
 }
 
 TEST_F(Agent, StrikesThatWereRefusedOrOfNoPlanCountNothing) {
   is_in_touch();
-  hears(control::Struck{0, 1, false});
-  hears(control::Struck{-1, 1, true});
-  hears(control::Struck{static_cast<int64_t>(limits::kFaultsPerPlan), 1, true});
+  hears(control::FaultPermit{0, 1, false});
+  hears(control::FaultPermit{-1, 1, true});
+  hears(control::FaultPermit{static_cast<int64_t>(limits::kFaultsPerPlan), 1, true});
   disconnects();
   connects();
-  EXPECT_TRUE(said<control::Register>()->strikes.empty());
+  EXPECT_TRUE(said<control::Register>()->fault_counts.empty());
 }
 
 // ---------------------------------------------------------------- ends of its own
@@ -102,10 +102,10 @@ TEST_F(Agent, ACoordinatorThatCanNeverBeReachedEndsTheRunInWords) {
   call([&](agent::Effects& e) { core.on_unreachable(now, error, e); });  // said once
 }
 
-TEST_F(Agent, R11_AHangThatIsSeenPastTheGrantIsNoFailure) {
+TEST_F(Agent, R11_AHangThatIsSeenPastTheWorkerLeaseIsNoFailure) {
   runs();
   now = now + 60s;  // frozen, as the workers were
-  WorkerEnd hung;
+  WorkerExit hung;
   hung.hang = "no heartbeat for 60.0 s";
   call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
   EXPECT_EQ(said<control::Failed>(), nullptr);

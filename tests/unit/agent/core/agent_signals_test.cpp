@@ -31,9 +31,9 @@ class AgentSignals : public AgentTest {
   }
   void runs() {
     if (!is_connected) is_in_touch();
-    control::World world = world_of(1);
-    world.max_restarts = max_restarts;
-    hears(world);
+    control::RankAssignment assignment = assignment_of(1);
+    assignment.max_restarts = max_restarts;
+    hears(assignment);
     ASSERT_EQ(core.state(), State::Running);
   }
   void all_end(int exit_code) {
@@ -75,7 +75,7 @@ TEST_F(AgentSignals, TermWhileASnapshotIsFetched) {
   is_connected = false;
   told.clear();
   is_in_touch();
-  gets_world_to_fetch(1);
+  gets_assignment_to_fetch(1);
   expect_state(State::Starting);
   signal(kTerm);
   expect_resumable();
@@ -109,7 +109,7 @@ TEST_F(AgentSignals, AnotherSignalIsTheExitCode) {
 TEST_F(AgentSignals, TermAfterTheDecisionIsTheOutcome) {
   runs();
   all_end(0);
-  is_decided(false);
+  has_job_result(false);
   signal(kTerm);
   expect_finish(How::Failure);
   EXPECT_EQ(finish->text, "rank 0 died");
@@ -162,7 +162,7 @@ TEST_F(AgentSignals, IntAfterTermKillsAtOnce) {
 TEST_F(AgentSignals, TheOutcomeComesWhileTheWorkersAreStopped) {
   fails_elsewhere();
   signal(kTerm);
-  is_decided(false);
+  has_job_result(false);
   bye();
   expect_no_finish();
   all_end(-kTerm);
@@ -198,7 +198,7 @@ TEST_F(AgentSignals, TermAfterIntHurriesNothing) {
 TEST_F(AgentSignals, WhatAnOperatorAsksForIsNoSecondSignal) {
   runs();
   signal(kInt);
-  hears(control::Depart{false, "an operator asks"});
+  hears(control::ShutdownRequest{false, "an operator asks"});
   EXPECT_EQ(stops.size(), 1U);
 }
 

@@ -53,7 +53,8 @@ TEST_F(Agent, Snapshots_ACutWhileItLooksLosesNothing) {
   all_quiet();
   disconnects();
   connects();
-  EXPECT_EQ(said<control::Register>()->standing, Standing::Running) << "it stops in a moment";
+  EXPECT_EQ(said<control::Register>()->reported_phase, ReportedPhase::Running)
+      << "it stops in a moment";
   sees({snapshot(40)});
   EXPECT_EQ(said<control::Stopped>()->snapshots, Names{snapshot(40)});
 }
@@ -72,7 +73,7 @@ TEST_F(Agent, Snapshots_WhatCouldNotBeUsedIsToldOnceAndWithEachNewOne) {
   has_folder();
   sees({snapshot(20)});
   is_in_touch();
-  gets_world_to_fetch(1);
+  gets_assignment_to_fetch(1);
   has_fetched();
   const auto falls_back = [this] { call([this](agent::Effects& e) { core.on_fell_back(10, e); }); };
   falls_back();
@@ -85,7 +86,7 @@ TEST_F(Agent, Snapshots_WhatCouldNotBeUsedIsToldOnceAndWithEachNewOne) {
   is_stopped(1);
   all_quiet();
   sees({snapshot(30)});
-  gets_world(2);
+  gets_assignment(2);
   sees({snapshot(40)});
   EXPECT_EQ(said<control::Snapshots>()->unusable, "") << "that was another round's";
 }
@@ -102,11 +103,11 @@ TEST_F(Agent, Snapshots_EachRoundHasASecretOfItsOwn) {
   has_folder();
   sees({});
   is_in_touch();
-  gets_world_to_fetch(1);
+  gets_assignment_to_fetch(1);
   EXPECT_EQ(secrets, std::vector<std::string>{"secret"});
   is_stopped(1);
   sees({});
-  gets_world(2);
+  gets_assignment(2);
   EXPECT_EQ(secrets.back(), "") << "the old one counts no more";
 }
 
@@ -116,7 +117,7 @@ TEST_F(Agent, Fetch_NoWorkersBeforeItIsHere) {
   has_folder();
   sees({});
   is_in_touch();
-  gets_world_to_fetch(1);
+  gets_assignment_to_fetch(1);
   ASSERT_EQ(fetches.size(), 1U);
   EXPECT_EQ(fetches[0].resume.source_address, "10.0.0.3");
   EXPECT_EQ(fetches[0].secret, "secret");
@@ -134,7 +135,7 @@ TEST_F(Agent, Fetch_R6_WithoutAGrantNobodyStarts) {
   has_folder();
   sees({});
   is_in_touch();
-  gets_world_to_fetch(1);
+  gets_assignment_to_fetch(1);
   passes(10s);
   has_fetched();
   expect_state(State::Starting);
@@ -147,7 +148,7 @@ TEST_F(Agent, Fetch_AStopDropsIt) {
   has_folder();
   sees({});
   is_in_touch();
-  gets_world_to_fetch(1);
+  gets_assignment_to_fetch(1);
   is_stopped(1, StopCause::NodeLost);
   EXPECT_EQ(dropped_fetches, 1);
   sees({});
@@ -160,7 +161,7 @@ TEST_F(Agent, Fetch_AFailureIsOneOfTheStart) {
   has_folder();
   sees({});
   is_in_touch();
-  gets_world_to_fetch(1);
+  gets_assignment_to_fetch(1);
   fetch_fails(false);
   EXPECT_EQ(said<control::Failed>()->why, "it could not be fetched");
   EXPECT_FALSE(said<control::Failed>()->is_fatal);
@@ -174,7 +175,7 @@ TEST_F(Agent, Fetch_DamageIsSaid) {
   has_folder();
   sees({});
   is_in_touch();
-  gets_world_to_fetch(1);
+  gets_assignment_to_fetch(1);
   fetch_fails(true);
   EXPECT_EQ(said<control::Failed>()->damaged_snapshot, snapshot(20).id);
 }
@@ -183,7 +184,7 @@ TEST_F(Agent, Fetch_ASignalEndsIt) {
   has_folder();
   sees({});
   is_in_touch();
-  gets_world_to_fetch(1);
+  gets_assignment_to_fetch(1);
   signal(15);
   expect_finish(How::Stopped);
 }
@@ -192,24 +193,24 @@ TEST_F(Agent, Fetch_WhoHasItFetchesNothing) {
   has_folder();
   sees({snapshot(20)});
   is_in_touch();
-  control::World world = world_of(1);
-  world.resume = control::Resume{snapshot(20), "", 0};
-  hears(world);
+  control::RankAssignment assignment = assignment_of(1);
+  assignment.resume = control::ResumePoint{snapshot(20), "", 0};
+  hears(assignment);
   EXPECT_TRUE(fetches.empty());
   expect_state(State::Running);
 }
 
-// ---------------------------------------------------------------- copies in memory
+// ---------------------------------------------------------------- replicas in memory
 
-TEST_F(Agent, Copies_NoWorkersBeforeTheyHaveBeenSought) {
+TEST_F(Agent, Replicas_NoWorkersBeforeTheyHaveBeenSought) {
   has_folder(true);
   sees({});
   is_in_touch();
-  EXPECT_TRUE(said<control::Register>()->keeps_copies);
-  gets_world_to_seek(1, true);
+  EXPECT_TRUE(said<control::Register>()->keeps_replicas);
+  gets_assignment_to_fetch_replicas(1, true);
   ASSERT_EQ(sought.size(), 1U);
-  EXPECT_EQ(sought[0].at, (control::Peer{"10.0.0.5", 4713}));
-  EXPECT_EQ(kept_of.back(), (control::Peer{"10.0.0.4", 4712}));
+  EXPECT_EQ(sought[0].at, (control::PeerAddress{"10.0.0.5", 4713}));
+  EXPECT_EQ(kept_of.back(), (control::PeerAddress{"10.0.0.4", 4712}));
   has_fetched();
   expect_state(State::Starting);
   passes_answered(1h);  // that, too, has limits of its own
@@ -220,36 +221,36 @@ TEST_F(Agent, Copies_NoWorkersBeforeTheyHaveBeenSought) {
   EXPECT_EQ(started.size(), 1U);
 }
 
-TEST_F(Agent, Copies_AStopDropsTheSearch) {
+TEST_F(Agent, Replicas_AStopDropsTheSearch) {
   has_folder(true);
   sees({});
   is_in_touch();
-  gets_world_to_seek(1);
+  gets_assignment_to_fetch_replicas(1);
   is_stopped(1);
   EXPECT_EQ(dropped_fetches, 1);
   has_sought();
   EXPECT_TRUE(started.empty());
   sees({});
-  gets_world(2);
+  gets_assignment(2);
   EXPECT_EQ(kept_of.back(), std::nullopt) << "nobody is before it in this round";
   expect_state(State::Running);
 }
 
-TEST_F(Agent, Copies_AFailedFetchDropsTheSearchToo) {
+TEST_F(Agent, Replicas_AFailedFetchDropsTheSearchToo) {
   has_folder(true);
   sees({});
   is_in_touch();
-  gets_world_to_seek(1, true);
+  gets_assignment_to_fetch_replicas(1, true);
   fetch_fails(false);
   EXPECT_EQ(dropped_fetches, 1);
   expect_state(State::Stopped);
 }
 
-TEST_F(Agent, Copies_WithoutTheFlagNobodySeeks) {
+TEST_F(Agent, Replicas_WithoutTheFlagNobodySeeks) {
   has_folder();
   sees({});
   is_in_touch();
-  gets_world_to_seek(1);
+  gets_assignment_to_fetch_replicas(1);
   EXPECT_TRUE(sought.empty());
   EXPECT_TRUE(kept_of.empty());
   expect_state(State::Running);

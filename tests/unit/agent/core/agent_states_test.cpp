@@ -12,7 +12,7 @@ TEST_F(Agent, SaysHelloThenRegistersWithItsPort) {
   ASSERT_EQ(told.size(), 2U);
   EXPECT_EQ(std::get<control::Hello>(told[0]).connection, 1);
   const auto& facts = std::get<control::Register>(told[1]);
-  EXPECT_EQ(facts.standing, Standing::Idle);
+  EXPECT_EQ(facts.reported_phase, ReportedPhase::Idle);
   EXPECT_EQ(facts.reserved_port, 40001);
   EXPECT_EQ(facts.addresses, std::vector<std::string>{"10.0.0.2"});
 }
@@ -26,8 +26,8 @@ TEST_F(Agent, RunsAndEndsWell) {
   all_quiet();
   expect_state(State::Done);
   EXPECT_EQ(said<control::Done>()->round, RoundNumber(1));
-  EXPECT_TRUE(fences.back().is_never());
-  is_decided(true);
+  EXPECT_TRUE(worker_leases.back().is_never());
+  has_job_result(true);
   EXPECT_TRUE(said<control::Ack>()->is_success);
   expect_no_finish();
   bye();
@@ -52,7 +52,7 @@ TEST_F(Agent, AFailureStopsTheSiblingsAtOnce) {
 }
 
 TEST_F(Agent, TheLargestReportFitsIntoAFrame) {
-  WorkerEnd end;
+  WorkerExit end;
   end.exit_code = 1;
   end.error = ErrorReport{};
   end.error->path.assign(4096, 'p');
@@ -61,7 +61,7 @@ TEST_F(Agent, TheLargestReportFitsIntoAFrame) {
   end.last_lines.assign(limits::kLastLines - 1, std::string(limits::kLineBytes, 'l'));
   end.last_lines.push_back("the newest");
   runs();
-  call([&](agent::Effects& e) { core.on_worker_end(now, end, e); });
+  call([&](agent::Effects& e) { core.on_worker_exit(now, end, e); });
   ASSERT_NE(said<control::Failed>(), nullptr);
   EXPECT_EQ(said<control::Failed>()->end.last_lines, std::vector<std::string>{"the newest"});
   EXPECT_EQ(said<control::Failed>()->end.error->message.size(), limits::kSummaryTextBytes);
@@ -72,7 +72,7 @@ TEST_F(Agent, StartsTheNextRoundAfterItStopped) {
   runs(1);
   is_stopped(1);
   all_quiet();
-  gets_world(2, 1);
+  gets_assignment(2, 1);
   expect_state(State::Running);
   EXPECT_EQ(started.back().round, RoundNumber(2));
 }
@@ -93,14 +93,14 @@ TEST_F(Agent, DoneIsUndoneByAStop) {
   is_stopped(1);
   expect_state(State::Stopped);
   EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
-  gets_world(2);
+  gets_assignment(2);
   expect_state(State::Running);
 }
 
-TEST_F(Agent, StopBeforeTheFirstGrant) {
+TEST_F(Agent, StopBeforeTheFirstWorkerLease) {
   connects();
   is_welcomed();
-  gets_world(1);
+  gets_assignment(1);
   expect_state(State::Starting);
   is_stopped(1);
   expect_state(State::Stopped);
@@ -123,28 +123,28 @@ TEST_F(Agent, R1_AnOldWorldIsIgnored) {
   runs(5);
   is_stopped(5);
   all_quiet();
-  gets_world(5);
-  gets_world(4);
+  gets_assignment(5);
+  gets_assignment(4);
   expect_state(State::Stopped);
   EXPECT_EQ(started.size(), 1U);
 }
 
 TEST_F(Agent, R1_AWorldIsIgnoredWhileWorkersLive) {
   runs(1);
-  gets_world(2);
+  gets_assignment(2);
   worker_ends(0, 1);
-  gets_world(2);
+  gets_assignment(2);
   EXPECT_EQ(started.size(), 1U);
   all_quiet();
-  gets_world(2);
+  gets_assignment(2);
   EXPECT_EQ(started.size(), 2U);
 }
 
 TEST_F(Agent, R10_AWorldOfAnOlderEpochIsIgnored) {
-  epoch = 9;
+  term = 9;
   is_in_touch();
-  epoch = 8;
-  gets_world(1);
+  term = 8;
+  gets_assignment(1);
   expect_state(State::Joining);
 }
 
@@ -162,8 +162,8 @@ TEST_F(Agent, AProgramThatCannotBeStartedIsFatal) {
   expect_state(State::Stopped);
   EXPECT_TRUE(said<control::Failed>()->is_fatal);
   EXPECT_EQ(said<control::Stopped>()->round, RoundNumber(1));
-  EXPECT_TRUE(fences.back().is_never());
-  is_decided(false);
+  EXPECT_TRUE(worker_leases.back().is_never());
+  has_job_result(false);
   bye();
   expect_finish(How::Failure);
 }
@@ -188,7 +188,7 @@ TEST_F(Agent, FailureIsTheOutcomeOfTheJobNotOfTheNode) {
   runs();
   all_quiet();  // here all went well
   is_stopped(1);
-  is_decided(false);
+  has_job_result(false);
   bye();
   expect_finish(How::Failure);
   EXPECT_EQ(finish->text, "rank 0 died");
@@ -200,10 +200,10 @@ TEST_F(Agent, TheFailuresOfTheLastBadRoundAreHandedOut) {
   worker_ends(0, 7);
   worker_ends(1, -15);
   all_quiet();
-  gets_world(2, 1);
+  gets_assignment(2, 1);
   is_stopped(2);
   all_quiet();
-  is_decided(false);
+  has_job_result(false);
   bye();
   ASSERT_EQ(finish->ends.size(), 2U);
   EXPECT_EQ(finish->ends[0].exit_code, 7);
@@ -232,7 +232,7 @@ TEST_F(Agent, R9_OnlyByeEnds) {
   all_quiet();
   bye();
   expect_no_finish();
-  is_decided(true);
+  has_job_result(true);
   passes_answered(100s);
   expect_no_finish();
 }
@@ -240,14 +240,14 @@ TEST_F(Agent, R9_OnlyByeEnds) {
 TEST_F(Agent, R9_WhoKnowsTheOutcomeEndsWhenTheConnectionDoes) {
   runs();
   all_quiet();
-  is_decided(true);
+  has_job_result(true);
   disconnects();
   expect_finish(How::Success);
 }
 
 TEST_F(Agent, R9_TheJobWentOnWithoutUsAndIsOver) {
   runs();
-  is_decided(true);
+  has_job_result(true);
   EXPECT_EQ(stops.size(), 1U);
   bye();
   expect_no_finish();  // its workers go first
@@ -258,7 +258,7 @@ TEST_F(Agent, R9_TheJobWentOnWithoutUsAndIsOver) {
 TEST_F(Agent, R9_TheSameWithABrokenConnection) {
   runs();
   is_stopped(1);
-  is_decided(false);
+  has_job_result(false);
   disconnects();
   expect_no_finish();
   all_quiet();
@@ -268,7 +268,7 @@ TEST_F(Agent, R9_TheSameWithABrokenConnection) {
 TEST_F(Agent, ASpareEndsWithTheOutcome) {
   is_in_touch();
   waits(true);
-  is_decided(true);
+  has_job_result(true);
   bye();
   expect_finish(How::Success);
 }
@@ -301,7 +301,7 @@ TEST_F(Agent, ASignalWhileStoppingTakesTheTurn) {
   is_stopped(1);
   signal(2);
   expect_state(State::Leaving);
-  is_decided(false);
+  has_job_result(false);
   bye();
   expect_no_finish();
   all_quiet();
@@ -313,7 +313,7 @@ TEST_F(Agent, AfterTheEndNothingHappens) {
   is_in_touch();
   signal(15);
   forget();
-  gets_world(1);
+  gets_assignment(1);
   signal(15);
   passes(1000s);
   disconnects();
@@ -324,9 +324,9 @@ TEST_F(Agent, AfterTheEndNothingHappens) {
 TEST_F(Agent, R9_NothingIsStartedOnceTheOutcomeIsKnown) {
   connects();
   is_welcomed();
-  gets_world(1);
+  gets_assignment(1);
   expect_state(State::Starting);
-  is_decided(true);
+  has_job_result(true);
   is_granted(4s);
   EXPECT_TRUE(started.empty());
   bye();
@@ -335,7 +335,7 @@ TEST_F(Agent, R9_NothingIsStartedOnceTheOutcomeIsKnown) {
 
 TEST_F(Agent, AHangEndsTheRoundAndTheOneThatHungIsNamed) {
   runs();
-  WorkerEnd hung;
+  WorkerExit hung;
   hung.local_rank = LocalRank(1);
   hung.hang = "no heartbeat for 9.0 s";
   call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
@@ -346,7 +346,7 @@ TEST_F(Agent, AHangEndsTheRoundAndTheOneThatHungIsNamed) {
   worker_ends(0, -15);
   worker_ends(1, 0);  // it ends well when it is asked to: that heals nothing
   all_quiet();
-  is_decided(false);
+  has_job_result(false);
   bye();
   expect_finish(How::Failure);
   ASSERT_EQ(finish->ends.size(), 2u);
@@ -358,7 +358,7 @@ TEST_F(Agent, AHangInARoundThatEndsAlreadyIsNothing) {
   runs();
   worker_ends(0, 3);
   forget();
-  WorkerEnd hung;
+  WorkerExit hung;
   hung.hang = "no heartbeat for 9.0 s";
   call([&](agent::Effects& e) { core.on_hang(now, hung, e); });
   EXPECT_TRUE(stops.empty());

@@ -49,7 +49,7 @@ TEST_F(Agent, AWorkThatIsSavedStaysSavedOnAnUnusableNode) {
 
 TEST_F(Agent, TheOutcomeDoesNotHideThatItsNodeIsUnusable) {
   runs();
-  is_decided(false);
+  has_job_result(false);
   bye();
   is_stuck();
   expect_finish(How::Unusable);

@@ -12,7 +12,7 @@ namespace cpprun::test {
 namespace {
 
 using namespace std::chrono_literals;
-using State = WorkerSight::State;
+using State = WorkerObservation::State;
 constexpr uint32_t kReady = 1, kTraining = 2, kSaving = 4;
 
 class HangWatchTest : public testing::Test {
@@ -20,8 +20,8 @@ class HangWatchTest : public testing::Test {
   // Two workers, as the last look is to find them.
   HangWatchTest() { workers = {worker(0), worker(1)}; }
 
-  static WorkerSight worker(int64_t rank) {
-    WorkerSight made;
+  static WorkerObservation worker(int64_t rank) {
+    WorkerObservation made;
     made.local_rank = LocalRank(rank);
     made.rank = Rank(rank + 4);
     made.pid = static_cast<int>(100 + rank);
@@ -53,7 +53,7 @@ class HangWatchTest : public testing::Test {
     if (!hang) goes_to(end);
   }
   void goes_to(Instant at) {
-    for (WorkerSight& seen : workers) {
+    for (WorkerObservation& seen : workers) {
       if (seen.beat) seen.beat->age += at - now;
     }
     now = at;
@@ -65,7 +65,7 @@ class HangWatchTest : public testing::Test {
   }
 
   std::optional<agent::HangWatch> watch;
-  std::vector<WorkerSight> workers;
+  std::vector<WorkerObservation> workers;
   Instant now = Instant::from_nanoseconds(1'000'000'000'000);
   std::optional<agent::Hang> hang;
   int looks = 0;
@@ -197,7 +197,7 @@ TEST_F(HangWatchTest, AutoActsWhenNobodyDoesAnythingAnyMore) {
   watches_by_itself();
   beats(0, 7);
   beats(1, 7);
-  passes(limits::kHangQuiet - 1s);
+  passes(limits::kHangSilence - 1s);
   EXPECT_FALSE(hang);
   passes(200s);
   ASSERT_TRUE(hang);
@@ -239,7 +239,7 @@ TEST_F(HangWatchTest, AutoTakesAnyNumberForAStep) {
 
 TEST_F(HangWatchTest, AutoOnlySaysOnceWhatItSeesOfProgramsWithoutHeartbeats) {
   watches_by_itself();
-  passes(limits::kHangQuietLong + 120s);
+  passes(limits::kHangSilenceLong + 120s);
   ASSERT_TRUE(hang);
   EXPECT_FALSE(hang->is_sure);
   hang.reset();
@@ -252,7 +252,7 @@ TEST_F(HangWatchTest, AutoEndsAStoppedOneSoon) {
   workers[0].state = State::Stopped;
   now = now + 5s;
   EXPECT_FALSE(watch->look(now, workers)) << "the kernel told that it was stopped";
-  passes(limits::kHangStopped);
+  passes(limits::kHangStoppedTimeout);
   expect_hang(0, "stopped by a signal");
   EXPECT_TRUE(hang->is_sure);
 }

@@ -19,7 +19,7 @@ class AgentTest : public testing::Test {
   using Core = agent::Agent;
   using State = Core::State;
   using How = agent::Finish::How;
-  using Standing = control::Standing;
+  using ReportedPhase = control::ReportedPhase;
   using StopCause = control::StopCause;
 
   AgentTest() {
@@ -27,10 +27,10 @@ class AgentTest : public testing::Test {
   }
 
   // It was given --snapshot-dir. First of all.
-  void has_folder(bool keeps_copies = false) {
+  void has_folder(bool keeps_replicas = false) {
     agent::AgentOptions with = options();
     with.facts.has_snapshot_dir = true;
-    with.facts.keeps_copies = keeps_copies;
+    with.facts.keeps_replicas = keeps_replicas;
     core = Core(with);
     call([&](agent::Effects& e) { core.start(now, e); });
   }
@@ -42,16 +42,16 @@ class AgentTest : public testing::Test {
     call([&](agent::Effects& e) { core.on_fetched(now, e); });
   }
   // A world in which copies of this node's shares may lie at a neighbour.
-  void gets_world_to_seek(int64_t round, bool fetches_too = false) {
-    control::World world = world_of(round);
-    if (fetches_too) world.resume = control::Resume{snapshot(20), "10.0.0.3", 4711};
-    world.snapshot_secret = "secret";
-    world.copies_of = control::Peer{"10.0.0.4", 4712};
-    world.copies_at = control::Peer{"10.0.0.5", 4713};
-    hears(world);
+  void gets_assignment_to_fetch_replicas(int64_t round, bool fetches_too = false) {
+    control::RankAssignment assignment = assignment_of(round);
+    if (fetches_too) assignment.resume = control::ResumePoint{snapshot(20), "10.0.0.3", 4711};
+    assignment.snapshot_secret = "secret";
+    assignment.replicas_of = control::PeerAddress{"10.0.0.4", 4712};
+    assignment.replicas_at = control::PeerAddress{"10.0.0.5", 4713};
+    hears(assignment);
   }
   void has_sought() {
-    call([&](agent::Effects& e) { core.on_shares_sought(now, e); });
+    call([&](agent::Effects& e) { core.on_replicas_fetched(now, e); });
   }
   void fetch_fails(bool is_damaged) {
     Error error{ErrorKind::System, "it could not be fetched"};
@@ -63,8 +63,8 @@ class AgentTest : public testing::Test {
     call([&](agent::Effects& e) { core.on_connected(now, {"10.0.0.2"}, kHead, e); });
   }
   void is_welcomed(Duration heartbeat = 1s) {
-    control::Welcome welcome;
-    welcome.epoch = Epoch(epoch);
+    control::Registered welcome;
+    welcome.term = Term(term);
     welcome.heartbeat = heartbeat;
     welcome.lease = heartbeat * 5;
     hears(welcome);
@@ -84,51 +84,52 @@ class AgentTest : public testing::Test {
     control::CoordinatorMessage carried = over_the_wire(message);
     call([&](agent::Effects& e) { core.on_message(now, carried, e); });
   }
-  void is_granted(Duration grant) {
+  void is_granted(Duration worker_lease) {
     const auto* ping = newest<control::Ping>(told);
     ASSERT_TRUE(ping) << "no ping was sent";
-    hears(control::Pong{ping->seq, grant});
+    hears(control::Pong{ping->seq, worker_lease});
   }
-  control::World world_of(int64_t round) const {
-    control::World world;
-    world.epoch = Epoch(epoch);
-    world.round = RoundNumber(round);
-    return world;
+  control::RankAssignment assignment_of(int64_t round) const {
+    control::RankAssignment assignment;
+    assignment.term = Term(term);
+    assignment.round = RoundNumber(round);
+    return assignment;
   }
-  void gets_world(int64_t round, int64_t restart_count = 0) {
-    control::World world = world_of(round);
-    world.restart_count = restart_count;
-    hears(world);
+  void gets_assignment(int64_t round, int64_t restart_count = 0) {
+    control::RankAssignment assignment = assignment_of(round);
+    assignment.restart_count = restart_count;
+    hears(assignment);
   }
   // A world that begins with a snapshot that lies on another node.
-  void gets_world_to_fetch(int64_t round) {
-    control::World world = world_of(round);
-    world.resume = control::Resume{snapshot(20), "10.0.0.3", 4711};
-    world.snapshot_secret = "secret";
-    hears(world);
+  void gets_assignment_to_fetch(int64_t round) {
+    control::RankAssignment assignment = assignment_of(round);
+    assignment.resume = control::ResumePoint{snapshot(20), "10.0.0.3", 4711};
+    assignment.snapshot_secret = "secret";
+    hears(assignment);
   }
   void is_stopped(int64_t round, StopCause cause = StopCause::Failure) {
     const bool is_failure = cause == StopCause::Failure;
-    hears(control::Stop{RoundNumber(round), cause, "a test stops it",
-                        is_failure ? control::Charge::Failure : control::Charge::None});
+    hears(
+        control::Stop{RoundNumber(round), cause, "a test stops it",
+                      is_failure ? control::RestartCharge::Failure : control::RestartCharge::None});
   }
   void waits(bool is_spare) { hears(control::Wait{"a reason", is_spare, false}); }
-  void is_decided(bool is_success) {
-    hears(control::Decided{is_success, is_success ? "" : "rank 0 died"});
+  void has_job_result(bool is_success) {
+    hears(control::JobResult{is_success, is_success ? "" : "rank 0 died"});
   }
   void bye() { hears(control::Bye{}); }
 
   // ---- what happens here
   void worker_ends(int64_t local_rank, int exit_code) {
-    WorkerEnd end;
+    WorkerExit end;
     end.local_rank = LocalRank(local_rank);
     end.exit_code = exit_code;
-    call([&](agent::Effects& e) { core.on_worker_end(now, end, e); });
+    call([&](agent::Effects& e) { core.on_worker_exit(now, end, e); });
   }
   // It says its steps, and has made none; before its end.
   void makes_no_step(int64_t local_rank) { core.on_no_step(LocalRank(local_rank)); }
   void all_quiet() {
-    call([&](agent::Effects& e) { core.on_quiet(now, e); });
+    call([&](agent::Effects& e) { core.on_all_workers_gone(now, e); });
   }
   void is_stuck() {
     call([&](agent::Effects& e) { core.on_stuck("rank 1 (pid 4711)", e); });
@@ -158,7 +159,7 @@ class AgentTest : public testing::Test {
   // A round runs.
   void runs(int64_t round = 1) {
     if (!is_connected) is_in_touch();
-    gets_world(round);
+    gets_assignment(round);
     ASSERT_EQ(core.state(), State::Running);
   }
 
@@ -175,7 +176,7 @@ class AgentTest : public testing::Test {
     saves_ended.clear();
     told.clear();
     stops.clear();
-    fences.clear();
+    worker_leases.clear();
     started.clear();
   }
   void expect_state(State state) { EXPECT_EQ(core.state(), state); }
@@ -201,13 +202,13 @@ class AgentTest : public testing::Test {
     made.hello.run_id = "job";
     made.hello.node = NodeId{"node0", Incarnation(1)};
     made.facts.nproc = 2;
-    made.facts.terms.lease = 5s;
+    made.facts.job_spec.lease = 5s;
     made.join_timeout = 600s;
     made.stop_grace = 30s;
     return made;
   }
 
-  int64_t epoch = 1;
+  int64_t term = 1;
   Instant now = Instant::from_nanoseconds(1'000'000'000'000);
   bool is_connected = false;
   int64_t port = 40000;
@@ -216,46 +217,47 @@ class AgentTest : public testing::Test {
   static inline const Endpoint kHead{"10.0.0.1", 29500};
   int reconnects = 0, warnings = 0;
   std::optional<agent::Routes> routes;
-  std::optional<agent::TakeOver> taken_over;
+  std::optional<agent::BecomeCoordinator> taken_over;
   std::vector<int> saves_ended;  // signals
-  std::vector<Instant> fences;
+  std::vector<Instant> worker_leases;
   int scans = 0;  // how often the snapshots here were asked for
   std::vector<agent::FetchSnapshot> fetches;
   int dropped_fetches = 0;
-  std::vector<agent::SeekShares> sought;
-  std::vector<std::optional<control::Peer>> kept_of;  // whose shares were to be copied, newest last
-  std::vector<std::string> secrets;                   // what was served under which, newest last
-  std::vector<control::World> started;
+  std::vector<agent::FetchReplicas> sought;
+  std::vector<std::optional<control::PeerAddress>>
+      kept_of;                       // whose shares were to be copied, newest last
+  std::vector<std::string> secrets;  // what was served under which, newest last
+  std::vector<control::RankAssignment> started;
   std::vector<agent::FirstFailure> failures;
   std::optional<agent::Disconnect> disconnect;
   std::optional<agent::Finish> finish;
   Core core{options()};
 
  private:
-  void carry_out(const agent::Tell& effect) {
+  void carry_out(const agent::SendMessage& effect) {
     if (std::holds_alternative<control::Hello>(effect.message)) is_connected = true;
     told.push_back(over_the_wire(effect.message));
   }
   void carry_out(const agent::Disconnect& effect) { disconnect = effect; }
   void carry_out(const agent::Reconnect&) { ++reconnects; }
   void carry_out(const agent::Routes& effect) { routes = effect; }
-  void carry_out(const agent::TakeOver& effect) { taken_over = effect; }
-  void carry_out(const agent::StartWorkers& effect) { started.push_back(effect.world); }
+  void carry_out(const agent::BecomeCoordinator& effect) { taken_over = effect; }
+  void carry_out(const agent::StartWorkers& effect) { started.push_back(effect.assignment); }
   void carry_out(const agent::StopWorkers& effect) { stops.push_back(effect); }
-  void carry_out(const agent::WantPort&) {
+  void carry_out(const agent::ReservePort&) {
     call([&](agent::Effects& e) { core.on_port(now, ++port, e); });
   }
-  void carry_out(const agent::Fence& effect) { fences.push_back(effect.deadline); }
+  void carry_out(const agent::SetWorkerLease& effect) { worker_leases.push_back(effect.deadline); }
   void carry_out(const agent::FirstFailure& effect) { failures.push_back(effect); }
-  void carry_out(const agent::Note& effect) {
-    warnings += effect.level == agent::Note::Level::Warning ? 1 : 0;
+  void carry_out(const agent::LogEvent& effect) {
+    warnings += effect.level == agent::LogEvent::Level::Warning ? 1 : 0;
   }
   void carry_out(const agent::EndSaving& effect) { saves_ended.push_back(effect.signal); }
-  void carry_out(const agent::WantSnapshots&) { ++scans; }
+  void carry_out(const agent::ScanSnapshots&) { ++scans; }
   void carry_out(const agent::FetchSnapshot& effect) { fetches.push_back(effect); }
   void carry_out(const agent::DropFetch&) { ++dropped_fetches; }
-  void carry_out(const agent::SeekShares& effect) { sought.push_back(effect); }
-  void carry_out(const agent::KeepCopies& effect) { kept_of.push_back(effect.of); }
+  void carry_out(const agent::FetchReplicas& effect) { sought.push_back(effect); }
+  void carry_out(const agent::KeepReplicas& effect) { kept_of.push_back(effect.of); }
   void carry_out(const agent::ServeSnapshots& effect) { secrets.push_back(effect.secret); }
   void carry_out(const agent::Finish& effect) {
     EXPECT_FALSE(finish) << "finished twice";

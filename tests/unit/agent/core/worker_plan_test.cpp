@@ -19,23 +19,23 @@ class WorkerPlan : public testing::Test {
     config.max_restarts = 3;
     config.signals_text = "SIGTERM,SIGINT";
     config.environment = {"PATH=/bin", "RANK=77", "RANKED=1"};
-    world.round = RoundNumber(5);
-    world.group_rank = 1;
-    world.group_size = 2;
-    world.base_rank = 4;
-    world.world_size = 6;
-    world.base_role_rank = 2;
-    world.role_world_size = 4;
-    world.master_addr = "10.0.0.1";
-    world.master_port = 40001;
-    world.restart_count = 2;
-    world.max_restarts = 3;
-    place = WorkerPlace{"/logs/error.json", "10.0.0.1:50001", "token", "cpprun/agent/1",
-                        "node1.cluster.org"};
+    assignment.round = RoundNumber(5);
+    assignment.group_rank = 1;
+    assignment.group_size = 2;
+    assignment.base_rank = 4;
+    assignment.world_size = 6;
+    assignment.base_role_rank = 2;
+    assignment.role_world_size = 4;
+    assignment.master_addr = "10.0.0.1";
+    assignment.master_port = 40001;
+    assignment.restart_count = 2;
+    assignment.max_restarts = 3;
+    place = LaunchContext{"/logs/error.json", "10.0.0.1:50001", "token", "cpprun/agent/1",
+                          "node1.cluster.org"};
   }
   std::map<std::string, std::string> environment(int local_rank) {
     std::map<std::string, std::string> all;
-    for (const std::string& entry : worker_environment(config, world, place, local_rank)) {
+    for (const std::string& entry : worker_environment(config, assignment, place, local_rank)) {
       size_t at = entry.find('=');
       bool is_new = all.emplace(entry.substr(0, at), entry.substr(at + 1)).second;
       EXPECT_TRUE(is_new) << entry << " is there twice";
@@ -44,8 +44,8 @@ class WorkerPlan : public testing::Test {
   }
 
   AgentConfig config;
-  control::World world;
-  WorkerPlace place;
+  control::RankAssignment assignment;
+  LaunchContext place;
 };
 
 TEST_F(WorkerPlan, TheContractsVariables) {
@@ -99,7 +99,7 @@ TEST_F(WorkerPlan, AChosenNumberOfThreadsBeatsWhatIsSet) {
 }
 
 TEST_F(WorkerPlan, WhatTheAgentMayDoIsNoWorkersBusiness) {
-  config.environment = {"CPPRUN_OPERATOR_TOKEN=secret", "CPPRUN_ETCD_PASSWORD=secret", "HOME=/me"};
+  config.environment = {"CPPRUN_ADMIN_TOKEN=secret", "CPPRUN_ETCD_PASSWORD=secret", "HOME=/me"};
   for (const auto& [name, value] : environment(0)) EXPECT_NE(value, "secret") << name;
   EXPECT_EQ(environment(0)["HOME"], "/me");
 }
@@ -111,7 +111,7 @@ TEST_F(WorkerPlan, TheFileOfTimersIsNamedIfThereIsOne) {
 }
 
 TEST_F(WorkerPlan, HangsAreRestartsToWorkersToo) {
-  world.hang_restarts = 5;
+  assignment.hang_restarts = 5;
   EXPECT_EQ(environment(0)["TORCHELASTIC_RESTART_COUNT"], "7");
 }
 
@@ -143,17 +143,17 @@ TEST_F(WorkerPlan, MallocIsTunedWhereNothingIsSet) {
 
 TEST_F(WorkerPlan, TheSnapshotThatTheRoundBeginsWith) {
   config.environment = {"CPPRUN_RESUME_FROM=/inherited", "CPPRUN_SNAPSHOT_DIR=/inherited"};
-  world.resume = control::Resume{{20, "an id"}, "10.0.0.3", 4711};
+  assignment.resume = control::ResumePoint{{20, "an id"}, "10.0.0.3", 4711};
   EXPECT_EQ(environment(0)["CPPRUN_RESUME_FROM"], "/inherited") << "without the flag";
   config.snapshot_dir = "/data/snapshots";
   EXPECT_EQ(environment(0)["CPPRUN_RESUME_FROM"], "/data/snapshots/step-20");
   EXPECT_EQ(environment(0)["CPPRUN_SNAPSHOT_DIR"], "/data/snapshots");
-  world.resume.reset();
+  assignment.resume.reset();
   EXPECT_FALSE(environment(0).contains("CPPRUN_RESUME_FROM")) << "from the beginning";
 }
 
 TEST_F(WorkerPlan, TheAgentsStoreIsNamedInPythonsWords) {
-  world.is_agent_store = true;
+  assignment.is_agent_store = true;
   EXPECT_EQ(environment(0)["TORCHELASTIC_USE_AGENT_STORE"], "True");
 }
 
@@ -193,11 +193,11 @@ TEST_F(WorkerPlan, TheProgramIsTakenAsItIsAndTheScriptMayHoldMacros) {
 }
 
 TEST_F(WorkerPlan, LinePrefix) {
-  EXPECT_EQ(line_prefix(config, world, place, 1), "[trainer1]:");
+  EXPECT_EQ(line_prefix(config, assignment, place, 1), "[trainer1]:");
   config.logs.prefix_template = "${hostname}/${rank}/${local_rank}/${role_name} ${other}> ";
-  EXPECT_EQ(line_prefix(config, world, place, 1), "node1/5/1/trainer ${other}> ");
+  EXPECT_EQ(line_prefix(config, assignment, place, 1), "node1/5/1/trainer ${other}> ");
   config.logs.prefix_template = "";
-  EXPECT_EQ(line_prefix(config, world, place, 1), "");
+  EXPECT_EQ(line_prefix(config, assignment, place, 1), "");
 }
 
 }  // namespace

@@ -8,20 +8,20 @@
 namespace cpprun::test {
 namespace {
 
-WorkerEnd ended(int exit_code, std::vector<std::string> said = {}) {
-  WorkerEnd end;
+WorkerExit ended(int exit_code, std::vector<std::string> said = {}) {
+  WorkerExit end;
   end.exit_code = exit_code;
   end.last_lines = std::move(said);
   return end;
 }
 
-WorkerEnd wrote(const std::string& message) {
-  WorkerEnd end = ended(1, {"what the interpreter prints after it"});
+WorkerExit wrote(const std::string& message) {
+  WorkerExit end = ended(1, {"what the interpreter prints after it"});
   end.error.emplace().message = message;
   return end;
 }
 
-std::string word_of(const WorkerEnd& end) {
+std::string word_of(const WorkerExit& end) {
   return name_of(classify(end));
 }
 
@@ -35,7 +35,7 @@ TEST(FailureClass, ASignalOfItsOwnFaultIsACrash) {
 }
 
 TEST(FailureClass, ShortOfMemory) {
-  WorkerEnd killed = ended(-SIGKILL);
+  WorkerExit killed = ended(-SIGKILL);
   killed.is_oom_kill = true;
   EXPECT_EQ(word_of(killed), "out_of_memory");
   EXPECT_EQ(word_of(wrote("MemoryError: no room")), "out_of_memory");
@@ -50,7 +50,7 @@ TEST(FailureClass, APeersEndOrItsOwn) {
 }
 
 TEST(FailureClass, WhoHungIsNothingElse) {
-  WorkerEnd end = ended(-SIGABRT);
+  WorkerExit end = ended(-SIGABRT);
   end.hang = "no heartbeat for 12.0 s";
   EXPECT_EQ(word_of(end), "hang");
 }
@@ -61,10 +61,10 @@ TEST(FailureClass, WhatNoWorkersEndShows) {
 }
 
 TEST(OwnWords, TheErrorFileElseTheLastLineThatSaysSomething) {
-  EXPECT_EQ(own_words(wrote("ValueError: no")), "ValueError: no");
-  EXPECT_EQ(own_words(ended(1, {"first", "  last one ", "", "  "})), "last one");
-  EXPECT_EQ(own_words(ended(1, {"", " "})), "");
-  EXPECT_EQ(own_words(wrote("")), "what the interpreter prints after it");
+  EXPECT_EQ(error_text(wrote("ValueError: no")), "ValueError: no");
+  EXPECT_EQ(error_text(ended(1, {"first", "  last one ", "", "  "})), "last one");
+  EXPECT_EQ(error_text(ended(1, {"", " "})), "");
+  EXPECT_EQ(error_text(wrote("")), "what the interpreter prints after it");
 }
 
 TEST(Signature, NumbersMakeNoDifference) {
@@ -76,11 +76,11 @@ TEST(Signature, NumbersMakeNoDifference) {
 
 TEST(StartUp, TheFirstSecondsAre) {
   using namespace std::chrono_literals;
-  WorkerEnd end = ended(1);
+  WorkerExit end = ended(1);
   end.ended_at = end.started_at + 9s;
-  EXPECT_TRUE(is_start_up_failure(end));
+  EXPECT_TRUE(is_startup_failure(end));
   end.ended_at = end.started_at + 11s;
-  EXPECT_FALSE(is_start_up_failure(end));
+  EXPECT_FALSE(is_startup_failure(end));
 }
 
 }  // namespace

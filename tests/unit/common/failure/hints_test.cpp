@@ -14,13 +14,13 @@
 namespace cpprun::test {
 namespace {
 
-std::string id_of(const WorkerEnd& end, FailureClass kind, std::string_view why = "") {
+std::string id_of(const WorkerExit& end, FailureClass kind, std::string_view why = "") {
   const Hint* hint = hint_for(end, kind, why);
   return hint == nullptr ? "" : std::string(hint->id);
 }
 
 std::string id_for_words(const std::string& line) {
-  WorkerEnd end;
+  WorkerExit end;
   end.exit_code = 1;
   end.last_lines = {"something before", line, "something after"};
   return id_of(end, classify(end));
@@ -75,7 +75,7 @@ TEST(Hints, WhereNobodyServesTheStoreTheAgentCan) {
 }
 
 TEST(Hints, TheEndItselfCounts) {
-  WorkerEnd end;
+  WorkerExit end;
   end.exit_code = -9;
   EXPECT_EQ(id_of(end, classify(end)), "interrupted");
   end.is_oom_kill = true;
@@ -103,7 +103,7 @@ TEST(Hints, TheEndItselfCounts) {
 }
 
 TEST(FailureClass, EveryKind) {
-  WorkerEnd end;
+  WorkerExit end;
   end.exit_code = 13;
   EXPECT_STREQ(name_of(classify(end)), "user_error");
   end.last_lines = {"RuntimeError: Connection reset by peer"};
@@ -121,10 +121,10 @@ TEST(FailureClass, EveryKind) {
 }
 
 TEST(Signature, NumbersDoNotCount) {
-  WorkerEnd one;
+  WorkerExit one;
   one.exit_code = 1;
   one.last_lines = {"Error in process 4711"};
-  WorkerEnd other = one;
+  WorkerExit other = one;
   other.last_lines = {"Error in process 12", "  "};
   EXPECT_EQ(signature_of(one), signature_of(other));
   other.exit_code = 2;
@@ -139,7 +139,8 @@ TEST(Signature, NumbersDoNotCount) {
 std::string page() {
   std::string text =
       "# Troubleshooting\n\n"
-      "The verdict that stands above the failure summary ends with a hint where one is known. "
+      "The failure summary that stands above the failure summary ends with a hint where one is "
+      "known. "
       "These "
       "are all of them, by their names.\nThe table is made from `common/failure/hints.cpp`.\n";
   for (const Hint& hint : hints()) {

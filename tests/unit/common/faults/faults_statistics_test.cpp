@@ -21,9 +21,9 @@ TEST(Percentile, TheSmallestThatSoManyDoNotExceed) {
 TEST(Statistics, SumsByKind) {
   Statistics sums;
   Summary run;
-  run.strikes = {{"kill", 0.5, 3, std::nullopt}, {"kill", std::nullopt, std::nullopt, 1}};
+  run.injections = {{"kill", 0.5, 3, std::nullopt}, {"kill", std::nullopt, std::nullopt, 1}};
   sums.add(run);
-  run.strikes = {{"kill", 1.5, 2, 1}, {"freeze", 2.0, std::nullopt, std::nullopt}};
+  run.injections = {{"kill", 1.5, 2, 1}, {"freeze", 2.0, std::nullopt, std::nullopt}};
   sums.add(run);
   EXPECT_THAT(sums.table(),
               testing::HasSubstr("kill                     3          2     0.500     1.500     "

@@ -8,7 +8,7 @@
 namespace cpprun::test {
 namespace {
 
-using control::Standing;
+using control::ReportedPhase;
 
 TEST(NodeId, IsThatOfTheDocument) {
   constexpr const char* kKey = "0123456789abcdef0123456789abcdef";
@@ -35,7 +35,8 @@ class NodeIdentity : public JobTest {
 
   void begin(std::function<Incarnation(const std::string&)> ids) {
     std::destroy_at(&core);
-    CoordinatorOptions options{"head", Epoch(++epochs_), std::nullopt, limits::kSayWaiting, {}};
+    CoordinatorOptions options{
+        "head", Term(++epochs_), std::nullopt, limits::kWaitReminderInterval, {}};
     options.node_id_of = std::move(ids);
     std::construct_at(&core, std::move(options));
   }
@@ -63,15 +64,15 @@ TEST_F(NodeIdentity, R10_WhoShowsNoKeyIsRefusedAndTheNodeStays) {
   has_key("a", "key of a");
   has_key("b", "key of b");
   a_and_b_run();
-  player("b").facts.standing = Standing::Running;
+  player("b").facts.reported_phase = ReportedPhase::Running;
   player("b").facts.round = RoundNumber(1);
   for (const std::string& key : {std::string(), std::string("guessed"), std::string(65, 'x')}) {
     claims_to_be("x", "b", key);
     expect_refused("x", "shows no key");
-    EXPECT_FALSE(heard<control::World>("x"));
+    EXPECT_FALSE(heard<control::RankAssignment>("x"));
   }
   EXPECT_TRUE(player("b").session);
-  passes(limits::kLease * 2);
+  passes(limits::kNodeLease * 2);
   EXPECT_EQ(phase(), Phase::Running);
   all({"a", "b"}, &JobTest::says_done);
   expect_decided("b", true);
@@ -93,7 +94,7 @@ TEST_F(NodeIdentity, R10_ANodeReplacesItsOwnHalfOpenConnection) {
   has_key("b", "key of b");
   a_and_b_run();
   player("b again") = player("b");
-  returns("b again", Standing::Running, 1);
+  returns("b again", ReportedPhase::Running, 1);
   EXPECT_FALSE(player("b").session) << "the half-open connection is reset";
   EXPECT_TRUE(player("b again").session);
   EXPECT_EQ(job().nodes().size(), 2U);
@@ -128,7 +129,8 @@ class OrderProofs : public NodeIdentity {
  public:
   void begin(bool needs_proof) {
     std::destroy_at(&core);
-    CoordinatorOptions options{"head", Epoch(++restarts_), std::nullopt, limits::kSayWaiting, {}};
+    CoordinatorOptions options{
+        "head", Term(++restarts_), std::nullopt, limits::kWaitReminderInterval, {}};
     options.needs_proof = needs_proof;
     std::construct_at(&core, std::move(options));
   }
@@ -145,10 +147,10 @@ TEST_F(OrderProofs, AJobWithATokenNeedsThemUnderALaterCoordinatorToo) {
   for (const char* name : {"a", "b"}) {
     Player& p = player(name);
     p.session.reset();
-    p.facts.world = world(name);
-    p.facts.epoch = p.facts.world->epoch;
-    p.facts.has_grant = true;
-    returns(name, Standing::Running, 1);
+    p.facts.assignment = assignment(name);
+    p.facts.term = p.facts.assignment->term;
+    p.facts.has_worker_lease = true;
+    returns(name, ReportedPhase::Running, 1);
   }
   EXPECT_TRUE(job().needs_proof()) << "though this one has no token";
 }

@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "launcher/doctor/judge_nodes.hpp"
+#include "launcher/doctor/cross_node_checks.hpp"
 
 namespace cpprun::doctor {
 namespace {
@@ -25,7 +25,7 @@ NodesFacts good() {
 }
 
 Finding found(const NodesFacts& facts, std::string_view check) {
-  for (Finding& finding : judge_nodes(facts)) {
+  for (Finding& finding : run_cross_node_checks(facts)) {
     if (finding.check == check) return finding;
   }
   ADD_FAILURE() << "no check " << check;
@@ -34,7 +34,7 @@ Finding found(const NodesFacts& facts, std::string_view check) {
 
 void expect(const NodesFacts& facts, std::string_view check, Level level,
             const std::string& words) {
-  for (const Finding& finding : judge_nodes(facts)) {
+  for (const Finding& finding : run_cross_node_checks(facts)) {
     EXPECT_EQ(finding.cure.empty(), finding.level == Level::Good) << finding.check;
     EXPECT_TRUE(finding.check == check || finding.level == Level::Good) << finding.check;
   }
@@ -78,7 +78,7 @@ TEST(DoctorNodes, AllWaysAreBlocked) {
 TEST(DoctorNodes, ANameLeadsElsewhere) {
   NodesFacts facts = good();
   facts.pairs[0].name_error = "'n1' is 127.0.1.1 there";
-  expect(facts, "names", Level::Note, "n0 to n1: 'n1' is 127.0.1.1 there");
+  expect(facts, "names", Level::LogEvent, "n0 to n1: 'n1' is 127.0.1.1 there");
 }
 
 TEST(DoctorNodes, AClockIsAhead) {

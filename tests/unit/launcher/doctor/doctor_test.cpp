@@ -1,5 +1,5 @@
 // What the doctor says of a machine: a healthy one, and the same with one thing wrong at a time.
-#include "launcher/doctor/judge.hpp"
+#include "launcher/doctor/checks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,8 +9,8 @@
 #include <fstream>
 #include <functional>
 
+#include "launcher/doctor/preflight.hpp"
 #include "launcher/doctor/probe.hpp"
-#include "launcher/doctor/quick.hpp"
 #include "tests/support/temp_folder.hpp"
 
 namespace cpprun::doctor {
@@ -25,21 +25,22 @@ Facts healthy() {
   f.machine.kernel_major = 6;
   f.machine.kernel_minor = 1;
   f.machine.cpus = 8;
-  f.machine.shared_memory = Room{8 * kGiB, 8 * kGiB};
-  f.machine.temp_folder = Room{8 * kGiB, 8 * kGiB};
+  f.machine.shared_memory = DiskSpace{8 * kGiB, 8 * kGiB};
+  f.machine.temp_folder = DiskSpace{8 * kGiB, 8 * kGiB};
   f.machine.temp_path = "/tmp";
   f.machine.is_clock_synchronised = true;
   f.devices = {{"/dev/nvidia0", "/dev/nvidia1"}, {}, "550.54", std::nullopt};
   f.name = {"n1", {"10.0.0.1"}, {}};
   f.endpoint = EndpointFacts{"n1", 29400, "", "10.0.0.1", "", false, {}, 32768, 60999};
-  f.snapshots = FolderFacts{"/snap", "", std::chrono::milliseconds(3), Room{9 * kGiB, 9 * kGiB}};
+  f.snapshots =
+      FolderFacts{"/snap", "", std::chrono::milliseconds(3), DiskSpace{9 * kGiB, 9 * kGiB}};
   return f;
 }
 
 // Check, level and text of all that is not good.
 std::vector<std::string> complaints(const Facts& facts) {
   std::vector<std::string> found;
-  for (const Finding& finding : judge(facts)) {
+  for (const Finding& finding : run_checks(facts)) {
     if (finding.level == Level::Good) continue;
     EXPECT_FALSE(finding.cure.empty()) << finding.check;
     found.push_back(std::string(finding.check) + " " + std::string(name(finding.level)) + ": " +
@@ -50,7 +51,7 @@ std::vector<std::string> complaints(const Facts& facts) {
 
 TEST(Doctor, HasNothingToSayOfAHealthyMachine) {
   EXPECT_THAT(complaints(healthy()), testing::IsEmpty());
-  EXPECT_EQ(judge(healthy()).size(), 12U);
+  EXPECT_EQ(run_checks(healthy()).size(), 12U);
 }
 
 struct Fault {
@@ -82,7 +83,7 @@ const Fault kFaults[] = {
      "tracing note: kernel.yama.ptrace_scope is 2"},
     {"SmallSharedMemory",
      [](Facts& f) {
-       f.machine.shared_memory = Room{64 << 20, 63 << 20};
+       f.machine.shared_memory = DiskSpace{64 << 20, 63 << 20};
      },
      "shm warning: 63 MiB of 64 MiB free in /dev/shm"},
     {"NoSharedMemory", [](Facts& f) { f.machine.shared_memory.reset(); },
@@ -110,7 +111,7 @@ const Fault kFaults[] = {
     {"TakenPort",
      [](Facts& f) {
        f.endpoint->is_port_taken = true;
-       f.endpoint->port_holder = "pid 7 (nc)";
+       f.endpoint->port_owner = "pid 7 (nc)";
      },
      "endpoint warning: n1:29400 is this machine, 10.0.0.1, and its port is taken by pid 7 (nc)"},
     {"EphemeralPort", [](Facts& f) { f.endpoint->port = 40000; },
@@ -126,7 +127,7 @@ const Fault kFaults[] = {
      "snapshots problem: /snap: a file can't be made"},
     {"SlowDisk", [](Facts& f) { f.snapshots->fsync_took = std::chrono::seconds(2); },
      "snapshots warning: /snap: write, fsync 2000 ms"},
-    {"FullDisk", [](Facts& f) { f.snapshots->room->free_bytes = 7 << 20; },
+    {"FullDisk", [](Facts& f) { f.snapshots->disk_space->free_bytes = 7 << 20; },
      "snapshots warning: /snap has 7 MiB free"},
 };
 INSTANTIATE_TEST_SUITE_P(Each, DoctorFault, testing::ValuesIn(kFaults),
@@ -140,14 +141,14 @@ TEST(Doctor, AnEndpointThatAnswersElsewhereIsGood) {
 }
 
 TEST(Doctor, TheQuickLookTellsWhatIsWrongAndNoMore) {
-  EXPECT_THAT(quick_findings(healthy()), testing::IsEmpty());
+  EXPECT_THAT(preflight_findings(healthy()), testing::IsEmpty());
   Facts facts = healthy();
   facts.limits.is_delegated = false;                 // a note
   facts.name.addresses.clear();                      // not looked at
   facts.snapshots->error = "/snap: it isn't there";  // nor this
   facts.machine.shared_memory.reset();
   facts.limits.open_files = 100;
-  const std::vector<Finding> found = quick_findings(facts);
+  const std::vector<Finding> found = preflight_findings(facts);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(std::pair(found[0].check, found[0].level),
             std::pair(std::string_view("files"), Level::Warning));
@@ -158,7 +159,7 @@ TEST(Doctor, TheQuickLookTellsWhatIsWrongAndNoMore) {
 TEST(Doctor, CpuJobsMayNameGpusThatAreNotThere) {
   Facts facts = healthy();
   facts.devices = {{}, {}, "", "0,1"};
-  EXPECT_THAT(quick_findings(facts), testing::IsEmpty());
+  EXPECT_THAT(preflight_findings(facts), testing::IsEmpty());
   EXPECT_THAT(complaints(facts), testing::SizeIs(1)) << "who asks the doctor is told";
 }
 

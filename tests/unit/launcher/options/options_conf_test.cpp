@@ -28,7 +28,7 @@ TEST(OptionsConf, DefaultsDependOnTheBackend) {
   EXPECT_EQ(read("").join_timeout, limits::kJoinTimeout);
   EXPECT_EQ(read("", true).join_timeout, limits::kStaticTimeout);
   EXPECT_FALSE(read("").last_call.has_value());
-  EXPECT_EQ(read("  ").lease, limits::kLease);
+  EXPECT_EQ(read("  ").lease, limits::kNodeLease);
   EXPECT_EQ(read("").heartbeat, limits::kHeartbeat);
 }
 

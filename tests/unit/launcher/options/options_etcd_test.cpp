@@ -12,11 +12,11 @@ RendezvousConfig rendezvous_of(Strings more, const Machine& machine = {}) {
 // What is said of it; the exit code is that of a bad value.
 std::string said_of(Strings more, const Machine& machine = {}) {
   more.insert(more.begin(), "--rdzv-backend=etcd");
-  Result<Asked> asked = ask(line(more), machine);
-  EXPECT_FALSE(asked.ok());
-  if (asked.ok()) return "";
-  EXPECT_EQ(exit_code(asked.error()), 1);
-  return asked.error().text;
+  Result<OptionsResult> options_result = ask(line(more), machine);
+  EXPECT_FALSE(options_result.ok());
+  if (options_result.ok()) return "";
+  EXPECT_EQ(exit_code(options_result.error()), 1);
+  return options_result.error().text;
 }
 
 bool holds(const std::string& text, const std::string& part) {

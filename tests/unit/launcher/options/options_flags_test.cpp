@@ -95,7 +95,7 @@ std::vector<FlagCase> worker_cases() {
       {"timing", "", [](auto& c) { return c.shows_timing; }},
       {"tune-malloc", "", [](auto& c) { return c.workers.tunes_malloc; }},
       {"snapshot-dir", "here", [](auto& c) { return c.snapshot_dir == "here"; }},
-      {"snapshot-replicas", "1", [](auto& c) { return c.keeps_copies; }, {"--snapshot-dir=here"}},
+      {"snapshot-replicas", "1", [](auto& c) { return c.keeps_replicas; }, {"--snapshot-dir=here"}},
       {"hang-timeout", "2.5",
        [](auto& c) {
          return c.hangs.mode == HangConfig::Mode::Fixed && c.hangs.limit == seconds(2.5);

@@ -99,10 +99,10 @@ TEST(OptionsRandom, NothingCrashesAndEveryErrorHasAText) {
   int accepted = 0;
   for (int i = 0; i < 6'000; ++i) {
     Strings args = writer.words();
-    Result<Asked> asked = ask(args, writer.machine());
-    if (asked.ok()) {
+    Result<OptionsResult> options_result = ask(args, writer.machine());
+    if (options_result.ok()) {
       ++accepted;
-      if (const Launch* launch = std::get_if<Launch>(&*asked)) {
+      if (const Launch* launch = std::get_if<Launch>(&*options_result)) {
         ASSERT_FALSE(launch->config.workers.program.empty());
         ASSERT_EQ(launch->config.logs.tee.size(),
                   static_cast<size_t>(launch->config.workers.nproc));
@@ -110,8 +110,9 @@ TEST(OptionsRandom, NothingCrashesAndEveryErrorHasAText) {
         ASSERT_LE(launch->config.rendezvous.min_nodes, launch->config.rendezvous.max_nodes);
       }
     } else {
-      ASSERT_FALSE(asked.error().text.empty());
-      ASSERT_EQ(asked.error().text.starts_with("usage: "), exit_code(asked.error()) == 2);
+      ASSERT_FALSE(options_result.error().text.empty());
+      ASSERT_EQ(options_result.error().text.starts_with("usage: "),
+                exit_code(options_result.error()) == 2);
     }
   }
   EXPECT_GT(accepted, 150);

@@ -57,18 +57,18 @@ struct Machine {
   }
 };
 
-inline Result<Asked> ask(const Strings& args, const Machine& machine = {}) {
+inline Result<OptionsResult> ask(const Strings& args, const Machine& machine = {}) {
   return read_options(args, machine.environment());
 }
 
 // The launch that `args` mean; a failed test if they mean none.
 inline Launch launch_of(const Strings& args, const Machine& machine = {}) {
-  Result<Asked> asked = ask(args, machine);
-  if (!asked.ok()) {
-    ADD_FAILURE() << asked.error().text;
+  Result<OptionsResult> options_result = ask(args, machine);
+  if (!options_result.ok()) {
+    ADD_FAILURE() << options_result.error().text;
     return {};
   }
-  if (const Launch* launch = std::get_if<Launch>(&*asked)) return *launch;
+  if (const Launch* launch = std::get_if<Launch>(&*options_result)) return *launch;
   ADD_FAILURE() << "a text was shown";
   return {};
 }
@@ -85,15 +85,16 @@ inline Strings line(Strings options) {
 
 // The error that `args` give; kind and text empty-ish if they give none, with a failed test.
 inline Error error_of(const Strings& args, const Machine& machine = {}) {
-  Result<Asked> asked = ask(args, machine);
-  if (!asked.ok()) return asked.error();
+  Result<OptionsResult> options_result = ask(args, machine);
+  if (!options_result.ok()) return options_result.error();
   ADD_FAILURE() << "accepted";
   return {ErrorKind::System, ""};
 }
 
 inline std::string shown_by(const Strings& args, const Machine& machine = {}) {
-  Result<Asked> asked = ask(args, machine);
-  if (asked.ok() && std::holds_alternative<Shown>(*asked)) return std::get<Shown>(*asked).text;
+  Result<OptionsResult> options_result = ask(args, machine);
+  if (options_result.ok() && std::holds_alternative<TextToShow>(*options_result))
+    return std::get<TextToShow>(*options_result).text;
   ADD_FAILURE() << "nothing was shown";
   return "";
 }

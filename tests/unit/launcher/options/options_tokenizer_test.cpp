@@ -7,10 +7,10 @@ namespace {
 
 // "nnodes=2 standalone=true | script words"
 std::string read(const Strings& args, const Machine& machine = {}) {
-  Result<Words> words = tokenize(args, machine.environment());
+  Result<TokenList> words = tokenize(args, machine.environment());
   if (!words) return exit_code(words.error()) == 2 ? "usage" : "value";
   std::string out;
-  for (const Word& word : words->options)
+  for (const Token& word : words->options)
     out += std::string(word.option->name) + "=" + word.value + " ";
   if (words->question != nullptr) return out + "? " + std::string(words->question->name);
   out += "|";

@@ -11,7 +11,7 @@ namespace cpprun::test {
 namespace {
 
 using Coordinator = JobTest;
-using control::Standing;
+using control::ReportedPhase;
 
 TEST_F(Coordinator, TheFirstMessageIsAHello) {
   for (const control::AgentMessage& early :
@@ -59,7 +59,7 @@ TEST_F(Coordinator, WhoOnlyStaysGoesOnWithWhatRuns) {
   a_and_b_run();
   call([&](Effects& e) { core.on_host_agent_ended(now, e); });
   is_cut_off("b");
-  returns("b", Standing::Running, 1);
+  returns("b", ReportedPhase::Running, 1);
   EXPECT_TRUE(player("b").session);
   all({"a", "b"}, &Coordinator::says_done);
   expect_decided("b", true);
@@ -141,25 +141,25 @@ TEST_F(Coordinator, NprocOutOfRangeIsRefusedAndBeginsNoJob) {
 
 TEST_F(Coordinator, TermsThatMakeNoSense) {
   std::vector<std::function<void(control::Register&)>> spoilers = {
-      [](auto& r) { r.terms.min_nodes = 0; },
-      [](auto& r) { r.terms.min_nodes = 3; },
-      [](auto& r) { r.terms.max_nodes = INT64_MAX; },
-      [](auto& r) { r.terms.max_restarts = -1; },
-      [](auto& r) { r.terms.lease = 999ms; },
-      [](auto& r) { r.terms.lease = Duration::max(); },
-      [](auto& r) { r.terms.heartbeat = 0s; },
-      [](auto& r) { r.terms.heartbeat = Duration::min(); },
-      [](auto& r) { r.terms.last_call = Duration::max(); },
-      [](auto& r) { r.terms.scale_up_interval = Duration::max(); },
-      [](auto& r) { r.terms.scale_up_interval = -1s; },
-      [](auto& r) { r.terms.master_port = 70000; },
+      [](auto& r) { r.job_spec.min_nodes = 0; },
+      [](auto& r) { r.job_spec.min_nodes = 3; },
+      [](auto& r) { r.job_spec.max_nodes = INT64_MAX; },
+      [](auto& r) { r.job_spec.max_restarts = -1; },
+      [](auto& r) { r.job_spec.lease = 999ms; },
+      [](auto& r) { r.job_spec.lease = Duration::max(); },
+      [](auto& r) { r.job_spec.heartbeat = 0s; },
+      [](auto& r) { r.job_spec.heartbeat = Duration::min(); },
+      [](auto& r) { r.job_spec.last_call = Duration::max(); },
+      [](auto& r) { r.job_spec.scale_up_interval = Duration::max(); },
+      [](auto& r) { r.job_spec.scale_up_interval = -1s; },
+      [](auto& r) { r.job_spec.master_port = 70000; },
       [](auto& r) { r.reserved_port = -1; },
       [](auto& r) { r.round = RoundNumber(INT64_MAX); },
       [](auto& r) { r.round = RoundNumber(-1); },
-      [](auto& r) { r.epoch = Epoch(INT64_MAX); },
+      [](auto& r) { r.term = Term(INT64_MAX); },
       [](auto& r) { r.role = std::string(2000, 'r'); },
       [](auto& r) { r.local_addr = std::string(2000, 'r'); },
-      [](auto& r) { r.terms.master_addr = std::string(2000, 'r'); },
+      [](auto& r) { r.job_spec.master_addr = std::string(2000, 'r'); },
       [](auto& r) { r.addresses.assign(1000, "10.0.0.1"); },
       [](auto& r) { r.addresses = {std::string(2000, 'r')}; },
   };
@@ -183,27 +183,27 @@ TEST_F(Coordinator, TwoJobsDoNotMix) {
   join("a");
   run_id = "other";
   join("b");
-  expect_world("a", 1, 0, 2);
-  expect_world("b", 1, 0, 2);
-  EXPECT_NE(world("a").store_port, world("b").store_port);
-  EXPECT_NE(world("a").epoch, world("b").epoch);
+  expect_assignment("a", 1, 0, 2);
+  expect_assignment("b", 1, 0, 2);
+  EXPECT_NE(assignment("a").store_port, assignment("b").store_port);
+  EXPECT_NE(assignment("a").term, assignment("b").term);
   says_failed("b");
   EXPECT_EQ(heard<control::Stop>("a"), nullptr);
   says_done("a");
   acks("a");
   dies("a");
   says_stopped("b");
-  expect_world("b", 2, 0, 2);
+  expect_assignment("b", 2, 0, 2);
 }
 
 TEST_F(Coordinator, OneJobAtMostServesItsStoreAtTheMainPort) {
-  terms.is_store_on_main_port = true;
-  terms.is_agent_store = true;
-  terms.master_port = 29500;
+  job_spec.is_store_on_main_port = true;
+  job_spec.is_agent_store = true;
+  job_spec.master_port = 29500;
   nodes(1, 1);
   join("a");
-  EXPECT_EQ(world("a").master_port, 29500);
-  EXPECT_EQ(world("a").store_port, 0);
+  EXPECT_EQ(assignment("a").master_port, 29500);
+  EXPECT_EQ(assignment("a").store_port, 0);
   EXPECT_EQ(wanted_ports, 0);
   run_id = "other";
   join("b");
@@ -212,23 +212,23 @@ TEST_F(Coordinator, OneJobAtMostServesItsStoreAtTheMainPort) {
   acks("a");
   dies("a");
   join("c");
-  EXPECT_EQ(world("c").master_port, 29500) << "the main port is free again";
+  EXPECT_EQ(assignment("c").master_port, 29500) << "the main port is free again";
 }
 
 TEST_F(Coordinator, FixedRanks) {
-  terms.has_fixed_ranks = true;
+  job_spec.has_fixed_ranks = true;
   nodes(3, 3);
   player("a").facts.node_rank = 2;
   player("b").facts.node_rank = 0;
   player("c").facts.node_rank = 1;
   for (const char* name : {"a", "b", "c"}) join(name);
-  expect_world("a", 1, 2, 6);
-  expect_world("b", 1, 0, 6);
-  expect_world("c", 1, 1, 6);
+  expect_assignment("a", 1, 2, 6);
+  expect_assignment("b", 1, 0, 6);
+  expect_assignment("c", 1, 1, 6);
 }
 
 TEST_F(Coordinator, FixedRanks_TwiceOrOutOfRangeIsRefused) {
-  terms.has_fixed_ranks = true;
+  job_spec.has_fixed_ranks = true;
   join("a");  // without --node-rank it is 0
   player("b").facts.node_rank = 0;
   join("b");
@@ -241,12 +241,12 @@ TEST_F(Coordinator, FixedRanks_TwiceOrOutOfRangeIsRefused) {
   player("e").facts.node_rank = -1;
   join("e");
   expect_refused("e", "--node-rank=-1");
-  returns("a", Standing::Idle, 0);  // its own rank is not taken from it
+  returns("a", ReportedPhase::Idle, 0);  // its own rank is not taken from it
   EXPECT_TRUE(player("a").session);
 }
 
 TEST_F(Coordinator, FixedRanks_AfterADeathTheRankIsFree) {
-  terms.has_fixed_ranks = true;
+  job_spec.has_fixed_ranks = true;
   player("b").facts.node_rank = 1;
   a_and_b_run();
   dies("a");
@@ -254,22 +254,22 @@ TEST_F(Coordinator, FixedRanks_AfterADeathTheRankIsFree) {
   join("c");
   says_stopped("b");
   passes(limits::kDeathGrace);
-  expect_world("c", 2, 0, 4);
-  expect_world("b", 2, 1, 4);
+  expect_assignment("c", 2, 0, 4);
+  expect_assignment("b", 2, 1, 4);
 }
 
 TEST_F(Coordinator, FixedRanks_AReplacementWaitsForTheLeaseOfOneThatIsCutOff) {
-  terms.has_fixed_ranks = true;
+  job_spec.has_fixed_ranks = true;
   player("b").facts.node_rank = 1;
   a_and_b_run();
   is_cut_off("a");
   player("c").facts.node_rank = 0;
   join("c");
-  passes(terms.lease);
+  passes(job_spec.lease);
   expect_stop("b", control::StopCause::NodeLost);
   says_stopped("b");
-  expect_world("c", 2, 0, 4);
-  expect_world("b", 2, 1, 4);
+  expect_assignment("c", 2, 0, 4);
+  expect_assignment("b", 2, 1, 4);
 }
 
 TEST_F(Coordinator, AConnectionThatSaysNothingCostsNothing) {
@@ -300,10 +300,10 @@ TEST_F(Coordinator, MeetsAThousandAgents) {
   nodes(1000, 1000);
   for (int i = 0; i < 1000; ++i) join("n" + std::to_string(i));
   std::set<int64_t> ranks;
-  for (int i = 0; i < 1000; ++i) ranks.insert(world("n" + std::to_string(i)).group_rank);
+  for (int i = 0; i < 1000; ++i) ranks.insert(assignment("n" + std::to_string(i)).group_rank);
   EXPECT_EQ(ranks.size(), 1000U);
-  EXPECT_EQ(world("n999").group_rank, 999);
-  EXPECT_EQ(world("n999").world_size, 2000);
+  EXPECT_EQ(assignment("n999").group_rank, 999);
+  EXPECT_EQ(assignment("n999").world_size, 2000);
 }
 
 TEST_F(Coordinator, StatusSaysWhatItKnows) {
@@ -311,7 +311,7 @@ TEST_F(Coordinator, StatusSaysWhatItKnows) {
   join("a");
   auto status = nlohmann::json::parse(status_json(core));
   const auto& waiting = status["jobs"].begin().value();
-  EXPECT_EQ(waiting["phase"], "gathering");
+  EXPECT_EQ(waiting["phase"], "waiting_for_nodes");
   EXPECT_EQ(waiting["why_no_round"], "1 of at least 2 nodes are here");
   EXPECT_TRUE(waiting["nodes"][0]["group_rank"].is_null());
   join("b");

@@ -8,7 +8,7 @@
 namespace cpprun::test {
 namespace {
 
-using control::Standing;
+using control::ReportedPhase;
 using control::StopCause;
 
 TEST_F(Membership, Drain_StopsAllAtOnceSoThatTheySaveTogether) {
@@ -19,10 +19,10 @@ TEST_F(Membership, Drain_StopsAllAtOnceSoThatTheySaveTogether) {
   EXPECT_EQ(phase(), Phase::Stopping);
   EXPECT_NE(status_json(core).find("\"draining\""), std::string::npos);
   says_saved("a");
-  expect_world("a", 1, 0, 4);
+  expect_assignment("a", 1, 0, 4);
   leaves_saved("b");
-  expect_world("a", 2, 0, 2);
-  EXPECT_EQ(world("a").restart_count, 0) << "it costs nothing";
+  expect_assignment("a", 2, 0, 2);
+  EXPECT_EQ(assignment("a").restart_count, 0) << "it costs nothing";
 }
 
 TEST_F(Membership, Drain_TheOthersGoOnWhetherTheySavedOrNot) {
@@ -31,7 +31,7 @@ TEST_F(Membership, Drain_TheOthersGoOnWhetherTheySavedOrNot) {
   drains("b");
   leaves("b");
   says_stopped("a");
-  expect_world("a", 2, 0, 2);
+  expect_assignment("a", 2, 0, 2);
 }
 
 TEST_F(Membership, Drain_ASpareTakesThePlace) {
@@ -40,8 +40,8 @@ TEST_F(Membership, Drain_ASpareTakesThePlace) {
   drains("b");
   leaves_saved("b");
   says_saved("a");
-  expect_world("a", 2, 0, 4);
-  expect_world("c", 2, 1, 4);
+  expect_assignment("a", 2, 0, 4);
+  expect_assignment("c", 2, 1, 4);
 }
 
 TEST_F(Membership, Drain_TooFewAreLeftAndAllIsSaved) {
@@ -50,8 +50,8 @@ TEST_F(Membership, Drain_TooFewAreLeftAndAllIsSaved) {
   leaves_saved("b");
   says_saved("a");
   expect_decided("a", false);
-  EXPECT_TRUE(heard<control::Decided>("a")->is_resumable);
-  EXPECT_EQ(heard<control::Decided>("a")->verdict, "b was asked to stop");
+  EXPECT_TRUE(heard<control::JobResult>("a")->is_resumable);
+  EXPECT_EQ(heard<control::JobResult>("a")->failure_summary, "b was asked to stop");
   acks("a");
   EXPECT_NE(heard<control::Bye>("a"), nullptr);
 }
@@ -61,10 +61,10 @@ TEST_F(Membership, Drain_TooFewAreLeftAndNotAllIsSaved) {
   drains("b");
   leaves("b");
   says_saved("a");
-  EXPECT_EQ(heard<control::Decided>("a"), nullptr) << "it waits for another node, as ever";
-  EXPECT_EQ(phase(), Phase::Gathering);
+  EXPECT_EQ(heard<control::JobResult>("a"), nullptr) << "it waits for another node, as ever";
+  EXPECT_EQ(phase(), Phase::WaitingForNodes);
   join("c");
-  expect_world("a", 2, 0, 4);
+  expect_assignment("a", 2, 0, 4);
 }
 
 TEST_F(Membership, Drain_WhoDiesMeanwhileHasNotSaved) {
@@ -73,8 +73,8 @@ TEST_F(Membership, Drain_WhoDiesMeanwhileHasNotSaved) {
   says_saved("a");
   dies("b");
   passes(limits::kDeathGrace);
-  EXPECT_EQ(heard<control::Decided>("a"), nullptr);
-  EXPECT_EQ(phase(), Phase::Gathering);
+  EXPECT_EQ(heard<control::JobResult>("a"), nullptr);
+  EXPECT_EQ(phase(), Phase::WaitingForNodes);
 }
 
 TEST_F(Membership, Drain_OfAllNodesAtOnce) {
@@ -93,7 +93,7 @@ TEST_F(Membership, Drain_WhoDrainsIsInNoFurtherRound) {
   drains("b");
   says_saved("a");
   says("b", control::Stopped{RoundNumber(1), 1, {}, true});
-  expect_world("a", 2, 0, 2);
+  expect_assignment("a", 2, 0, 2);
 }
 
 TEST_F(Membership, Drain_OfTheHostEndsTheJobForAll) {
@@ -104,7 +104,7 @@ TEST_F(Membership, Drain_OfTheHostEndsTheJobForAll) {
   leaves_saved("a");
   says_saved("b");
   expect_decided("b", false);
-  EXPECT_TRUE(heard<control::Decided>("b")->is_resumable) << "no round without its coordinator";
+  EXPECT_TRUE(heard<control::JobResult>("b")->is_resumable) << "no round without its coordinator";
 }
 
 TEST_F(Membership, Drain_OfTheHostAfterAnotherNode) {
@@ -118,7 +118,7 @@ TEST_F(Membership, Drain_OfTheHostAfterAnotherNode) {
   leaves_saved("b");
   says_saved("c");
   expect_decided("c", false);
-  EXPECT_TRUE(heard<control::Decided>("c")->is_resumable);
+  EXPECT_TRUE(heard<control::JobResult>("c")->is_resumable);
 }
 
 TEST_F(Membership, Drain_OfTheHostWhoseFarewellIsLost) {
@@ -136,7 +136,7 @@ TEST_F(Membership, Drain_OfTheHostWhoseFarewellIsLost) {
 }
 
 TEST_F(Membership, Drain_FailuresThatFollowCostNothing) {
-  terms.max_restarts = 0;
+  job_spec.max_restarts = 0;
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -144,7 +144,7 @@ TEST_F(Membership, Drain_FailuresThatFollowCostNothing) {
   says_failed("a", 1);
   leaves("b");
   says_stopped("a");
-  expect_world("a", 2, 0, 2);
+  expect_assignment("a", 2, 0, 2);
   EXPECT_EQ(job().budget().used(), 0);
 }
 
@@ -164,7 +164,7 @@ TEST_F(Membership, Drain_AFailureInTheNextRoundIsOne) {
   says_failed("a");
   EXPECT_EQ(job().budget().used(), 1);
   says_saved("a");
-  expect_world("a", 3, 0, 2);
+  expect_assignment("a", 3, 0, 2);
 }
 
 TEST_F(Membership, Drain_IsSaidWithARegistrationToo) {
@@ -172,7 +172,7 @@ TEST_F(Membership, Drain_IsSaidWithARegistrationToo) {
   a_and_b_run();
   is_cut_off("b");
   player("b").facts.is_draining = true;
-  returns("b", Standing::Running, 1);
+  returns("b", ReportedPhase::Running, 1);
   expect_stop("a", StopCause::Drain);
 }
 
@@ -183,7 +183,7 @@ TEST_F(Membership, Drain_WhileTheRoundStopsForAnotherReason) {
   drains("b");
   leaves("b");
   says_stopped("a");
-  expect_world("a", 2, 0, 2);
+  expect_assignment("a", 2, 0, 2);
   EXPECT_EQ(job().budget().used(), 1);
 }
 

@@ -5,7 +5,7 @@
 namespace cpprun::test {
 namespace {
 
-using control::Standing;
+using control::ReportedPhase;
 using control::StopCause;
 
 // ---------------------------------------------------------------- the budget
@@ -16,9 +16,9 @@ TEST_F(Membership, R7_ARoundCostsOneHoweverManyFail) {
   says_failed("a");
   says_failed("b");
   all({"a", "b"}, &Membership::says_stopped);
-  EXPECT_EQ(world("a").restart_count, 1);
-  EXPECT_EQ(world("b").restart_count, 1);
-  EXPECT_EQ(world("b").max_restarts, 3);
+  EXPECT_EQ(assignment("a").restart_count, 1);
+  EXPECT_EQ(assignment("b").restart_count, 1);
+  EXPECT_EQ(assignment("b").max_restarts, 3);
 }
 
 TEST_F(Membership, R7_AnOldFailureCostsNothing) {
@@ -32,7 +32,7 @@ TEST_F(Membership, R7_AnOldFailureCostsNothing) {
 }
 
 TEST_F(Membership, R7_LossesAndGrowthCostNothing) {
-  terms.max_restarts = 0;
+  job_spec.max_restarts = 0;
   nodes(1, 4);
   a_and_b_run();
   join("c");
@@ -40,8 +40,8 @@ TEST_F(Membership, R7_LossesAndGrowthCostNothing) {
   dies("c");
   all({"a", "b"}, &Membership::says_stopped);
   passes(limits::kDeathGrace);
-  expect_world("a", 3, 0, 4);
-  EXPECT_EQ(world("a").restart_count, 0);
+  expect_assignment("a", 3, 0, 4);
+  EXPECT_EQ(assignment("a").restart_count, 0);
 }
 
 TEST_F(Membership, R7_AFailureInTheMomentOfGrowthIsCharged) {
@@ -50,33 +50,33 @@ TEST_F(Membership, R7_AFailureInTheMomentOfGrowthIsCharged) {
   join("c");
   says_failed("b");
   all({"a", "b"}, &Membership::says_stopped);
-  EXPECT_EQ(world("c").restart_count, 1);
+  EXPECT_EQ(assignment("c").restart_count, 1);
 }
 
 TEST_F(Membership, R7_HangsAreCountedApart) {
-  terms.max_restarts = 1;
+  job_spec.max_restarts = 1;
   a_and_b_run();
-  WorkerEnd hung;
+  WorkerExit hung;
   hung.hang = "no heartbeat for 9.0 s";
   says("a", control::Failed{RoundNumber(1), hung, false});
   says_failed("b", -6);  // its peer has gone: charged already
   all({"a", "b"}, &Membership::says_stopped);
-  EXPECT_EQ(world("a").restart_count, 0);
-  EXPECT_EQ(world("a").hang_restarts, 1);
+  EXPECT_EQ(assignment("a").restart_count, 0);
+  EXPECT_EQ(assignment("a").hang_restarts, 1);
   says_failed("b");
   all({"a", "b"}, &Membership::says_stopped);
-  EXPECT_EQ(world("a").restart_count, 1);
+  EXPECT_EQ(assignment("a").restart_count, 1);
   says("a", control::Failed{RoundNumber(3), hung, false});
   all({"a", "b"}, &Membership::says_stopped);
-  const auto* decided = heard<control::Decided>("a");
+  const auto* decided = heard<control::JobResult>("a");
   ASSERT_TRUE(decided);
   EXPECT_EQ(
-      decided->verdict,
+      decided->failure_summary,
       "rank 0 (pid 0, on a) hung (no heartbeat for 9.0 s); restarts used after hangs: 1 of 1");
 }
 
 TEST_F(Membership, R7_ASpentBudgetEndsTheJob) {
-  terms.max_restarts = 1;
+  job_spec.max_restarts = 1;
   a_and_b_run();
   says_failed("b");
   all({"a", "b"}, &Membership::says_stopped);
@@ -86,7 +86,7 @@ TEST_F(Membership, R7_ASpentBudgetEndsTheJob) {
   says_stopped("a");
   expect_decided("a", false);
   expect_decided("b", false);
-  EXPECT_EQ(heard<control::Decided>("a")->verdict,
+  EXPECT_EQ(heard<control::JobResult>("a")->failure_summary,
             "rank 2 (pid 4711, on b) was killed by SIGKILL; restarts used: 1 of 1");
 }
 
@@ -95,12 +95,12 @@ TEST_F(Membership, R7_WhatCannotStartIsNotTriedAgain) {
   says_failed("a", 0, true);
   all({"a", "b"}, &Membership::says_stopped);
   expect_decided("b", false);
-  EXPECT_EQ(heard<control::Decided>("b")->verdict,
+  EXPECT_EQ(heard<control::JobResult>("b")->failure_summary,
             "a worker could not be started on a; restarts used: 0 of 3");
 }
 
 TEST_F(Membership, R7_ASpentBudgetIsSaidThoughTheNodeIsGone) {
-  terms.max_restarts = 0;
+  job_spec.max_restarts = 0;
   nodes(1, 2);
   a_and_b_run();
   says_failed("b");
@@ -115,14 +115,14 @@ TEST_F(Membership, R7_ASpentBudgetIsSaidThoughTheNodeIsGone) {
 TEST_F(Membership, R8_AllDoneIsSuccess) {
   a_and_b_run();
   says_done("a");
-  EXPECT_EQ(heard<control::Decided>("a"), nullptr);
+  EXPECT_EQ(heard<control::JobResult>("a"), nullptr);
   says_done("b");
   expect_decided("a", true);
   expect_decided("b", true);
 }
 
 TEST_F(Membership, R8_NobodysEarlySuccessHidesTheOthersFailure) {
-  terms.max_restarts = 0;
+  job_spec.max_restarts = 0;
   a_and_b_run();
   says_done("a");
   says_failed("b");
@@ -137,7 +137,7 @@ TEST_F(Membership, R8_DoneWorkIsRepeatedWithTheRest) {
   says_done("a");
   says_failed("b");
   all({"a", "b"}, &Membership::says_stopped);
-  expect_world("a", 2, 0, 4);
+  expect_assignment("a", 2, 0, 4);
   says_done("b");
   EXPECT_EQ(phase(), Phase::Running) << "a's old done counts for nothing";
   says_done("a");
@@ -164,7 +164,7 @@ TEST_F(Membership, R8_ADoneThatCrossesAStopIsStopped) {
   says_done("a");
   EXPECT_EQ(count_of<control::Stop>(player("a").heard), 2);
   all({"a", "b"}, &Membership::says_stopped);
-  expect_world("a", 2, 0, 4);
+  expect_assignment("a", 2, 0, 4);
 }
 
 // ---------------------------------------------------------------- telling everybody
@@ -180,7 +180,7 @@ TEST_F(Membership, R9_ByeOnlyWhenAllHaveAcknowledged) {
 }
 
 TEST_F(Membership, R9_StoppedSaidTwiceAcknowledgesNothing) {
-  terms.max_restarts = 0;
+  job_spec.max_restarts = 0;
   a_and_b_run();
   says_failed("a");
   all({"a", "b"}, &Membership::says_stopped);
@@ -208,7 +208,7 @@ TEST_F(Membership, R9_TheDeadAndTheLostNeedNotAcknowledge) {
   acks("a");
   dies("b");
   is_cut_off("c");
-  passes(limits::kLease);
+  passes(limits::kNodeLease);
   EXPECT_NE(heard<control::Bye>("a"), nullptr);
 }
 
@@ -219,7 +219,7 @@ TEST_F(Membership, R9_WhoComesBackIsTold) {
   forget("b");
   acks("a");
   EXPECT_EQ(heard<control::Bye>("a"), nullptr) << "b may still come back";
-  returns("b", Standing::Done, 1);
+  returns("b", ReportedPhase::Done, 1);
   expect_decided("b", true);
   acks("b");
   EXPECT_NE(heard<control::Bye>("b"), nullptr);
@@ -248,25 +248,25 @@ TEST_F(Membership, Over_TheNameOfTheJobIsFree) {
   EXPECT_TRUE(job().is_over());
   EXPECT_TRUE(core.next_deadline().is_never());
   EXPECT_EQ(dropped.back(), run_id);
-  Epoch before = heard<control::Welcome>("a")->epoch;
+  Term before = heard<control::Registered>("a")->term;
   nodes(1, 1);
   join("c");
-  expect_world("c", 1, 0, 2);
-  EXPECT_GT(heard<control::Welcome>("c")->epoch, before);
+  expect_assignment("c", 1, 0, 2);
+  EXPECT_GT(heard<control::Registered>("c")->term, before);
 }
 
 TEST_F(Membership, R9_WhoWasCutOffAtTheEndIsToldTheTruthLater) {
   a_and_b_run();
   is_cut_off("b");
-  passes(limits::kLease);
+  passes(limits::kNodeLease);
   join("c");
   says_stopped("a");
   all({"a", "c"}, &Membership::says_done);
   all({"a", "c"}, &Membership::acks);
   dies("a");
   dies("c");
-  player("b").facts.epoch = heard<control::Welcome>("b")->epoch;
-  returns("b", Standing::Stopped, 1);
+  player("b").facts.term = heard<control::Registered>("b")->term;
+  returns("b", ReportedPhase::Stopped, 1);
   expect_decided("b", true);
   acks("b");
   EXPECT_NE(heard<control::Bye>("b"), nullptr);
@@ -282,7 +282,7 @@ TEST_F(Membership, Stores_AFreshOneForEachRoundBeforeItsWorlds) {
   EXPECT_EQ(served[0].port, 50001);
   EXPECT_EQ(served[1].port, 50002);
   EXPECT_EQ(served[1].round, RoundNumber(2));
-  EXPECT_EQ(world("b").store_port, 50002);
+  EXPECT_EQ(assignment("b").store_port, 50002);
   EXPECT_EQ(wanted_ports, 3) << "the next one is open before it is needed";
 }
 
@@ -293,9 +293,9 @@ TEST_F(Membership, Stores_NoRoundBeforeThePortIsOpen) {
   passes(5s);
   join("b");
   passes(5s);
-  expect_no_world("a");
+  expect_no_assignment("a");
   call([&](Effects& e) { core.on_store_port(now, run_id, 50123, e); });
-  EXPECT_EQ(world("a").store_port, 50123);
+  EXPECT_EQ(assignment("a").store_port, 50123);
 }
 
 TEST_F(Membership, Stores_NoPortAtAllEndsTheJobInWords) {
@@ -318,7 +318,7 @@ TEST_F(Membership, Stores_APortThatCouldNotBeHadIsAskedForAgainWhenItIsNeeded) {
   says_failed("a");
   all({"a", "b"}, &JobTest::says_stopped);
   EXPECT_EQ(round_of("a"), RoundNumber(2));
-  EXPECT_FALSE(heard<control::Decided>("a"));
+  EXPECT_FALSE(heard<control::JobResult>("a"));
 }
 
 TEST_F(Membership, Stores_NoPortForTheNextRoundDoesNotDisturbThisOne) {
@@ -333,7 +333,7 @@ TEST_F(Membership, Stores_NoPortForTheNextRoundDoesNotDisturbThisOne) {
   says_failed("a");
   all({"a", "b"}, &Membership::says_stopped);
   expect_decided("a", false);
-  EXPECT_NE(heard<control::Decided>("a")->verdict.find("port"), std::string::npos);
+  EXPECT_NE(heard<control::JobResult>("a")->failure_summary.find("port"), std::string::npos);
 }
 
 TEST_F(Membership, Stores_ClosedWithTheDecision) {

@@ -56,21 +56,21 @@ TEST_F(FullJob, WhoReplacesAMemberThatIsSilentIsTakenIn) {
   a_and_b_run();
   player("b").is_silent = true;
   comes_without_a_run_id("c");
-  passes(limits::kLease - 1ms);
+  passes(limits::kNodeLease - 1ms);
   expect_spare("c");
   passes(1s);
   expect_stop("a", control::StopCause::NodeLost);
   says_stopped("a");
-  expect_world("c", 2, 1, 4);
+  expect_assignment("c", 2, 1, 4);
 }
 
 TEST_F(FullJob, WhoReplacesAMemberThatIsCutOffIsTakenIn) {
   a_and_b_run();
   is_cut_off("b");
   comes_without_a_run_id("c");
-  passes(limits::kLease);
+  passes(limits::kNodeLease);
   says_stopped("a");
-  expect_world("c", 2, 1, 4);
+  expect_assignment("c", 2, 1, 4);
 }
 
 TEST_F(FullJob, WhoReplacesADeadMemberIsTakenIn) {
@@ -79,7 +79,7 @@ TEST_F(FullJob, WhoReplacesADeadMemberIsTakenIn) {
   comes_without_a_run_id("c");
   says_stopped("a");
   passes(limits::kDeathGrace);
-  expect_world("c", 2, 1, 4);
+  expect_assignment("c", 2, 1, 4);
 }
 
 TEST_F(FullJob, AJobThatMayGrowTakesItIn) {
@@ -88,16 +88,16 @@ TEST_F(FullJob, AJobThatMayGrowTakesItIn) {
   comes_without_a_run_id("c");
   expect_stop("a", control::StopCause::Growth);
   all({"a", "b"}, &JobTest::says_stopped);
-  expect_world("c", 2, 2, 6);
+  expect_assignment("c", 2, 2, 6);
 }
 
 TEST_F(FullJob, WhoeverHadPartInTheJobStaysAsASpare) {
   nodes(1, 2);
   player("b").facts.has_default_run_id = true;
   a_and_b_run();
-  says("a", control::Order{1, control::OrderKind::Scale, false, "", 1});
+  says("a", control::AdminCommand{1, control::AdminCommandKind::Scale, false, "", 1});
   all({"a", "b"}, &JobTest::says_stopped);
-  expect_world("a", 2, 0, 2);
+  expect_assignment("a", 2, 0, 2);
   passes(60s);
   expect_spare("b");
 }
@@ -108,7 +108,7 @@ TEST_F(FullJob, ARoundThatFormsWithoutItRefusesIt) {
   comes_without_a_run_id("z");
   EXPECT_EQ(heard<control::Refused>("z"), nullptr) << "a round is stopping: there may be a place";
   all({"a", "b"}, &JobTest::says_stopped);
-  expect_world("b", 2, 1, 4);
+  expect_assignment("b", 2, 1, 4);
   passes(limits::kHeartbeat);
   expect_refused("z", "--rdzv-id");
   EXPECT_EQ(phase(), Phase::Running);
@@ -117,7 +117,7 @@ TEST_F(FullJob, ARoundThatFormsWithoutItRefusesIt) {
 TEST_F(FullJob, NobodyIsQuickerThanTheAgentThatHostsAJobOfOneNode) {
   nodes(1, 1);
   CoordinatorOptions options;
-  options.epoch = Epoch(1);
+  options.term = Term(1);
   options.embedded = kEmbedded;
   options.own_job = run_id;
   std::destroy_at(&core);
@@ -126,7 +126,7 @@ TEST_F(FullJob, NobodyIsQuickerThanTheAgentThatHostsAJobOfOneNode) {
   EXPECT_FALSE(player("b").session) << "it is too early";
   player("a").hello.node.incarnation = kEmbedded;
   join("a");
-  expect_world("a", 1, 0, 2);
+  expect_assignment("a", 1, 0, 2);
   join("b");
   expect_spare("b");
 }

@@ -6,7 +6,7 @@
 namespace cpprun::test {
 namespace {
 
-using control::Standing;
+using control::ReportedPhase;
 using control::StopCause;
 
 TEST_F(Membership, R4_FinIsEvidenceAndTheNextRoundWaitsForTheGrace) {
@@ -16,26 +16,26 @@ TEST_F(Membership, R4_FinIsEvidenceAndTheNextRoundWaitsForTheGrace) {
   expect_stop("a", StopCause::NodeLost);
   says_stopped("a");
   passes(limits::kDeathGrace - 1ms);
-  expect_world("a", 1, 0, 4);
+  expect_assignment("a", 1, 0, 4);
   passes(1ms);
-  expect_world("a", 2, 0, 2);
+  expect_assignment("a", 2, 0, 2);
 }
 
 TEST_F(Membership, R4_AResetIsOnlyTheStartOfASilence) {
   a_and_b_run();
   is_cut_off("b");
-  passes(limits::kLease - 1ms);
+  passes(limits::kNodeLease - 1ms);
   EXPECT_EQ(phase(), Phase::Running);
-  returns("b", Standing::Running, 1);
+  returns("b", ReportedPhase::Running, 1);
   passes(60s);
   EXPECT_EQ(phase(), Phase::Running);
-  EXPECT_EQ(count_of<control::World>(player("b").heard), 1);
+  EXPECT_EQ(count_of<control::RankAssignment>(player("b").heard), 1);
 }
 
 TEST_F(Membership, R4_AnOlderConnectionChangesNothing) {
   a_and_b_run();
   SessionId old = *player("b").session;
-  returns("b", Standing::Running, 1);
+  returns("b", ReportedPhase::Running, 1);
   call([&](Effects& e) {
     core.on_message(now, old, control::Leave{"an old word"}, e);
     core.on_message(now, old, control::Stopped{RoundNumber(1), 1}, e);
@@ -52,7 +52,7 @@ TEST_F(Membership, R4_ALeaveNeedsNoGrace) {
   leaves("b");
   expect_stop("a", StopCause::NodeLeft);
   says_stopped("a");
-  expect_world("a", 2, 0, 2);
+  expect_assignment("a", 2, 0, 2);
 }
 
 TEST_F(Membership, AnUnusableNodeCostsNoRestart) {
@@ -61,8 +61,8 @@ TEST_F(Membership, AnUnusableNodeCostsNoRestart) {
   is_unusable("b");
   expect_stop("a", StopCause::NodeLeft);
   says_stopped("a");
-  expect_world("a", 2, 0, 2);
-  EXPECT_EQ(world("a").restart_count, 0);
+  expect_assignment("a", 2, 0, 2);
+  EXPECT_EQ(assignment("a").restart_count, 0);
 }
 
 TEST_F(Membership, AnUnusableNodeIsNotWaitedForWhileTheRoundStops) {
@@ -70,10 +70,10 @@ TEST_F(Membership, AnUnusableNodeIsNotWaitedForWhileTheRoundStops) {
   a_and_b_run();
   says_failed("a");
   says_stopped("a");
-  expect_world("a", 1, 0, 4);
+  expect_assignment("a", 1, 0, 4);
   is_unusable("b");
-  expect_world("a", 2, 0, 2);
-  EXPECT_EQ(world("a").restart_count, 1) << "for the worker's failure, and for nothing else";
+  expect_assignment("a", 2, 0, 2);
+  EXPECT_EQ(assignment("a").restart_count, 1) << "for the worker's failure, and for nothing else";
 }
 
 TEST_F(Membership, ASpareTakesThePlaceOfAnUnusableNode) {
@@ -82,19 +82,19 @@ TEST_F(Membership, ASpareTakesThePlaceOfAnUnusableNode) {
   join("c");
   is_unusable("b");
   says_stopped("a");
-  expect_world("a", 2, 0, 4);
-  expect_world("c", 2, 1, 4);
+  expect_assignment("a", 2, 0, 4);
+  expect_assignment("c", 2, 1, 4);
 }
 
 TEST_F(Membership, WithoutASpareTheJobEndsWithAnUnusableNode) {
   nodes(2, 2);
   a_and_b_run();
   is_unusable("b");
-  EXPECT_FALSE(heard<control::Decided>("a")) << "its workers live";
+  EXPECT_FALSE(heard<control::JobResult>("a")) << "its workers live";
   says_stopped("a");
-  ASSERT_TRUE(heard<control::Decided>("a"));
-  EXPECT_FALSE(heard<control::Decided>("a")->is_success);
-  EXPECT_EQ(heard<control::Decided>("a")->verdict,
+  ASSERT_TRUE(heard<control::JobResult>("a"));
+  EXPECT_FALSE(heard<control::JobResult>("a")->is_success);
+  EXPECT_EQ(heard<control::JobResult>("a")->failure_summary,
             "b left (it is unusable: SIGKILL did not end rank 1), and 1 of at least 2 nodes are "
             "here");
 }
@@ -106,9 +106,9 @@ TEST_F(Membership, ASpareThatIsCutOffIsWaitedForInThePlaceOfAnUnusableNode) {
   is_cut_off("c");
   is_unusable("b");
   says_stopped("a");
-  EXPECT_FALSE(heard<control::Decided>("a")) << "it may be back";
-  passes(limits::kLease);
-  EXPECT_TRUE(heard<control::Decided>("a"));
+  EXPECT_FALSE(heard<control::JobResult>("a")) << "it may be back";
+  passes(limits::kNodeLease);
+  EXPECT_TRUE(heard<control::JobResult>("a"));
 }
 
 TEST_F(Membership, WhoWasInNoRoundEndsNoJobByBeingUnusable) {
@@ -119,7 +119,7 @@ TEST_F(Membership, WhoWasInNoRoundEndsNoJobByBeingUnusable) {
   dies("b");
   says_stopped("a");
   passes(limits::kDeathGrace);
-  EXPECT_FALSE(heard<control::Decided>("a"));
+  EXPECT_FALSE(heard<control::JobResult>("a"));
 }
 
 TEST_F(Membership, R4_WhatComesAfterALeaveChangesNothing) {
@@ -147,18 +147,18 @@ TEST_F(Membership, R5_ASilentNodeIsLostAfterItsLease) {
   a_and_b_run();
   passes(10s);
   player("b").is_silent = true;
-  passes(limits::kLease + 1s);
+  passes(limits::kNodeLease + 1s);
   expect_stop("a", StopCause::NodeLost);
   EXPECT_FALSE(player("b").session) << "a half-open connection is reset";
   says_stopped("a");
-  expect_world("a", 2, 0, 2);
+  expect_assignment("a", 2, 0, 2);
 }
 
 TEST_F(Membership, R5_AnyMessageRenewsTheLease) {
   a_and_b_run();
   player("b").is_silent = true;
   for (int i = 0; i < 10; ++i) {
-    passes(limits::kLease - 1ms);
+    passes(limits::kNodeLease - 1ms);
     says_started("b");
   }
   EXPECT_EQ(phase(), Phase::Running);
@@ -168,38 +168,39 @@ TEST_F(Membership, R5_AWaitingNodeIsLostToo) {
   nodes(2, 3);
   join("a");
   is_cut_off("a");
-  passes(limits::kLease);
+  passes(limits::kNodeLease);
   join("b");
   passes(60s);
-  expect_no_world("b");
+  expect_no_assignment("b");
 }
 
-TEST_F(Membership, R6_AnAgentInOurOwnProcessHasNoLeaseAndNoFence) {
+TEST_F(Membership, R6_AnAgentInOurOwnProcessHasNoLeaseAndNoWorkerLease) {
   nodes(1, 1);
   player("a").hello.node.incarnation = kEmbedded;
   player("a").is_silent = true;
   join("a");
-  EXPECT_EQ(heard<control::Welcome>("a")->heartbeat, 0s);
+  EXPECT_EQ(heard<control::Registered>("a")->heartbeat, 0s);
   says_started("a");
   EXPECT_TRUE(core.next_deadline().is_never());
   passes(3600s);
   EXPECT_EQ(phase(), Phase::Running);
 }
 
-TEST_F(Membership, R6_TheGrantKeepsInequalityI1ForEveryLease) {
+TEST_F(Membership, R6_TheWorkerLeaseKeepsInequalityI1ForEveryLease) {
   for (Duration lease : {1000ms, 1200ms, 1830ms, 2000ms, 5000ms, 60'000ms, 100'000'000'000ms}) {
     run_id = "lease " + std::to_string(lease.count());
-    terms.lease = lease;
-    terms.heartbeat = lease / 3;
+    job_spec.lease = lease;
+    job_spec.heartbeat = lease / 3;
     std::string name = run_id + " a";
     join(name);
     says(name, control::Ping{1});
-    double grant = to_seconds(heard<control::Pong>(name)->grant);
+    double worker_lease = to_seconds(heard<control::Pong>(name)->worker_lease);
     double length = to_seconds(lease);
-    EXPECT_LT(grant * 1.02 + 0.3, length * 0.98) << run_id;
-    EXPECT_LE(grant, length * 0.8 + 1e-6);
-    double notice = grant < 2 ? grant / 2 : 1;
-    EXPECT_LE(2 * to_seconds(heard<control::Welcome>(name)->heartbeat), grant - notice + 1e-6);
+    EXPECT_LT(worker_lease * 1.02 + 0.3, length * 0.98) << run_id;
+    EXPECT_LE(worker_lease, length * 0.8 + 1e-6);
+    double notice = worker_lease < 2 ? worker_lease / 2 : 1;
+    EXPECT_LE(2 * to_seconds(heard<control::Registered>(name)->heartbeat),
+              worker_lease - notice + 1e-6);
   }
 }
 
@@ -210,7 +211,7 @@ TEST_F(Membership, R10_ARestartedAgentIsAnotherNode) {
   dies("b");
   says_stopped("a");
   passes(limits::kDeathGrace);
-  expect_world("b2", 2, 1, 4);
+  expect_assignment("b2", 2, 1, 4);
 }
 
 TEST_F(Membership, R10_TheSameIdentityTwiceIsRefused) {
@@ -227,16 +228,16 @@ TEST_F(Membership, Back_WhileGathering) {
   join("a");
   is_cut_off("a");
   join("b");
-  expect_no_world("b");
-  returns("a", Standing::Idle, 0);
-  expect_world("a", 1, 0, 4);
+  expect_no_assignment("b");
+  returns("a", ReportedPhase::Idle, 0);
+  expect_assignment("a", 1, 0, 4);
 }
 
 TEST_F(Membership, Back_BeforeTheOldConnectionIsSeenToBreak) {
   join("a");
-  returns("a", Standing::Idle, 0);
+  returns("a", ReportedPhase::Idle, 0);
   join("b");
-  expect_world("a", 1, 0, 4);
+  expect_assignment("a", 1, 0, 4);
   EXPECT_EQ(core.session_count(), 2U);
 }
 
@@ -244,11 +245,11 @@ TEST_F(Membership, Back_StoppedWhileTheRoundRuns) {
   a_and_b_run();
   is_cut_off("b");
   passes(4s);
-  returns("b", Standing::Stopped, 1);  // its grant had ended
+  returns("b", ReportedPhase::Stopped, 1);  // its worker lease had ended
   expect_stop("a", StopCause::NodeLost);
   says_stopped("a");
-  expect_world("b", 2, 1, 4);
-  EXPECT_EQ(world("b").restart_count, 0);
+  expect_assignment("b", 2, 1, 4);
+  EXPECT_EQ(assignment("b").restart_count, 0);
 }
 
 TEST_F(Membership, Back_DoneWhileTheRoundRuns) {
@@ -256,24 +257,24 @@ TEST_F(Membership, Back_DoneWhileTheRoundRuns) {
   is_cut_off("b");
   says_done("a");
   EXPECT_EQ(phase(), Phase::Running);
-  returns("b", Standing::Done, 1);
+  returns("b", ReportedPhase::Done, 1);
   expect_decided("a", true);
   expect_decided("b", true);
 }
 
 TEST_F(Membership, Back_RunningOrDoneWhileTheRoundStops) {
-  for (Standing standing : {Standing::Running, Standing::Done}) {
-    run_id = standing == Standing::Done ? "done" : "running";
+  for (ReportedPhase reported_phase : {ReportedPhase::Running, ReportedPhase::Done}) {
+    run_id = reported_phase == ReportedPhase::Done ? "done" : "running";
     join(run_id + " a");
     join(run_id + " b");
     is_cut_off(run_id + " b");
     says_failed(run_id + " a");
     says_stopped(run_id + " a");
-    returns(run_id + " b", standing, 1);
+    returns(run_id + " b", reported_phase, 1);
     EXPECT_EQ(phase(), Phase::Stopping);
     EXPECT_TRUE(heard<control::Stop>(run_id + " b"));
     says_stopped(run_id + " b");
-    expect_world(run_id + " b", 2, 1, 4);
+    expect_assignment(run_id + " b", 2, 1, 4);
   }
 }
 
@@ -282,39 +283,39 @@ TEST_F(Membership, Back_StoppedWhileTheRoundStops) {
   is_cut_off("b");
   says_failed("a");
   says_stopped("a");
-  returns("b", Standing::Stopped, 1);
-  expect_world("b", 2, 1, 4);
+  returns("b", ReportedPhase::Stopped, 1);
+  expect_assignment("b", 2, 1, 4);
 }
 
 TEST_F(Membership, Back_AfterItWasLost) {
   nodes(1, 2);
   a_and_b_run();
   is_cut_off("b");
-  passes(limits::kLease);
+  passes(limits::kNodeLease);
   says_stopped("a");
-  expect_world("a", 2, 0, 2);
+  expect_assignment("a", 2, 0, 2);
   says_started("a");
-  returns("b", Standing::Running, 1);
+  returns("b", ReportedPhase::Running, 1);
   ASSERT_TRUE(heard<control::Stop>("b"));
   EXPECT_EQ(heard<control::Stop>("b")->round, RoundNumber(1));
   EXPECT_EQ(phase(), Phase::Running) << "it can't join before it has stopped";
   says("b", control::Stopped{RoundNumber(1), 40002});
   passes(limits::kScaleUpInterval);
   says_stopped("a");
-  expect_world("a", 3, 0, 4);
-  expect_world("b", 3, 1, 4);
+  expect_assignment("a", 3, 0, 4);
+  expect_assignment("b", 3, 1, 4);
 }
 
 TEST_F(Membership, Back_LostWhileStoppingAndBackAtOnce) {
   a_and_b_run();
   says_failed("a");
   is_cut_off("b");
-  passes(limits::kLease);
-  returns("b", Standing::Running, 1);
+  passes(limits::kNodeLease);
+  returns("b", ReportedPhase::Running, 1);
   expect_stop("b", StopCause::NodeLost);
   says_stopped("b");
   says_stopped("a");
-  expect_world("b", 2, 1, 4);
+  expect_assignment("b", 2, 1, 4);
 }
 
 TEST_F(Membership, Back_WithAFailureThatWasKnown) {
@@ -323,12 +324,12 @@ TEST_F(Membership, Back_WithAFailureThatWasKnown) {
   says_stopped("b");
   control::Failed again{RoundNumber(1), {}, false};
   again.end.exit_code = 1;
-  returns("b", Standing::Running, 1);  // it can't know that its report arrived
+  returns("b", ReportedPhase::Running, 1);  // it can't know that its report arrived
   says("b", again);
   says("b", control::Stopped{RoundNumber(1), 40002});
   says_stopped("a");
-  expect_world("b", 2, 1, 4);
-  EXPECT_EQ(world("b").restart_count, 1);
+  expect_assignment("b", 2, 1, 4);
+  EXPECT_EQ(assignment("b").restart_count, 1);
 }
 
 TEST_F(Membership, Back_WithAFailureOfARoundBeforeTheWorldThatItMissed) {
@@ -336,14 +337,14 @@ TEST_F(Membership, Back_WithAFailureOfARoundBeforeTheWorldThatItMissed) {
   says_failed("b");
   says_stopped("b");
   says_stopped("a");
-  expect_world("b", 2, 1, 4);
+  expect_assignment("b", 2, 1, 4);
   is_cut_off("b");  // before it saw that world
   forget("b");
   control::Failed again{RoundNumber(1), {}, false};
-  returns("b", Standing::Running, 1);
+  returns("b", ReportedPhase::Running, 1);
   says("b", again);
   says("b", control::Stopped{RoundNumber(1), 40002});
-  expect_world("b", 2, 1, 4);
+  expect_assignment("b", 2, 1, 4);
   EXPECT_EQ(phase(), Phase::Running);
   EXPECT_EQ(job().budget().used(), 1);
 }
@@ -352,7 +353,7 @@ TEST_F(Membership, Lost_TheWholeJob) {
   a_and_b_run();
   is_cut_off("a");
   is_cut_off("b");
-  passes(limits::kLease);
+  passes(limits::kNodeLease);
   EXPECT_TRUE(core.jobs().empty());
   EXPECT_EQ(dropped.back(), run_id);
   EXPECT_TRUE(core.next_deadline().is_never());
@@ -364,9 +365,9 @@ TEST_F(Membership, Lost_WhileForming) {
   join("b");
   dies("b");
   join("c");
-  expect_no_world("a");
+  expect_no_assignment("a");
   join("d");
-  expect_world("d", 1, 2, 6);
+  expect_assignment("d", 1, 2, 6);
 }
 
 TEST_F(Membership, Lost_JoinsAndLeavesInALoop) {

@@ -6,7 +6,7 @@
 namespace cpprun::test {
 namespace {
 
-using control::Standing;
+using control::ReportedPhase;
 using control::StopCause;
 
 class MembershipRecovery : public JobTest {
@@ -14,37 +14,38 @@ class MembershipRecovery : public JobTest {
   MembershipRecovery() { nodes(2, 3); }
 
   // Another process listens at the endpoint; it knows nothing.
-  void coordinator_restarts(int64_t epoch = 100) {
+  void coordinator_restarts(int64_t term = 100) {
     for (auto& [name, p] : players) {
       p.session.reset();
-      p.facts.world.reset();
-      if (round_of(name) > RoundNumber()) p.facts.world = world(name);
-      p.facts.epoch = world(name).epoch;
+      p.facts.assignment.reset();
+      if (round_of(name) > RoundNumber()) p.facts.assignment = assignment(name);
+      p.facts.term = assignment(name).term;
       p.heard.clear();
     }
     std::destroy_at(&core);
     std::construct_at(
-        &core, CoordinatorOptions{"head", Epoch(epoch), std::nullopt, limits::kSayWaiting, {}});
+        &core,
+        CoordinatorOptions{"head", Term(term), std::nullopt, limits::kWaitReminderInterval, {}});
   }
-  void comes_back(const std::string& name, Standing standing) {
+  void comes_back(const std::string& name, ReportedPhase reported_phase) {
     Player& p = player(name);
-    p.facts.has_grant = standing == Standing::Running;
-    returns(name, standing, p.facts.world ? p.facts.world->round.value : 0);
+    p.facts.has_worker_lease = reported_phase == ReportedPhase::Running;
+    returns(name, reported_phase, p.facts.assignment ? p.facts.assignment->round.value : 0);
   }
 };
 
 TEST_F(MembershipRecovery, R13_ARoundThatAllStillRunGoesOn) {
   a_and_b_run();
   coordinator_restarts();
-  comes_back("a", Standing::Running);
+  comes_back("a", ReportedPhase::Running);
   EXPECT_EQ(phase(), Phase::Recovering);
-  comes_back("b", Standing::Running);
+  comes_back("b", ReportedPhase::Running);
   EXPECT_EQ(phase(), Phase::Running);
   EXPECT_EQ(job().round(), RoundNumber(1));
   for (const char* name : {"a", "b"}) {
     EXPECT_FALSE(heard<control::Stop>(name)) << name;
-    EXPECT_FALSE(heard<control::World>(name)) << name;
-    EXPECT_EQ(heard<control::Welcome>(name)->epoch, Epoch(100));
+    EXPECT_FALSE(heard<control::RankAssignment>(name)) << name;
+    EXPECT_EQ(heard<control::Registered>(name)->term, Term(100));
   }
   for (const char* name : {"a", "b"}) says(name, control::Done{RoundNumber(1)});
   expect_decided("a", true);
@@ -53,26 +54,26 @@ TEST_F(MembershipRecovery, R13_ARoundThatAllStillRunGoesOn) {
 TEST_F(MembershipRecovery, R13_TheStoryOfARoundThatIsTakenOverGoesOn) {
   a_and_b_run();
   coordinator_restarts();
-  comes_back("a", Standing::Running);
-  comes_back("b", Standing::Running);
-  ASSERT_EQ(chronicle.of(run_id)->rounds().size(), 1U);
-  const RoundStory& story = chronicle.of(run_id)->rounds().back();
-  EXPECT_EQ(story.round, RoundNumber(1));
-  EXPECT_EQ(story.nodes, 2U);
-  EXPECT_TRUE(story.started_at);
-  EXPECT_FALSE(story.over_at);
-  EXPECT_EQ(chronicle.of(run_id)->recoveries().count(), 0) << "nothing broke";
+  comes_back("a", ReportedPhase::Running);
+  comes_back("b", ReportedPhase::Running);
+  ASSERT_EQ(job_history.of(run_id)->rounds().size(), 1U);
+  const RoundRecord& history = job_history.of(run_id)->rounds().back();
+  EXPECT_EQ(history.round, RoundNumber(1));
+  EXPECT_EQ(history.nodes, 2U);
+  EXPECT_TRUE(history.started_at);
+  EXPECT_FALSE(history.over_at);
+  EXPECT_EQ(job_history.of(run_id)->recoveries().count(), 0) << "nothing broke";
 }
 
 TEST_F(MembershipRecovery, R13_NothingIsGrantedBeforeTheNewestRoundIsKnown) {
   a_and_b_run();
   coordinator_restarts();
-  comes_back("a", Standing::Running);
+  comes_back("a", ReportedPhase::Running);
   passes(2s);
   EXPECT_FALSE(heard<control::Pong>("a"));
-  EXPECT_FALSE(heard<control::Welcome>("a"));
+  EXPECT_FALSE(heard<control::Registered>("a"));
   EXPECT_TRUE(heard<control::Wait>("a"));
-  comes_back("b", Standing::Running);
+  comes_back("b", ReportedPhase::Running);
   passes(2s);
   EXPECT_TRUE(heard<control::Pong>("a"));
 }
@@ -80,70 +81,70 @@ TEST_F(MembershipRecovery, R13_NothingIsGrantedBeforeTheNewestRoundIsKnown) {
 TEST_F(MembershipRecovery, R13_PingsAreAnsweredWhenItIsKnown) {
   a_and_b_run();
   coordinator_restarts();
-  comes_back("a", Standing::Running);
+  comes_back("a", ReportedPhase::Running);
   says("a", control::Ping{7});
-  comes_back("b", Standing::Running);
+  comes_back("b", ReportedPhase::Running);
   ASSERT_TRUE(heard<control::Pong>("a"));
   EXPECT_EQ(heard<control::Pong>("a")->seq, 7);
 }
 
 // They may be of an older round than the one that runs where nobody hears of it: only who holds a
-// grant proves that there is none.
+// worker lease proves that there is none.
 TEST_F(MembershipRecovery, R13_MembersWithoutAGrantProveNothing) {
   a_and_b_run();
   coordinator_restarts();
-  comes_back("a", Standing::Stopped);
-  comes_back("b", Standing::Stopped);
+  comes_back("a", ReportedPhase::Stopped);
+  comes_back("b", ReportedPhase::Stopped);
   EXPECT_EQ(phase(), Phase::Recovering);
-  passes(limits::kLease - 1ms);
-  expect_no_world("a");
+  passes(limits::kNodeLease - 1ms);
+  expect_no_assignment("a");
   passes(1ms);
-  expect_world("a", 2, 0, 4);
+  expect_assignment("a", 2, 0, 4);
 }
 
 TEST_F(MembershipRecovery, R13_AHangThatSomebodyHeardOfIsChargedToTheHangs) {
   a_and_b_run();
   coordinator_restarts();
-  player("a").facts.charged = control::Charge::Hang;
-  comes_back("a", Standing::Stopped);
-  comes_back("b", Standing::Running);
+  player("a").facts.charged = control::RestartCharge::Hang;
+  comes_back("a", ReportedPhase::Stopped);
+  comes_back("b", ReportedPhase::Running);
   expect_stop("b", StopCause::NodeLost);
-  EXPECT_EQ(job().hang_budget().used(), 1);
+  EXPECT_EQ(job().hang_restart_budget().used(), 1);
   EXPECT_EQ(job().budget().used(), 0);
-  EXPECT_EQ(heard<control::Stop>("b")->charged, control::Charge::Hang);
+  EXPECT_EQ(heard<control::Stop>("b")->charged, control::RestartCharge::Hang);
 }
 
 TEST_F(MembershipRecovery, R13_WhoDoesNotComeBackWithinALeaseIsLost) {
   nodes(1, 3);
   a_and_b_run();
   coordinator_restarts();
-  comes_back("a", Standing::Running);
-  passes(limits::kLease - 1ms);
+  comes_back("a", ReportedPhase::Running);
+  passes(limits::kNodeLease - 1ms);
   EXPECT_EQ(phase(), Phase::Recovering);
   passes(1ms);
   expect_stop("a", StopCause::NodeLost);
   says("a", control::Stopped{RoundNumber(1), 40001});
-  expect_world("a", 2, 0, 2);
-  EXPECT_EQ(world("a").epoch, Epoch(100));
+  expect_assignment("a", 2, 0, 2);
+  EXPECT_EQ(assignment("a").term, Term(100));
 }
 
 TEST_F(MembershipRecovery, R13_TheNewestRoundThatAnyoneKnowsCounts) {
   nodes(1, 3);
   a_and_b_run();
   is_cut_off("b");
-  passes(limits::kLease);
+  passes(limits::kNodeLease);
   says_stopped("a");
-  expect_world("a", 2, 0, 2);
+  expect_assignment("a", 2, 0, 2);
   says_started("a");
   coordinator_restarts();
-  comes_back("b", Standing::Stopped);
+  comes_back("b", ReportedPhase::Stopped);
   EXPECT_EQ(phase(), Phase::Recovering);
-  comes_back("a", Standing::Running);
+  comes_back("a", ReportedPhase::Running);
   EXPECT_EQ(phase(), Phase::Stopping) << "b joins, and is not of round 2";
   EXPECT_EQ(job().round(), RoundNumber(2));
   says("a", control::Stopped{RoundNumber(2), 40001});
-  expect_world("a", 3, 0, 4);
-  expect_world("b", 3, 1, 4);
+  expect_assignment("a", 3, 0, 4);
+  expect_assignment("b", 3, 1, 4);
 }
 
 TEST_F(MembershipRecovery, R13_TheBudgetIsThatOfTheNewestRound) {
@@ -151,8 +152,8 @@ TEST_F(MembershipRecovery, R13_TheBudgetIsThatOfTheNewestRound) {
   says_failed("a");
   all({"a", "b"}, &MembershipRecovery::says_stopped);
   coordinator_restarts();
-  comes_back("a", Standing::Running);
-  comes_back("b", Standing::Running);
+  comes_back("a", ReportedPhase::Running);
+  comes_back("b", ReportedPhase::Running);
   EXPECT_EQ(job().budget().used(), 1);
 }
 
@@ -160,15 +161,15 @@ TEST_F(MembershipRecovery, R13_WhoComesBackTooLateStillKnowsOfRestarts) {
   nodes(1, 3);
   a_and_b_run();
   coordinator_restarts();
-  comes_back("a", Standing::Running);
-  passes(limits::kLease);
+  comes_back("a", ReportedPhase::Running);
+  passes(limits::kNodeLease);
   says("a", control::Stopped{RoundNumber(1), 40001});
-  ASSERT_EQ(world("a").restart_count, 0);
-  player("b").facts.world->restart_count = 1;
-  player("b").facts.world->hang_restarts = 2;
-  comes_back("b", Standing::Stopped);
+  ASSERT_EQ(assignment("a").restart_count, 0);
+  player("b").facts.assignment->restart_count = 1;
+  player("b").facts.assignment->hang_restarts = 2;
+  comes_back("b", ReportedPhase::Stopped);
   EXPECT_EQ(job().budget().used(), 1);
-  EXPECT_EQ(job().hang_budget().used(), 2);
+  EXPECT_EQ(job().hang_restart_budget().used(), 2);
 }
 
 TEST_F(MembershipRecovery, R13_AFailureThatSomebodyHeardOfIsChargedOnce) {
@@ -176,24 +177,24 @@ TEST_F(MembershipRecovery, R13_AFailureThatSomebodyHeardOfIsChargedOnce) {
   says_failed("a");
   coordinator_restarts();
   for (const char* name : {"a", "b"}) {
-    player(name).facts.charged = control::Charge::Failure;
-    comes_back(name, Standing::Stopped);
+    player(name).facts.charged = control::RestartCharge::Failure;
+    comes_back(name, ReportedPhase::Stopped);
   }
-  passes(limits::kLease);
-  EXPECT_EQ(world("a").restart_count, 1);
-  EXPECT_EQ(world("a").round, RoundNumber(2));
+  passes(limits::kNodeLease);
+  EXPECT_EQ(assignment("a").restart_count, 1);
+  EXPECT_EQ(assignment("a").round, RoundNumber(2));
 }
 
 TEST_F(MembershipRecovery, R13_AFailureThatSpentTheBudgetEndsTheJob) {
-  terms.max_restarts = 0;
+  job_spec.max_restarts = 0;
   a_and_b_run();
   says_failed("a");
   coordinator_restarts();
   for (const char* name : {"a", "b"}) {
-    player(name).facts.charged = control::Charge::Failure;
-    comes_back(name, Standing::Stopped);
+    player(name).facts.charged = control::RestartCharge::Failure;
+    comes_back(name, ReportedPhase::Stopped);
   }
-  passes(limits::kLease);
+  passes(limits::kNodeLease);
   expect_decided("a", false);
 }
 
@@ -201,9 +202,9 @@ TEST_F(MembershipRecovery, R13_AnOutcomeThatSomebodyKnowsIsTheOutcome) {
   a_and_b_run();
   all({"a", "b"}, &MembershipRecovery::says_done);
   coordinator_restarts();
-  player("a").facts.decided = control::Decided{true, ""};
-  comes_back("a", Standing::Done);
-  comes_back("b", Standing::Done);
+  player("a").facts.decided = control::JobResult{true, ""};
+  comes_back("a", ReportedPhase::Done);
+  comes_back("b", ReportedPhase::Done);
   expect_decided("b", true);
 }
 
@@ -212,49 +213,49 @@ TEST_F(MembershipRecovery, R13_ANewcomerWaitsUntilTheOthersAreBack) {
   a_and_b_run();
   coordinator_restarts();
   join("c");
-  comes_back("a", Standing::Running);
+  comes_back("a", ReportedPhase::Running);
   passes(1s);
-  expect_no_world("c");
-  comes_back("b", Standing::Running);
+  expect_no_assignment("c");
+  comes_back("b", ReportedPhase::Running);
   expect_stop("a", StopCause::Growth);
-  EXPECT_TRUE(heard<control::Welcome>("c"));
+  EXPECT_TRUE(heard<control::Registered>("c"));
 }
 
 TEST_F(MembershipRecovery, R13_ARoundWhoseStoreWasTheCoordinatorsEnds) {
-  terms.is_agent_store = true;
+  job_spec.is_agent_store = true;
   a_and_b_run();
   coordinator_restarts();
-  comes_back("a", Standing::Running);
-  comes_back("b", Standing::Running);
+  comes_back("a", ReportedPhase::Running);
+  comes_back("b", ReportedPhase::Running);
   expect_stop("a", StopCause::NodeLost);
 }
 
 TEST_F(MembershipRecovery, R13_AnEpochIsGreaterThanAnyThatAnAgentHasSeen) {
   a_and_b_run();
   coordinator_restarts(3);  // the clock was set back: its rounds are as good as those of others
-  comes_back("a", Standing::Running);
-  comes_back("b", Standing::Running);
-  EXPECT_TRUE(heard<control::Welcome>("a"));
+  comes_back("a", ReportedPhase::Running);
+  comes_back("b", ReportedPhase::Running);
+  EXPECT_TRUE(heard<control::Registered>("a"));
 }
 
-TEST_F(MembershipRecovery, R13_WhoCountsOnMeetsNoHeirAndNobodyElseWhoDoes) {
+TEST_F(MembershipRecovery, R13_WhoCountsOnMeetsNoStandbyAndNobodyElseWhoDoes) {
   a_and_b_run();
   coordinator_restarts(2);
   const control::Register known = player("a").facts;
-  comes_back("a", Standing::Running);
-  const Epoch first = job().epoch();
+  comes_back("a", ReportedPhase::Running);
+  const Term first = job().term();
   coordinator_restarts(3);
   player("a").facts = known;  // nobody has heard of the one before
-  comes_back("a", Standing::Running);
-  EXPECT_NE(job().epoch(), first);
-  EXPECT_GT(first, Epoch(known.epoch.value + 900)) << "heirs count by ones";
+  comes_back("a", ReportedPhase::Running);
+  EXPECT_NE(job().term(), first);
+  EXPECT_GT(first, Term(known.term.value + 900)) << "standbys count by ones";
 }
 
 TEST_F(MembershipRecovery, R13_AWorldThatMakesNoSenseIsRefused) {
   a_and_b_run();
   coordinator_restarts();
-  player("a").facts.world->group_rank = 2;
-  comes_back("a", Standing::Running);
+  player("a").facts.assignment->group_rank = 2;
+  comes_back("a", ReportedPhase::Running);
   expect_refused("a", "make no sense");
 }
 
@@ -263,28 +264,28 @@ TEST_F(MembershipRecovery, R13_AJobThatHasEndedHereIsNotTakenUpAgain) {
   is_cut_off("b");
   says_failed("a", 1, true);
   says_stopped("a");
-  passes(limits::kLease);
+  passes(limits::kNodeLease);
   acks("a");
   leaves("a");
-  player("b").facts.world = world("b");
-  player("b").facts.epoch = Epoch(7);
+  player("b").facts.assignment = assignment("b");
+  player("b").facts.term = Term(7);
   join("c");
   player("b").heard.clear();
-  comes_back("b", Standing::Stopped);
+  comes_back("b", ReportedPhase::Stopped);
   EXPECT_NE(phase(), Phase::Recovering);
 }
 
 TEST_F(MembershipRecovery, R13_WhoWasCutOffAllTheTimeIsToldTheOutcome) {
   a_and_b_run();
   coordinator_restarts();
-  comes_back("a", Standing::Stopped);
-  passes(limits::kLease);
+  comes_back("a", ReportedPhase::Stopped);
+  passes(limits::kNodeLease);
   join("c");
   ASSERT_EQ(round_of("c"), RoundNumber(2));
   for (const char* name : {"a", "c"}) says_done(name);
   for (const char* name : {"a", "c"}) acks(name);
   for (const char* name : {"a", "c"}) leaves(name);
-  comes_back("b", Standing::Stopped);
+  comes_back("b", ReportedPhase::Stopped);
   expect_decided("b", true);
 }
 

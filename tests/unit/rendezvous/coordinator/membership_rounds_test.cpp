@@ -5,36 +5,36 @@
 namespace cpprun::test {
 namespace {
 
-using control::Standing;
+using control::ReportedPhase;
 using control::StopCause;
 
 TEST_F(Membership, R1_TheRoundFormsTheMomentMaxIsThere) {
   join("a");
-  expect_no_world("a");
+  expect_no_assignment("a");
   join("b");
-  expect_world("a", 1, 0, 4);
-  expect_world("b", 1, 1, 4);
-  EXPECT_EQ(world("b").base_rank, 2);
-  EXPECT_EQ(world("b").group_size, 2);
+  expect_assignment("a", 1, 0, 4);
+  expect_assignment("b", 1, 1, 4);
+  EXPECT_EQ(assignment("b").base_rank, 2);
+  EXPECT_EQ(assignment("b").group_size, 2);
 }
 
 TEST_F(Membership, R1_TheNumberIsGreaterThanAnyThatAMemberHasSeen) {
-  returns("a", Standing::Idle, 41);
+  returns("a", ReportedPhase::Idle, 41);
   join("b");
-  expect_world("a", 42, 0, 4);
-  expect_world("b", 42, 1, 4);
+  expect_assignment("a", 42, 0, 4);
+  expect_assignment("b", 42, 1, 4);
 }
 
 TEST_F(Membership, R1_WhoMissedTheFirstWorldGetsTheSameAgain) {
   join("a");
   join("b");
-  control::World told = world("b");
+  control::RankAssignment told = assignment("b");
   is_cut_off("b");
   forget("b");
   passes(1s);
-  returns("b", Standing::Idle, 0);
-  expect_world("b", 1, 1, 4);
-  EXPECT_EQ(world("b").master_port, told.master_port);
+  returns("b", ReportedPhase::Idle, 0);
+  expect_assignment("b", 1, 1, 4);
+  EXPECT_EQ(assignment("b").master_port, told.master_port);
   EXPECT_EQ(heard<control::Stop>("a"), nullptr);
 }
 
@@ -43,12 +43,12 @@ TEST_F(Membership, R1_WhoMissedALaterWorldGetsTheSameAgain) {
   says_failed("a");
   says_stopped("a");
   says_stopped("b");
-  expect_world("b", 2, 1, 4);
+  expect_assignment("b", 2, 1, 4);
   is_cut_off("b");
   forget("a");
   forget("b");
-  returns("b", Standing::Stopped, 1);
-  expect_world("b", 2, 1, 4);
+  returns("b", ReportedPhase::Stopped, 1);
+  expect_assignment("b", 2, 1, 4);
   EXPECT_EQ(heard<control::Stop>("a"), nullptr);
 }
 
@@ -58,9 +58,9 @@ TEST_F(Membership, R1_WhoMissedTheWorldOfARoundThatIsStoppingHoldsNobodyUp) {
   is_cut_off("b");  // before it saw the world
   says_failed("a");
   says_stopped("a");
-  returns("b", Standing::Idle, 0);
-  expect_world("a", 2, 0, 4);
-  expect_world("b", 2, 1, 4);
+  returns("b", ReportedPhase::Idle, 0);
+  expect_assignment("a", 2, 0, 4);
+  expect_assignment("b", 2, 1, 4);
 }
 
 TEST_F(Membership, R2_NextRoundWaitsForEveryMember) {
@@ -70,8 +70,8 @@ TEST_F(Membership, R2_NextRoundWaitsForEveryMember) {
   passes(20s);
   EXPECT_EQ(phase(), Phase::Stopping);
   says_stopped("b");
-  expect_world("a", 2, 0, 4);
-  expect_world("b", 2, 1, 4);
+  expect_assignment("a", 2, 0, 4);
+  expect_assignment("b", 2, 1, 4);
 }
 
 TEST_F(Membership, R2_AStoppedThatComesLateIsNotOfTheNewRound) {
@@ -87,7 +87,7 @@ TEST_F(Membership, R2_AStoppedThatComesLateIsNotOfTheNewRound) {
   says_stopped("b");
   EXPECT_EQ(phase(), Phase::Stopping) << "a still has workers of round 2";
   says_stopped("a");
-  expect_world("a", 3, 0, 4);
+  expect_assignment("a", 3, 0, 4);
 }
 
 TEST_F(Membership, R2_ALaterRoundNeedsNoLastCall) {
@@ -96,7 +96,7 @@ TEST_F(Membership, R2_ALaterRoundNeedsNoLastCall) {
   says_failed("a");
   says_stopped("a");
   says_stopped("b");
-  expect_world("a", 2, 0, 4);
+  expect_assignment("a", 2, 0, 4);
 }
 
 TEST_F(Membership, R3_OneStopForAll) {
@@ -110,11 +110,11 @@ TEST_F(Membership, R3_OneStopForAll) {
 
 TEST_F(Membership, R3_ANodeThatStoppedOnItsOwnStopsTheRound) {
   a_and_b_run();
-  says_stopped("b");  // its grant had ended
+  says_stopped("b");  // its worker lease had ended
   expect_stop("a", StopCause::NodeLost);
   says_stopped("a");
-  expect_world("b", 2, 1, 4);
-  EXPECT_EQ(world("b").restart_count, 0);
+  expect_assignment("b", 2, 1, 4);
+  EXPECT_EQ(assignment("b").restart_count, 0);
 }
 
 // ---------------------------------------------------------------- how many
@@ -126,9 +126,9 @@ TEST_F(Membership, LastCall_OneSecondOfQuiet) {
   passes(900ms);
   join("c");
   passes(999ms);
-  expect_no_world("a");
+  expect_no_assignment("a");
   passes(1ms);
-  expect_world("c", 1, 2, 6);
+  expect_assignment("c", 1, 2, 6);
 }
 
 TEST_F(Membership, LastCall_AtMostThirtySeconds) {
@@ -140,11 +140,11 @@ TEST_F(Membership, LastCall_AtMostThirtySeconds) {
     join("n" + std::to_string(i));
   }
   passes(500ms);
-  expect_world("n0", 1, 0, 120);
+  expect_assignment("n0", 1, 0, 120);
 }
 
 TEST_F(Membership, LastCall_AnExplicitValueIsCountedFromMin) {
-  terms.last_call = 10s;
+  job_spec.last_call = 10s;
   nodes(2, 4);
   join("a");
   passes(60s);
@@ -152,16 +152,16 @@ TEST_F(Membership, LastCall_AnExplicitValueIsCountedFromMin) {
   passes(9s);
   join("c");
   passes(999ms);
-  expect_no_world("a");
+  expect_no_assignment("a");
   passes(1ms);
-  expect_world("a", 1, 0, 6);
+  expect_assignment("a", 1, 0, 6);
 }
 
 TEST_F(Membership, LastCall_ZeroStartsWithMin) {
-  terms.last_call = 0s;
+  job_spec.last_call = 0s;
   nodes(1, 2);
   join("a");
-  expect_world("a", 1, 0, 2);
+  expect_assignment("a", 1, 0, 2);
 }
 
 TEST_F(Membership, LastCall_BeginsAnewWhenSomebodyLeft) {
@@ -171,10 +171,10 @@ TEST_F(Membership, LastCall_BeginsAnewWhenSomebodyLeft) {
   passes(500ms);
   leaves("b");
   passes(10s);
-  expect_no_world("a");
+  expect_no_assignment("a");
   join("c");
   passes(1s);
-  expect_world("a", 1, 0, 4);
+  expect_assignment("a", 1, 0, 4);
 }
 
 TEST_F(Membership, BelowMinItIsSaidEveryMinute) {
@@ -211,8 +211,8 @@ TEST_F(Membership, Growth_TheFirstIsTakenInAtOnce) {
   expect_stop("a", StopCause::Growth);
   says_stopped("a");
   says_stopped("b");
-  expect_world("c", 2, 2, 6);
-  EXPECT_EQ(world("c").restart_count, 0);
+  expect_assignment("c", 2, 2, 6);
+  EXPECT_EQ(assignment("c").restart_count, 0);
 }
 
 TEST_F(Membership, Growth_FurtherOnesAreBundled) {
@@ -230,7 +230,7 @@ TEST_F(Membership, Growth_FurtherOnesAreBundled) {
   passes(1s);
   EXPECT_EQ(phase(), Phase::Stopping);
   all({"a", "b", "c"}, &Membership::says_stopped);
-  expect_world("e", 3, 4, 10);
+  expect_assignment("e", 3, 4, 10);
 }
 
 TEST_F(Growth, AReplacementIsTakenInAtOnce) {
@@ -243,7 +243,7 @@ TEST_F(Growth, AReplacementIsTakenInAtOnce) {
   join("d");
   EXPECT_EQ(phase(), Phase::Stopping) << "the place of c, 0 s after the last growth";
   all({"a", "b"}, &Membership::says_stopped);
-  expect_world("d", 4, 2, 6);
+  expect_assignment("d", 4, 2, 6);
 }
 
 TEST_F(Growth, OneWhoComesAndGoesIsHeldUp) {
@@ -294,8 +294,8 @@ TEST_F(Membership, Spare_WaitsAndTakesTheNextFreePlace) {
   dies("b");
   says_stopped("a");
   passes(limits::kDeathGrace);
-  expect_world("a", 2, 0, 4);
-  expect_world("c", 2, 1, 4);
+  expect_assignment("a", 2, 0, 4);
+  expect_assignment("c", 2, 1, 4);
 }
 
 TEST_F(Membership, Spare_EndsWithTheJob) {

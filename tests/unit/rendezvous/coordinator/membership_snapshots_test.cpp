@@ -8,15 +8,15 @@ namespace {
 
 using control::StopCause;
 
-const control::Resume& resume_of(const control::World& world) {
-  static const control::Resume none{{-1, ""}, "", 0};
-  return world.resume ? *world.resume : none;
+const control::ResumePoint& resume_of(const control::RankAssignment& assignment) {
+  static const control::ResumePoint none{{-1, ""}, "", 0};
+  return assignment.resume ? *assignment.resume : none;
 }
 
 TEST_F(Membership, Snapshots_WithoutAFolderNothingIsResumed) {
   a_and_b_run();
-  EXPECT_FALSE(world("a").resume);
-  EXPECT_EQ(world("a").snapshot_secret, "");
+  EXPECT_FALSE(assignment("a").resume);
+  EXPECT_EQ(assignment("a").snapshot_secret, "");
   EXPECT_NE(status_json(core).find("\"snapshot\": null"), std::string::npos);
 }
 
@@ -25,9 +25,9 @@ TEST_F(Membership, Snapshots_OfASharedFolderNothingIsFetched) {
   has("b", {30, 20});
   a_and_b_run();
   for (const char* name : {"a", "b"}) {
-    EXPECT_EQ(resume_of(world(name)).snapshot.step, 30);
-    EXPECT_EQ(resume_of(world(name)).source_address, "");
-    EXPECT_EQ(world(name).snapshot_secret, "") << "nobody may fetch";
+    EXPECT_EQ(resume_of(assignment(name)).snapshot.step, 30);
+    EXPECT_EQ(resume_of(assignment(name)).source_address, "");
+    EXPECT_EQ(assignment(name).snapshot_secret, "") << "nobody may fetch";
   }
   EXPECT_EQ(secrets, 0);
   EXPECT_NE(status_json(core).find("\"step\": 30"), std::string::npos);
@@ -37,26 +37,26 @@ TEST_F(Membership, Snapshots_ANodeWithoutItFetches) {
   has("a", {30});
   has("b", {});
   a_and_b_run();
-  EXPECT_EQ(resume_of(world("a")).source_address, "");
-  EXPECT_EQ(resume_of(world("b")).snapshot.step, 30);
-  EXPECT_EQ(resume_of(world("b")).source_address, player("a").facts.addresses[0]);
-  EXPECT_EQ(resume_of(world("b")).source_port, 4711);
-  EXPECT_EQ(world("a").snapshot_secret, "secret-1");
-  EXPECT_EQ(world("b").snapshot_secret, "secret-1");
+  EXPECT_EQ(resume_of(assignment("a")).source_address, "");
+  EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 30);
+  EXPECT_EQ(resume_of(assignment("b")).source_address, player("a").facts.addresses[0]);
+  EXPECT_EQ(resume_of(assignment("b")).source_port, 4711);
+  EXPECT_EQ(assignment("a").snapshot_secret, "secret-1");
+  EXPECT_EQ(assignment("b").snapshot_secret, "secret-1");
 }
 
 TEST_F(Membership, Snapshots_ANodeWithoutAFolderHasNoSay) {
   has("a", {30});
   a_and_b_run();
-  EXPECT_EQ(resume_of(world("a")).snapshot.step, 30);
-  EXPECT_FALSE(world("b").resume);
+  EXPECT_EQ(resume_of(assignment("a")).snapshot.step, 30);
+  EXPECT_FALSE(assignment("b").resume);
 }
 
 TEST_F(Membership, Snapshots_OfTheLastRoundCountForTheNext) {
   has("a", {});
   has("b", {});
   a_and_b_run();
-  EXPECT_FALSE(world("a").resume);
+  EXPECT_FALSE(assignment("a").resume);
   says("a", control::Snapshots{snapshots({10})});
   EXPECT_NE(status_json(core).find("\"step\": 10"), std::string::npos);
   says_failed("b");
@@ -64,8 +64,8 @@ TEST_F(Membership, Snapshots_OfTheLastRoundCountForTheNext) {
   has("b", {20, 10});
   says_saved("a");
   says_saved("b");
-  EXPECT_EQ(resume_of(world("a")).snapshot.step, 20);
-  EXPECT_EQ(resume_of(world("b")).snapshot.step, 20);
+  EXPECT_EQ(resume_of(assignment("a")).snapshot.step, 20);
+  EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
 }
 
 TEST_F(Membership, Snapshots_ANewcomerGetsThemFromWhoStayed) {
@@ -79,12 +79,12 @@ TEST_F(Membership, Snapshots_ANewcomerGetsThemFromWhoStayed) {
   says_saved("a");
   has("c", {});
   join("c");
-  EXPECT_EQ(resume_of(world("c")).snapshot.step, 20);
-  EXPECT_EQ(resume_of(world("c")).source_address, player("a").facts.addresses[0]);
+  EXPECT_EQ(resume_of(assignment("c")).snapshot.step, 20);
+  EXPECT_EQ(resume_of(assignment("c")).source_address, player("a").facts.addresses[0]);
 }
 
 TEST_F(Membership, Snapshots_AFailedFetchIsAFailure) {
-  terms.max_restarts = 0;
+  job_spec.max_restarts = 0;
   has("a", {30});
   has("b", {});
   a_and_b_run();
@@ -94,15 +94,16 @@ TEST_F(Membership, Snapshots_AFailedFetchIsAFailure) {
   expect_stop("a", StopCause::Failure);
   all({"a", "b"}, &Membership::says_saved);
   expect_decided("a", false);
-  EXPECT_EQ(heard<control::Decided>("a")->verdict, failed.why + ", says b; restarts used: 0 of 0");
+  EXPECT_EQ(heard<control::JobResult>("a")->failure_summary,
+            failed.why + ", says b; restarts used: 0 of 0");
 }
 
 TEST_F(Membership, Snapshots_WhatIsDamagedIsNotChosenAgain) {
-  terms.max_restarts = 0;
+  job_spec.max_restarts = 0;
   has("a", {30, 20});
   has("b", {20});
   a_and_b_run();
-  EXPECT_EQ(resume_of(world("b")).snapshot.step, 30);
+  EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 30);
   control::Failed failed{round_of("b"), {}, false};
   failed.why = "model.pt has another checksum there";
   failed.damaged_snapshot = snapshots({30})[0].id;
@@ -111,8 +112,8 @@ TEST_F(Membership, Snapshots_WhatIsDamagedIsNotChosenAgain) {
   expect_stop("a", StopCause::Snapshot);
   EXPECT_EQ(job().budget().used(), 0) << "it costs nothing";
   all({"a", "b"}, &Membership::says_saved);
-  EXPECT_EQ(resume_of(world("b")).snapshot.step, 20);
-  EXPECT_EQ(resume_of(world("b")).source_address, "");
+  EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
+  EXPECT_EQ(resume_of(assignment("b")).source_address, "");
   failed.round = round_of("b");
   failed.damaged_snapshot = snapshots({20})[0].id;
   says("b", failed);  // though it fetched nothing in this round
@@ -132,13 +133,14 @@ TEST_F(Membership, Snapshots_WhatTheWorkersCouldNotUseIsNotChosenAgain) {
   says_failed("b");
   says_saved("a");
   says_saved("b");
-  EXPECT_EQ(resume_of(world("a")).snapshot.step, 30) << "only what the round began with counts";
+  EXPECT_EQ(resume_of(assignment("a")).snapshot.step, 30)
+      << "only what the round began with counts";
   says("b", control::Snapshots{list, list[0].id});
   says_failed("b");
   says_saved("a");
   says_saved("b");
-  EXPECT_EQ(resume_of(world("a")).snapshot.step, 20);
-  EXPECT_EQ(resume_of(world("b")).snapshot.step, 20);
+  EXPECT_EQ(resume_of(assignment("a")).snapshot.step, 20);
+  EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
 }
 
 TEST_F(Membership, Snapshots_WhatMakesNoSense) {
@@ -163,42 +165,42 @@ TEST_F(Membership, Snapshots_NonsenseLaterOnCountsAsNone) {
   says_failed("a");
   says("a", control::Stopped{RoundNumber(1), 1, {{40, "x"}}, false});
   says_saved("b");
-  EXPECT_EQ(resume_of(world("a")).snapshot, snapshots({30})[0]);
-  EXPECT_EQ(resume_of(world("a")).source_address, player("b").facts.addresses[0]);
+  EXPECT_EQ(resume_of(assignment("a")).snapshot, snapshots({30})[0]);
+  EXPECT_EQ(resume_of(assignment("a")).source_address, player("b").facts.addresses[0]);
 }
 
-TEST_F(Membership, Copies_ANodeInAnothersPlaceIsToldWhereTheyMayLie) {
+TEST_F(Membership, Replicas_ANodeInAnothersPlaceIsToldWhereTheyMayLie) {
   nodes(2, 2);
   for (const char* name : {"a", "b", "c"}) {
     has(name, {});
-    player(name).facts.keeps_copies = true;
+    player(name).facts.keeps_replicas = true;
   }
   a_and_b_run();
   const auto peer_of = [this](const char* name) {
-    return control::Peer{player(name).facts.addresses[0], 4711};
+    return control::PeerAddress{player(name).facts.addresses[0], 4711};
   };
-  EXPECT_EQ(world("a").copies_of, peer_of("b"));
-  EXPECT_EQ(world("b").copies_of, peer_of("a"));
-  EXPECT_FALSE(world("a").copies_at) << "in the first round nobody has anything";
-  EXPECT_EQ(world("a").snapshot_secret, "secret-1");
-  EXPECT_EQ(world("b").snapshot_secret, "secret-1");
+  EXPECT_EQ(assignment("a").replicas_of, peer_of("b"));
+  EXPECT_EQ(assignment("b").replicas_of, peer_of("a"));
+  EXPECT_FALSE(assignment("a").replicas_at) << "in the first round nobody has anything";
+  EXPECT_EQ(assignment("a").snapshot_secret, "secret-1");
+  EXPECT_EQ(assignment("b").snapshot_secret, "secret-1");
   dies("a");
   passes(limits::kDeathGrace);
   says_saved("b");
   join("c");
-  EXPECT_EQ(world("c").group_rank, 0) << "in the place of the one that was lost";
-  EXPECT_EQ(world("b").group_rank, 1);
-  EXPECT_EQ(world("c").copies_at, peer_of("b"));
-  EXPECT_FALSE(world("b").copies_at);
-  EXPECT_EQ(world("b").copies_of, peer_of("c"));
+  EXPECT_EQ(assignment("c").group_rank, 0) << "in the place of the one that was lost";
+  EXPECT_EQ(assignment("b").group_rank, 1);
+  EXPECT_EQ(assignment("c").replicas_at, peer_of("b"));
+  EXPECT_FALSE(assignment("b").replicas_at);
+  EXPECT_EQ(assignment("b").replicas_of, peer_of("c"));
 }
 
-TEST_F(Membership, Copies_WithoutTheFlagNobodyKeepsAny) {
+TEST_F(Membership, Replicas_WithoutTheFlagNobodyKeepsAny) {
   has("a", {});
   has("b", {});
   a_and_b_run();
-  EXPECT_FALSE(world("a").copies_of);
-  EXPECT_EQ(world("a").snapshot_secret, "");
+  EXPECT_FALSE(assignment("a").replicas_of);
+  EXPECT_EQ(assignment("a").snapshot_secret, "");
 }
 
 }  // namespace

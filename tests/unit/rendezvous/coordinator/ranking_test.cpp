@@ -31,7 +31,7 @@ class Ranking : public testing::Test {
       node.facts.nproc = c.nproc;
       node.facts.role = c.role;
       node.arrival = static_cast<int64_t>(nodes.size());
-      node.session_facts.local_address = "10.0.0.1";
+      node.session_addresses.local_address = "10.0.0.1";
       nodes.push_back(node);
     }
   }
@@ -117,15 +117,15 @@ TEST_F(Ranking, AgainstASlowAndObviousTwin) {
 
 TEST_F(Ranking, SharesOfUnequalNodesAndRoles) {
   given({{"a", {}, {}, 3, "trainer"}, {"b", {}, {}, 1, "reader"}, {"c", {}, {}, 2, "trainer"}});
-  std::vector<RankShare> shares = share_ranks(all());
-  EXPECT_EQ(shares[0].base_rank, 0);
-  EXPECT_EQ(shares[1].base_rank, 3);
-  EXPECT_EQ(shares[2].base_rank, 4);
-  for (const RankShare& share : shares) EXPECT_EQ(share.world_size, 6);
-  EXPECT_EQ(shares[0].role_world_size, 5);
-  EXPECT_EQ(shares[1].role_world_size, 1);
-  EXPECT_EQ(shares[1].base_role_rank, 0);
-  EXPECT_EQ(shares[2].base_role_rank, 3);
+  std::vector<RankRange> rank_ranges = assign_ranks(all());
+  EXPECT_EQ(rank_ranges[0].base_rank, 0);
+  EXPECT_EQ(rank_ranges[1].base_rank, 3);
+  EXPECT_EQ(rank_ranges[2].base_rank, 4);
+  for (const RankRange& rank_range : rank_ranges) EXPECT_EQ(rank_range.world_size, 6);
+  EXPECT_EQ(rank_ranges[0].role_world_size, 5);
+  EXPECT_EQ(rank_ranges[1].role_world_size, 1);
+  EXPECT_EQ(rank_ranges[1].base_role_rank, 0);
+  EXPECT_EQ(rank_ranges[2].base_role_rank, 3);
 }
 
 // ---------------------------------------------------------------- addresses
@@ -133,7 +133,7 @@ TEST_F(Ranking, SharesOfUnequalNodesAndRoles) {
 TEST_F(Ranking, AloneOnOneHostLoopbackIsFine) {
   given({{"a"}, {"b"}});
   for (Node& node : nodes) {
-    node.session_facts.local_address = "127.0.0.1";
+    node.session_addresses.local_address = "127.0.0.1";
     node.facts.addresses = {"127.0.0.1"};
   }
   EXPECT_EQ(reachable_address(nodes[0], all()), "127.0.0.1");
@@ -144,9 +144,9 @@ TEST_F(Ranking, AloneOnOneHostLoopbackIsFine) {
 
 TEST_F(Ranking, WithAPeerElsewhereNoLoopbackIsNamed) {
   given({{"host"}, {"far"}});
-  nodes[0].session_facts.local_address = "127.0.0.1";
+  nodes[0].session_addresses.local_address = "127.0.0.1";
   nodes[0].facts.addresses = {"127.0.0.1"};
-  nodes[1].session_facts.local_address = "10.0.0.1";
+  nodes[1].session_addresses.local_address = "10.0.0.1";
   nodes[1].facts.addresses = {"10.0.0.2"};
   EXPECT_EQ(reachable_address(nodes[0], all()), "10.0.0.1") << "where the peer reached us";
   EXPECT_EQ(reachable_address(nodes[1], all()), "10.0.0.2");
@@ -167,17 +167,17 @@ TEST_F(Ranking, LocalAddrBeatsAll) {
 TEST_F(Membership, Ranks_StayWhenANodeIsReplaced) {
   nodes(3, 3);
   for (const char* name : {"n10", "n2", "n1"}) join(name);
-  expect_world("n1", 1, 0, 6);
-  expect_world("n2", 1, 1, 6);
-  expect_world("n10", 1, 2, 6);
+  expect_assignment("n1", 1, 0, 6);
+  expect_assignment("n2", 1, 1, 6);
+  expect_assignment("n10", 1, 2, 6);
   dies("n1");
   says_stopped("n2");
   says_stopped("n10");
   passes(limits::kDeathGrace);
   join("n0");  // its name sorts first, yet the others keep their order
-  expect_world("n2", 2, 0, 6);
-  expect_world("n10", 2, 1, 6);
-  expect_world("n0", 2, 2, 6);
+  expect_assignment("n2", 2, 0, 6);
+  expect_assignment("n10", 2, 1, 6);
+  expect_assignment("n0", 2, 2, 6);
 }
 
 TEST_F(Membership, Ranks_UnequalNodesAndRolesReachTheWorld) {
@@ -186,54 +186,55 @@ TEST_F(Membership, Ranks_UnequalNodesAndRolesReachTheWorld) {
   player("b").facts.role = "reader";
   join("a");
   join("b");
-  EXPECT_EQ(world("b").base_rank, 4);
-  EXPECT_EQ(world("b").world_size, 6);
-  EXPECT_EQ(world("b").role_world_size, 2);
-  EXPECT_EQ(world("b").base_role_rank, 0);
-  EXPECT_EQ(world("a").role_world_size, 4);
+  EXPECT_EQ(assignment("b").base_rank, 4);
+  EXPECT_EQ(assignment("b").world_size, 6);
+  EXPECT_EQ(assignment("b").role_world_size, 2);
+  EXPECT_EQ(assignment("b").base_role_rank, 0);
+  EXPECT_EQ(assignment("a").role_world_size, 4);
 }
 
 TEST_F(Membership, Ranks_MasterIsRankZeroWithThePortThatItReserved) {
   join("b");
   join("a");
-  EXPECT_EQ(world("b").master_addr, player("a").facts.addresses[0]);
-  EXPECT_EQ(world("b").master_port, player("a").facts.reserved_port);
+  EXPECT_EQ(assignment("b").master_addr, player("a").facts.addresses[0]);
+  EXPECT_EQ(assignment("b").master_port, player("a").facts.reserved_port);
   says_failed("a");
   player("a").facts.reserved_port = 45678;  // a fresh one each round
   says_stopped("a");
   says_stopped("b");
-  EXPECT_EQ(world("b").master_port, 45678);
+  EXPECT_EQ(assignment("b").master_port, 45678);
 }
 
 TEST_F(Membership, Ranks_WithTheAgentsStoreTheMasterIsTheCoordinator) {
-  terms.is_agent_store = true;
+  job_spec.is_agent_store = true;
   join("a");
   join("b");
-  EXPECT_EQ(world("a").master_addr, "10.0.0.1");
-  EXPECT_EQ(world("a").master_port, world("a").store_port);
-  EXPECT_TRUE(world("a").is_agent_store);
+  EXPECT_EQ(assignment("a").master_addr, "10.0.0.1");
+  EXPECT_EQ(assignment("a").master_port, assignment("a").store_port);
+  EXPECT_TRUE(assignment("a").is_agent_store);
 }
 
 TEST_F(Membership, Ranks_AFixedMasterIsPassedOn) {
-  terms.master_addr = "head.cluster";
-  terms.master_port = 29501;
+  job_spec.master_addr = "head.cluster";
+  job_spec.master_port = 29501;
   join("a");
   join("b");
-  EXPECT_EQ(world("b").master_addr, "head.cluster");
-  EXPECT_EQ(world("b").master_port, 29501);
+  EXPECT_EQ(assignment("b").master_addr, "head.cluster");
+  EXPECT_EQ(assignment("b").master_port, 29501);
 }
 
 TEST_F(Ranking, GapsAreFilledByWhoIsNew) {
   given({{"a", 0}, {"c", 2}, {"new"}});
   EXPECT_EQ(ranked(), "a c new");
-  EXPECT_EQ(names(fill_gaps(rank_nodes(all(), 100, false))), "a new c");
-  EXPECT_EQ(names(fill_gaps(rank_nodes(all(), 2, false))), "a c") << "fewer: no place is kept";
+  EXPECT_EQ(names(keep_previous_ranks(rank_nodes(all(), 100, false))), "a new c");
+  EXPECT_EQ(names(keep_previous_ranks(rank_nodes(all(), 2, false))), "a c")
+      << "fewer: no place is kept";
 }
 
 TEST_F(Ranking, OfTwoWithOnePlaceTheFirstHasIt) {
   given({{"b", 1}, {"a", 1}, {"c", 7}, {"new"}});
-  EXPECT_EQ(names(fill_gaps(rank_nodes(all(), 100, false))), "b a c new");
-  EXPECT_TRUE(fill_gaps({}).empty());
+  EXPECT_EQ(names(keep_previous_ranks(rank_nodes(all(), 100, false))), "b a c new");
+  EXPECT_TRUE(keep_previous_ranks({}).empty());
 }
 
 }  // namespace

@@ -18,21 +18,21 @@ class Register : public JobTest {
   // One that remembers a round of another coordinator, with everything in it.
   control::Register remembering() {
     control::Register facts = player("a").facts;
-    facts.standing = control::Standing::Running;
+    facts.reported_phase = control::ReportedPhase::Running;
     facts.round = RoundNumber(3);
-    facts.epoch = Epoch(2);
+    facts.term = Term(2);
     facts.snapshots = snapshots({20});
-    control::World& world = facts.world.emplace();
-    world.epoch = Epoch(2);
-    world.round = RoundNumber(3);
-    world.group_size = 2;
-    world.world_size = 4;
-    world.restart_count = world.hang_restarts = 1;
-    world.wanted_nodes = 2;
-    world.resume = control::Resume{snapshots({20}).front(), "10.0.0.3", 4711};
-    world.copies_of = world.copies_at = control::Peer{"10.0.0.3", 4711};
-    world.host_rank = 0;
-    world.heir = control::Heir{Incarnation(9), "10.0.0.3", 4711};
+    control::RankAssignment& assignment = facts.assignment.emplace();
+    assignment.term = Term(2);
+    assignment.round = RoundNumber(3);
+    assignment.group_size = 2;
+    assignment.world_size = 4;
+    assignment.restart_count = assignment.hang_restarts = 1;
+    assignment.wanted_nodes = 2;
+    assignment.resume = control::ResumePoint{snapshots({20}).front(), "10.0.0.3", 4711};
+    assignment.replicas_of = assignment.replicas_at = control::PeerAddress{"10.0.0.3", 4711};
+    assignment.host_rank = 0;
+    assignment.standby = control::Standby{Incarnation(9), "10.0.0.3", 4711};
     return facts;
   }
   // Of a new agent each time.
@@ -72,39 +72,39 @@ TEST_F(Register, ARoundThatMakesSenseIsGoneOnFrom) {
 
 TEST_F(Register, ARoundThatMakesNoSenseIsRefused) {
   expect_all_refused({
-      [](auto& r) { r.world->round = RoundNumber(4); },
-      [](auto& r) { r.world->round = r.round = RoundNumber(0); },
-      [](auto& r) { r.world->epoch = Epoch(3); },
-      [](auto& r) { r.world->epoch = Epoch(-1); },
-      [](auto& r) { r.world->group_size = 0; },
-      [](auto& r) { r.world->group_size = 4; },
-      [](auto& r) { r.world->group_rank = -1; },
-      [](auto& r) { r.world->group_rank = 2; },
-      [](auto& r) { r.world->base_rank = INT64_MIN; },
-      [](auto& r) { r.world->host_rank = 2; },
-      [](auto& r) { r.world->restart_count = 4; },
-      [](auto& r) { r.world->restart_count = -1; },
-      [](auto& r) { r.world->hang_restarts = 4; },
-      [](auto& r) { r.world->hang_restarts = -1; },
-      [](auto& r) { r.world->operator_restarts = -1; },
-      [](auto& r) { r.world->operator_restarts = INT64_MAX; },
-      [](auto& r) { r.world->wanted_nodes = 1; },
-      [](auto& r) { r.world->wanted_nodes = 4; },
+      [](auto& r) { r.assignment->round = RoundNumber(4); },
+      [](auto& r) { r.assignment->round = r.round = RoundNumber(0); },
+      [](auto& r) { r.assignment->term = Term(3); },
+      [](auto& r) { r.assignment->term = Term(-1); },
+      [](auto& r) { r.assignment->group_size = 0; },
+      [](auto& r) { r.assignment->group_size = 4; },
+      [](auto& r) { r.assignment->group_rank = -1; },
+      [](auto& r) { r.assignment->group_rank = 2; },
+      [](auto& r) { r.assignment->base_rank = INT64_MIN; },
+      [](auto& r) { r.assignment->host_rank = 2; },
+      [](auto& r) { r.assignment->restart_count = 4; },
+      [](auto& r) { r.assignment->restart_count = -1; },
+      [](auto& r) { r.assignment->hang_restarts = 4; },
+      [](auto& r) { r.assignment->hang_restarts = -1; },
+      [](auto& r) { r.assignment->admin_restarts = -1; },
+      [](auto& r) { r.assignment->admin_restarts = INT64_MAX; },
+      [](auto& r) { r.assignment->wanted_nodes = 1; },
+      [](auto& r) { r.assignment->wanted_nodes = 4; },
   });
 }
 
 TEST_F(Register, NamesAndPortsOfARoundThatCannotBeAreRefused) {
   static const std::string kLong(2000, 'x');
   expect_all_refused({
-      [](auto& r) { r.world->master_addr = kLong; },
-      [](auto& r) { r.world->snapshot_secret = kLong; },
-      [](auto& r) { r.world->heir->address = kLong; },
-      [](auto& r) { r.world->heir->port = 65536; },
-      [](auto& r) { r.world->copies_of->address = kLong; },
-      [](auto& r) { r.world->copies_of->port = -1; },
-      [](auto& r) { r.world->copies_at->port = 65536; },
-      [](auto& r) { r.world->resume->snapshot.step = -1; },
-      [](auto& r) { r.world->resume->snapshot.id = "../../etc/passwd"; },
+      [](auto& r) { r.assignment->master_addr = kLong; },
+      [](auto& r) { r.assignment->snapshot_secret = kLong; },
+      [](auto& r) { r.assignment->standby->address = kLong; },
+      [](auto& r) { r.assignment->standby->port = 65536; },
+      [](auto& r) { r.assignment->replicas_of->address = kLong; },
+      [](auto& r) { r.assignment->replicas_of->port = -1; },
+      [](auto& r) { r.assignment->replicas_at->port = 65536; },
+      [](auto& r) { r.assignment->resume->snapshot.step = -1; },
+      [](auto& r) { r.assignment->resume->snapshot.id = "../../etc/passwd"; },
   });
 }
 
@@ -114,12 +114,12 @@ TEST_F(Register, SnapshotsThatCannotBeAreRefused) {
       [](auto& r) { r.snapshots.front().step = INT64_MAX; },
       [](auto& r) { r.snapshots.front().id.pop_back(); },
       [](auto& r) { r.snapshots.front().id[0] = 'A'; },
-      [](auto& r) { r.snapshots.assign(limits::kSnapshotsTold + 1, r.snapshots.front()); },
+      [](auto& r) { r.snapshots.assign(limits::kSnapshotsReported + 1, r.snapshots.front()); },
       [](auto& r) { r.snapshot_port = 65536; },
       [](auto& r) { r.control_port = -1; },
-      [](auto& r) { r.strikes.resize(limits::kFaultsPerPlan + 1); },
-      [](auto& r) { r.clock_id = std::string(2000, 'x'); },
-      [](auto& r) { r.terms.startup_failures = -1; },
+      [](auto& r) { r.fault_counts.resize(limits::kFaultsPerPlan + 1); },
+      [](auto& r) { r.clock_domain = std::string(2000, 'x'); },
+      [](auto& r) { r.job_spec.startup_failures = -1; },
   });
 }
 

@@ -101,35 +101,35 @@ TEST(SnapshotChoice, Sanity) {
   EXPECT_FALSE(are_sane({named(1, 'A')}));
   EXPECT_FALSE(are_sane({{1, "../../etc"}}));
   EXPECT_FALSE(are_sane({{1, std::string(33, 'a')}}));
-  EXPECT_FALSE(are_sane(std::vector<SnapshotName>(limits::kSnapshotsTold + 1, named(1, 'a'))));
+  EXPECT_FALSE(are_sane(std::vector<SnapshotName>(limits::kSnapshotsReported + 1, named(1, 'a'))));
 }
 
-// ---------------------------------------------------------------- copies in memory
+// ---------------------------------------------------------------- replicas in memory
 
 // "of/at" of each node, by index; "-" is nobody.
-std::string copies(const std::vector<CopyView>& nodes) {
+std::string replicas(const std::vector<ReplicaView>& nodes) {
   std::string text;
   const auto name = [](std::optional<size_t> i) { return i ? std::to_string(*i) : "-"; };
-  for (const CopyPeers& peers : choose_copies(nodes)) {
+  for (const ReplicaPeers& peers : choose_replicas(nodes)) {
     text += (text.empty() ? "" : " ") + name(peers.of) + "/" + name(peers.at);
   }
   return text;
 }
 
-TEST(CopyChoice, EachKeepsThoseOfTheOneBeforeIt) {
-  EXPECT_EQ(copies({}), "");
-  EXPECT_EQ(copies({{true, false}}), "-/-") << "alone";
-  EXPECT_EQ(copies({{true, false}, {true, false}}), "1/- 0/-");
-  EXPECT_EQ(copies({{true, false}, {true, false}, {true, false}}), "2/- 0/- 1/-");
-  EXPECT_EQ(copies({{true, false}, {false, false}, {true, false}}), "2/- -/- -/-");
+TEST(ReplicaChoice, EachKeepsThoseOfTheOneBeforeIt) {
+  EXPECT_EQ(replicas({}), "");
+  EXPECT_EQ(replicas({{true, false}}), "-/-") << "alone";
+  EXPECT_EQ(replicas({{true, false}, {true, false}}), "1/- 0/-");
+  EXPECT_EQ(replicas({{true, false}, {true, false}, {true, false}}), "2/- 0/- 1/-");
+  EXPECT_EQ(replicas({{true, false}, {false, false}, {true, false}}), "2/- -/- -/-");
 }
 
-TEST(CopyChoice, ANewNodeSeeksAtTheOneBehindIt) {
-  EXPECT_EQ(copies({{true, false}, {true, true}, {true, false}}), "2/- 0/2 1/-");
-  EXPECT_EQ(copies({{true, false}, {true, true}}), "1/- 0/0");
-  EXPECT_EQ(copies({{true, false}, {true, true}, {true, true}}), "2/- 0/- 1/0");
-  EXPECT_EQ(copies({{true, true}, {true, true}}), "1/- 0/-") << "nobody has anything";
-  EXPECT_EQ(copies({{true, false}, {true, true}, {false, false}}), "-/- 0/- -/-");
+TEST(ReplicaChoice, ANewNodeSeeksAtTheOneBehindIt) {
+  EXPECT_EQ(replicas({{true, false}, {true, true}, {true, false}}), "2/- 0/2 1/-");
+  EXPECT_EQ(replicas({{true, false}, {true, true}}), "1/- 0/0");
+  EXPECT_EQ(replicas({{true, false}, {true, true}, {true, true}}), "2/- 0/- 1/0");
+  EXPECT_EQ(replicas({{true, true}, {true, true}}), "1/- 0/-") << "nobody has anything";
+  EXPECT_EQ(replicas({{true, false}, {true, true}, {false, false}}), "-/- 0/- -/-");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "common/limits/election.hpp"
 #include "rendezvous/coordinator/election.hpp"
-#include "rendezvous/coordinator/times.hpp"
+#include "rendezvous/coordinator/worker_lease_duration.hpp"
 #include "tests/unit/rendezvous/client/core/support_wire.hpp"
 
 namespace cpprun::test {
@@ -22,17 +22,17 @@ class ElectionTest : public testing::Test {
   void starts() {
     call([&](election::Effects& e) { core.start(now, e); });
   }
-  void answers(const election::Answer& answer) {
+  void respond(const election::Response& response) {
     const uint64_t id = asks.back().id;
-    call([&](election::Effects& e) { core.on_answer(now, id, answer, e); });
+    call([&](election::Effects& e) { core.on_response(now, id, response, e); });
   }
-  void answers_to(uint64_t id, const election::Answer& answer) {
-    call([&](election::Effects& e) { core.on_answer(now, id, answer, e); });
+  void respond_to(uint64_t id, const election::Response& response) {
+    call([&](election::Effects& e) { core.on_response(now, id, response, e); });
   }
   void is_led(bool is_led) {
-    call([&](election::Effects& e) { core.set_led(now, is_led, e); });
+    call([&](election::Effects& e) { core.set_has_leader(now, is_led, e); });
   }
-  void writes(const control::JobFacts& facts) {
+  void writes(const control::PersistedJobState& facts) {
     call([&](election::Effects& e) { core.write(now, facts, e); });
   }
   void leaves(bool is_idle) {
@@ -52,7 +52,7 @@ class ElectionTest : public testing::Test {
     election::Effects effects;
     what(effects);
     for (election::Effect& effect : effects) {
-      if (const auto* ask = std::get_if<election::Ask>(&effect)) asks.push_back(*ask);
+      if (const auto* ask = std::get_if<election::SendRequest>(&effect)) asks.push_back(*ask);
       done.push_back(std::move(effect));
     }
   }
@@ -62,17 +62,17 @@ class ElectionTest : public testing::Test {
     return election::KeyValue{value, revision, revision, lease};
   }
   // Nobody leads, and what we ask is granted.
-  void wins(std::optional<control::JobFacts> facts = std::nullopt, int64_t revision = 7) {
+  void wins(std::optional<control::PersistedJobState> facts = std::nullopt, int64_t revision = 7) {
     starts();
-    answers(election::Seen{true, revision - 1, {}, {}});
-    answers(election::Granted{99, 5});
-    election::Seen seen{true, revision, {}, {}};
-    if (facts) seen.facts = key(control::encode_facts(*facts), 4);
-    answers(seen);
+    respond(election::ReadResult{true, revision - 1, {}, {}});
+    respond(election::Granted{99, 5});
+    election::ReadResult seen{true, revision, {}, {}};
+    if (facts) seen.facts = key(control::encode_job_state(*facts), 4);
+    respond(seen);
   }
-  static control::JobFacts facts_of(int64_t epoch, int64_t round) {
-    control::JobFacts facts;
-    facts.epoch = Epoch(epoch);
+  static control::PersistedJobState facts_of(int64_t term, int64_t round) {
+    control::PersistedJobState facts;
+    facts.term = Term(term);
     facts.round = RoundNumber(round);
     facts.group_size = 3;
     return facts;
@@ -101,7 +101,7 @@ class ElectionTest : public testing::Test {
 
   Election core{Election::Options{"job", place_of(1), kL}};
   Instant now = Instant::from_nanoseconds(1'000'000'000'000);
-  std::vector<election::Ask> asks;
+  std::vector<election::SendRequest> asks;
   std::vector<election::Effect> done;
 };
 

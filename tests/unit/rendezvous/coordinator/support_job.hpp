@@ -14,7 +14,7 @@
 
 #include "common/limits/rendezvous.hpp"
 #include "rendezvous/coordinator/coordinator.hpp"
-#include "rendezvous/observe/chronicle.hpp"
+#include "rendezvous/observe/history_recorder.hpp"
 #include "tests/unit/rendezvous/client/core/support_wire.hpp"
 
 namespace cpprun::test {
@@ -32,7 +32,7 @@ class JobTest : public testing::Test {
   struct Player {
     control::Hello hello;
     control::Register facts;
-    SessionFacts session_facts{"10.0.0.9", "10.0.0.1"};
+    SessionAddresses session_addresses{"10.0.0.9", "10.0.0.1"};
     std::optional<SessionId> session;
     bool is_silent = false;
     std::vector<control::CoordinatorMessage> heard;
@@ -41,8 +41,8 @@ class JobTest : public testing::Test {
 
   // ---- the job's terms
   void nodes(int64_t min, int64_t max) {
-    terms.min_nodes = min;
-    terms.max_nodes = max;
+    job_spec.min_nodes = min;
+    job_spec.max_nodes = max;
   }
 
   // ---- connections
@@ -54,7 +54,7 @@ class JobTest : public testing::Test {
       p.hello.version = CPPRUN_VERSION;
       p.hello.node = NodeId{name, Incarnation(++incarnations_)};
       p.hello.connection = 0;
-      p.facts.terms = terms;
+      p.facts.job_spec = job_spec;
       p.facts.nproc = 2;
       p.facts.role = "default";
       p.facts.addresses = {"10.0.0." + std::to_string(incarnations_)};
@@ -65,7 +65,7 @@ class JobTest : public testing::Test {
   void connects(const std::string& name) {
     Player& p = player(name);
     p.session = SessionId(++sessions_);
-    core.on_connected(*p.session, p.session_facts);
+    core.on_connected(*p.session, p.session_addresses);
   }
   void says_hello(const std::string& name) {
     ++player(name).hello.connection;
@@ -81,9 +81,9 @@ class JobTest : public testing::Test {
     says(name, player(name).facts);
   }
   // Again, over a new connection.
-  void returns(const std::string& name, control::Standing standing, int64_t in_round) {
+  void returns(const std::string& name, control::ReportedPhase reported_phase, int64_t in_round) {
     Player& p = player(name);
-    p.facts.standing = standing;
+    p.facts.reported_phase = reported_phase;
     p.facts.round = RoundNumber(in_round);
     join(name);
   }
@@ -111,8 +111,8 @@ class JobTest : public testing::Test {
     says(name, control::Stopped{round_of(name), player(name).facts.reserved_port});
   }
   void says_failed(const std::string& name, int exit_code = 1, bool is_fatal = false) {
-    WorkerEnd end;
-    end.rank = Rank(world(name).base_rank);
+    WorkerExit end;
+    end.rank = Rank(assignment(name).base_rank);
     end.pid = 4711;
     end.exit_code = exit_code;
     says(name, control::Failed{round_of(name), end, is_fatal});
@@ -171,20 +171,20 @@ class JobTest : public testing::Test {
   }
 
   // ---- what is expected
-  const control::World& world(const std::string& name) {
-    static const control::World none{};
-    const auto* found = newest<control::World>(player(name).heard);
+  const control::RankAssignment& assignment(const std::string& name) {
+    static const control::RankAssignment none{};
+    const auto* found = newest<control::RankAssignment>(player(name).heard);
     return found == nullptr ? none : *found;
   }
-  RoundNumber round_of(const std::string& name) { return world(name).round; }
-  void expect_world(const std::string& name, int64_t round, int64_t group_rank,
-                    int64_t world_size) {
-    EXPECT_EQ(world(name).round, RoundNumber(round)) << name;
-    EXPECT_EQ(world(name).group_rank, group_rank) << name;
-    EXPECT_EQ(world(name).world_size, world_size) << name;
+  RoundNumber round_of(const std::string& name) { return assignment(name).round; }
+  void expect_assignment(const std::string& name, int64_t round, int64_t group_rank,
+                         int64_t world_size) {
+    EXPECT_EQ(assignment(name).round, RoundNumber(round)) << name;
+    EXPECT_EQ(assignment(name).group_rank, group_rank) << name;
+    EXPECT_EQ(assignment(name).world_size, world_size) << name;
   }
-  void expect_no_world(const std::string& name) {
-    EXPECT_FALSE(heard<control::World>(name)) << name;
+  void expect_no_assignment(const std::string& name) {
+    EXPECT_FALSE(heard<control::RankAssignment>(name)) << name;
   }
   template <class T>
   const T* heard(const std::string& name) {
@@ -202,9 +202,9 @@ class JobTest : public testing::Test {
     EXPECT_FALSE(player(name).session) << name << " is still connected";
   }
   void expect_decided(const std::string& name, bool is_success) {
-    const auto* decided = heard<control::Decided>(name);
+    const auto* decided = heard<control::JobResult>(name);
     ASSERT_TRUE(decided) << name;
-    EXPECT_EQ(decided->is_success, is_success) << name << ": " << decided->verdict;
+    EXPECT_EQ(decided->is_success, is_success) << name << ": " << decided->failure_summary;
   }
   void forget(const std::string& name) { player(name).heard.clear(); }
   const cpprun::Membership& job() { return *core.jobs().at(run_id); }
@@ -215,7 +215,7 @@ class JobTest : public testing::Test {
   void call(Call what) {
     Effects effects;
     what(effects);
-    chronicle.look(now, core);
+    job_history.update(now, core);
     queue_.insert(queue_.end(), effects.begin(), effects.end());
     if (std::exchange(is_carrying_out_, true)) return;
     while (!queue_.empty()) {
@@ -227,30 +227,30 @@ class JobTest : public testing::Test {
   }
 
   std::string run_id = "job";
-  control::Terms terms = default_terms();
+  control::JobSpec job_spec = default_job_spec();
   int secrets = 0;  // how many were asked for
   cpprun::Coordinator core{
-      CoordinatorOptions{"head", Epoch(7), kEmbedded, limits::kSayWaiting,
+      CoordinatorOptions{"head", Term(7), kEmbedded, limits::kWaitReminderInterval,
                          [this] { return "secret-" + std::to_string(++secrets); }}};
-  cpprun::Chronicle chronicle;  // looks after each call, as the server's does
+  cpprun::HistoryRecorder job_history;  // looks after each call, as the server's does
   Instant now = Instant::from_nanoseconds(1'000'000'000'000);
   std::map<std::string, Player> players;
   std::vector<ServeStore> served;
   std::vector<std::string> dropped;  // run ids
-  std::vector<Note> notes;
-  std::vector<control::JobFacts> written;  // at once, as by an etcd that is quick
+  std::vector<LogEvent> notes;
+  std::vector<control::PersistedJobState> written;  // at once, as by an etcd that is quick
   int64_t wanted_ports = 0;
   bool are_ports_given = true;  // false: WantStorePort stays unanswered
   bool are_ports_open = true;   // false: no port can be opened
 
  private:
-  static control::Terms default_terms() {
-    control::Terms made;
+  static control::JobSpec default_job_spec() {
+    control::JobSpec made;
     made.min_nodes = made.max_nodes = 2;
     made.max_restarts = 3;
     made.scale_up_interval = limits::kScaleUpInterval;
     made.heartbeat = limits::kHeartbeat;
-    made.lease = limits::kLease;
+    made.lease = limits::kNodeLease;
     return made;
   }
   void all_ping() {
@@ -278,8 +278,8 @@ class JobTest : public testing::Test {
   }
   void carry_out(const ServeStore& effect) { served.push_back(effect); }
   void carry_out(const DropStores& effect) { dropped.push_back(effect.run_id); }
-  void carry_out(const Note& effect) { notes.push_back(effect); }
-  void carry_out(const WriteFacts& effect) { written.push_back(effect.facts); }
+  void carry_out(const LogEvent& effect) { notes.push_back(effect); }
+  void carry_out(const PersistState& effect) { written.push_back(effect.facts); }
 
   std::deque<Effect> queue_;  // as the server's: effects of effects come behind
   bool is_carrying_out_ = false;

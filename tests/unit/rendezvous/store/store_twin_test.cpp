@@ -105,22 +105,22 @@ class Twin {
   // Takes the key out of every wait of the kinds asked for; who waits for nothing any more is
   // answered.
   void wake(const std::string& key, Said& out, bool keys, bool barriers) {
-    for (Wait& wait : waits_) {
+    for (Wait& wait : blocked_clients_) {
       if (wait.is_barrier ? barriers : keys) std::erase(wait.missing, key);
     }
-    for (const Wait& wait : waits_) {
+    for (const Wait& wait : blocked_clients_) {
       if (wait.missing.empty()) tcpstore::reply_byte(out[wait.session], 0);
     }
-    std::erase_if(waits_, [](const Wait& wait) { return wait.missing.empty(); });
+    std::erase_if(blocked_clients_, [](const Wait& wait) { return wait.missing.empty(); });
   }
   void pushed(const std::string& key, Said& out) {
     if (queues_[key].empty()) return;
-    for (auto wait = waits_.begin(); wait != waits_.end(); ++wait) {
+    for (auto wait = blocked_clients_.begin(); wait != blocked_clients_.end(); ++wait) {
       if (wait->is_barrier || !std::erase(wait->missing, key)) continue;
       if (!wait->missing.empty()) return;
       tcpstore::reply_byte(out[wait->session], 0);
       promised_[wait->session] = key;
-      waits_.erase(wait);
+      blocked_clients_.erase(wait);
       return;
     }
   }
@@ -158,19 +158,20 @@ class Twin {
     closed(from);
     std::vector<std::string> left = missing(items);
     if (left.empty()) return tcpstore::reply_byte(me, 0);
-    waits_.push_back({from, false, left});
+    blocked_clients_.push_back({from, false, left});
   }
-  void barrier(uint64_t from, const std::string& key, int64_t world, std::string& me, Said& out) {
+  void barrier(uint64_t from, const std::string& key, int64_t assignment, std::string& me,
+               Said& out) {
     auto count = counted(key, 1, me);
     if (!count) return;
     closed(from);
     keys_[key] = std::to_string(*count);
-    if (*count >= world) {
+    if (*count >= assignment) {
       tcpstore::reply_byte(me, 0);
       return wake(key, out, true, true);
     }
     if (*count == 1) wake(key, out, true, false);
-    waits_.push_back({from, true, {key}});
+    blocked_clients_.push_back({from, true, {key}});
   }
   void pop(const std::string& key, std::string& me) {
     std::deque<std::string>& items = queues_[key];
@@ -184,12 +185,12 @@ class Twin {
     for (const auto& [key, value] : keys_) tcpstore::reply_bytes(me, key);
   }
   void closed(uint64_t session) {
-    std::erase_if(waits_, [=](const Wait& wait) { return wait.session == session; });
+    std::erase_if(blocked_clients_, [=](const Wait& wait) { return wait.session == session; });
   }
 
   std::map<std::string, std::string> keys_;
   std::map<std::string, std::deque<std::string>> queues_;
-  std::deque<Wait> waits_;
+  std::deque<Wait> blocked_clients_;
   std::map<uint64_t, std::string> promised_;
 };
 

@@ -21,7 +21,7 @@ Manifest some_manifest(int64_t step = 96) {
   Manifest manifest;
   manifest.id = "0123456789abcdef0123456789abcdef";
   manifest.step = step;
-  manifest.training_epoch = 3;
+  manifest.epoch = 3;
   manifest.world_size = 2;
   manifest.run_id = "gr\xc3\xbc\xc3\x9f \"quoted\"";
   manifest.round = 7;

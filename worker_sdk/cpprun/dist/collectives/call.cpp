@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "cpprun/dist/backend/translate.hpp"
+#include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/collectives/debug_checks.hpp"
 #include "cpprun/worker/agent_link.hpp"
@@ -26,7 +26,7 @@ std::string describe(const at::Tensor& tensor) {
 
 Call::Call(const char* name, const ProcessGroup& group)
     : name_(name), group_(resolve(group, name)) {
-  const std::string broken = group_->traffic.broken();
+  const std::string broken = group_->health.broken();
   if (!broken.empty()) {
     throw DistStateError(where() +
                          ": the group is broken since an earlier error; destroy it and "
@@ -133,7 +133,7 @@ Call::Native Call::begun(const std::function<Native()>& begin) const {
     } catch (const DistUnsupportedError&) {
       throw;
     } catch (const DistError& broken) {
-      group_->traffic.mark_broken(broken.what());
+      group_->health.mark_broken(broken.what());
       throw;
     }
   }

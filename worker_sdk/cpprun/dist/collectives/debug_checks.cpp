@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "common/text.hpp"
-#include "cpprun/dist/backend/translate.hpp"
+#include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/collectives.hpp"
 
 namespace cpprun::dist {
@@ -162,7 +162,7 @@ std::vector<int> missing_ranks(const Call& call, const std::string& prefix,
 }
 
 void compare_across_ranks(const Call& call, const std::string& text, const Exchange& exchange) {
-  const uint64_t sequence = call.group()->traffic.next_comparison();
+  const uint64_t sequence = call.group()->health.next_comparison();
   const auto prefix_of = [](uint64_t number) {
     return "cpprun_compare/" + std::to_string(number) + "/";
   };
@@ -176,7 +176,7 @@ void compare_across_ranks(const Call& call, const std::string& text, const Excha
     const std::string why = call.where() + ": missing rank(s): " + listed(missing) +
                             " did not come within " + std::to_string(call.timeout().count()) +
                             " ms to call " + std::to_string(sequence) + ", " + text;
-    call.group()->traffic.mark_broken(why);
+    call.group()->health.mark_broken(why);
     throw DistTimeoutError(why);
   }
   std::vector<Brought> all;

@@ -6,7 +6,7 @@
 #include "cpprun/dist/collectives/call.hpp"
 #include "cpprun/dist/collectives/reduction.hpp"
 #include "cpprun/dist/collectives/single_calls.hpp"
-#include "cpprun/dist/objects/parcel.hpp"
+#include "cpprun/dist/objects/tensor_packing.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -84,15 +84,15 @@ void check_equal_parts(const Call& call, const at::Tensor& output, const at::Ten
 // One buffer to all: gloo has no lists there.
 Work all_to_all_joined(const Call& call, bool async_op, const std::vector<at::Tensor>& output,
                        const std::vector<at::Tensor>& input) {
-  Parcel parcel(Wire::Moved);
-  const auto targets = parcel.arriving(output);
-  const auto sources = parcel.leaving(input);
+  TensorPacking packing(Payload::Bytes);
+  const auto targets = packing.pack_output(output);
+  const auto sources = packing.pack_input(input);
   auto to_splits = lengths(targets);
   auto from_splits = lengths(sources);
   at::Tensor from = at::cat(sources);
   at::Tensor to =
       at::empty({std::accumulate(to_splits.begin(), to_splits.end(), int64_t{0})}, from.options());
-  parcel.afterwards([targets, to, to_splits] {
+  packing.afterwards([targets, to, to_splits] {
     const auto parts = to.split_with_sizes(to_splits);
     for (size_t i = 0; i < targets.size(); ++i) targets[i].copy_(parts[i]);
   });
@@ -100,7 +100,7 @@ Work all_to_all_joined(const Call& call, bool async_op, const std::vector<at::Te
   return call.start(
       async_op,
       [&] { return single_all_to_all(call.pg(), to, from, to_splits, from_splits, native); },
-      parcel.finish());
+      packing.finish());
 }
 
 }  // namespace
@@ -115,14 +115,14 @@ Work reduce_scatter(at::Tensor output, std::vector<at::Tensor> input, ReduceOp o
   std::string text = std::string("reduce_scatter ") + name(op);
   for (const at::Tensor& part : input) text += ' ' + describe(part);
   call.compare(text);
-  Parcel parcel(Wire::Numbers);
-  std::vector<at::Tensor> to{parcel.arriving(output)};
-  std::vector<std::vector<at::Tensor>> from{parcel.leaving(input)};
-  divide_afterwards(call, reduction, to[0], parcel);
+  TensorPacking packing(Payload::Numbers);
+  std::vector<at::Tensor> to{packing.pack_output(output)};
+  std::vector<std::vector<at::Tensor>> from{packing.pack_input(input)};
+  divide_afterwards(call, reduction, to[0], packing);
   const auto native = reduce_scatter_options(call, reduction);
   return call.start(
       options.async_op, [&] { return call.pg().reduce_scatter(to, from, native); },
-      parcel.finish());
+      packing.finish());
 }
 
 Work reduce_scatter_tensor(at::Tensor output, at::Tensor input, ReduceOp op,
@@ -133,14 +133,14 @@ Work reduce_scatter_tensor(at::Tensor output, at::Tensor input, ReduceOp op,
   check_equal_parts(call, output, input);
   const Reduction reduction = reduction_for(call, op, output, options.premul_factor);
   call.compare(std::string("reduce_scatter_tensor ") + name(op) + ' ' + describe(input));
-  Parcel parcel(Wire::Numbers);
-  at::Tensor to = parcel.arriving(output);
-  at::Tensor from = parcel.leaving(input);
-  divide_afterwards(call, reduction, to, parcel);
+  TensorPacking packing(Payload::Numbers);
+  at::Tensor to = packing.pack_output(output);
+  at::Tensor from = packing.pack_input(input);
+  divide_afterwards(call, reduction, to, packing);
   const auto native = reduce_scatter_options(call, reduction);
   return call.start(
       options.async_op, [&] { return single_reduce_scatter(call.pg(), to, from, native); },
-      parcel.finish());
+      packing.finish());
 }
 
 Work all_to_all(std::vector<at::Tensor> output, std::vector<at::Tensor> input,
@@ -156,12 +156,12 @@ Work all_to_all(std::vector<at::Tensor> output, std::vector<at::Tensor> input,
   call.compare("all_to_all " + dtype_name(input[0].scalar_type()),
                {.sends = lengths(input), .takes = lengths(output)});
   if (call.is_gloo(input[0])) return all_to_all_joined(call, options.async_op, output, input);
-  Parcel parcel(Wire::Moved);
-  auto to = parcel.arriving(output);
-  auto from = parcel.leaving(input);
+  TensorPacking packing(Payload::Bytes);
+  auto to = packing.pack_output(output);
+  auto from = packing.pack_input(input);
   const auto native = all_to_all_options(call);
   return call.start(
-      options.async_op, [&] { return call.pg().alltoall(to, from, native); }, parcel.finish());
+      options.async_op, [&] { return call.pg().alltoall(to, from, native); }, packing.finish());
 }
 
 Work all_to_all_single(at::Tensor output, at::Tensor input, std::vector<int64_t> output_splits,
@@ -174,16 +174,16 @@ Work all_to_all_single(at::Tensor output, at::Tensor input, std::vector<int64_t>
                           .takes = splits_of(call, output, output_splits, "output")};
   check_own_part(call, exchange);
   call.compare("all_to_all_single " + dtype_name(input.scalar_type()), exchange);
-  Parcel parcel(Wire::Moved);
-  at::Tensor to = parcel.arriving(output);
-  at::Tensor from = parcel.leaving(input);
+  TensorPacking packing(Payload::Bytes);
+  at::Tensor to = packing.pack_output(output);
+  at::Tensor from = packing.pack_input(input);
   auto to_splits = wire_splits(exchange.takes, !output_splits.empty(), output, to);
   auto from_splits = wire_splits(exchange.sends, !input_splits.empty(), input, from);
   const auto native = all_to_all_options(call);
   return call.start(
       options.async_op,
       [&] { return single_all_to_all(call.pg(), to, from, to_splits, from_splits, native); },
-      parcel.finish());
+      packing.finish());
 }
 
 }  // namespace cpprun::dist

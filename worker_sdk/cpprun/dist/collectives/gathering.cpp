@@ -4,7 +4,7 @@
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/collectives/call.hpp"
 #include "cpprun/dist/collectives/single_calls.hpp"
-#include "cpprun/dist/objects/parcel.hpp"
+#include "cpprun/dist/objects/tensor_packing.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -23,21 +23,22 @@ bool have_equal_shapes(const std::vector<at::Tensor>& list) {
 // Gloo gathers equal sizes only: all send as much as the longest has, and each takes its part.
 Work all_gather_unequal(const Call& call, bool async_op, const std::vector<at::Tensor>& output,
                         const at::Tensor& input, const c10d::AllgatherOptions& native) {
-  Parcel parcel(Wire::Moved);
-  const auto targets = parcel.arriving(output);
-  const at::Tensor own = parcel.leaving(input);
+  TensorPacking packing(Payload::Bytes);
+  const auto targets = packing.pack_output(output);
+  const at::Tensor own = packing.pack_input(input);
   int64_t longest = 0;
   for (const at::Tensor& target : targets) longest = std::max(longest, target.numel());
   at::Tensor padded = at::zeros({longest}, own.options());
   padded.narrow(0, 0, own.numel()).copy_(own);
   at::Tensor all = at::empty({longest * call.size()}, own.options());
-  parcel.afterwards([targets, all, longest] {
+  packing.afterwards([targets, all, longest] {
     for (size_t i = 0; i < targets.size(); ++i) {
       targets[i].copy_(all.narrow(0, static_cast<int64_t>(i) * longest, targets[i].numel()));
     }
   });
   return call.start(
-      async_op, [&] { return single_all_gather(call.pg(), all, padded, native); }, parcel.finish());
+      async_op, [&] { return single_all_gather(call.pg(), all, padded, native); },
+      packing.finish());
 }
 
 // `list` counts on the root only.
@@ -66,11 +67,11 @@ Work all_gather(std::vector<at::Tensor> output, at::Tensor input, const CallOpti
   if (!have_equal_shapes(output) && call.is_gloo(input)) {
     return all_gather_unequal(call, options.async_op, output, input, native);
   }
-  Parcel parcel(Wire::Moved);
-  std::vector<std::vector<at::Tensor>> to{parcel.arriving(output)};
-  std::vector<at::Tensor> from{parcel.leaving(input)};
+  TensorPacking packing(Payload::Bytes);
+  std::vector<std::vector<at::Tensor>> to{packing.pack_output(output)};
+  std::vector<at::Tensor> from{packing.pack_input(input)};
   return call.start(
-      options.async_op, [&] { return call.pg().allgather(to, from, native); }, parcel.finish());
+      options.async_op, [&] { return call.pg().allgather(to, from, native); }, packing.finish());
 }
 
 Work all_gather_into_tensor(at::Tensor output, at::Tensor input, const CallOptions& options) {
@@ -86,12 +87,12 @@ Work all_gather_into_tensor(at::Tensor output, at::Tensor input, const CallOptio
   c10d::AllgatherOptions native;
   native.timeout = call.timeout();
   call.compare("all_gather_into_tensor " + describe(input));
-  Parcel parcel(Wire::Moved);
-  at::Tensor to = parcel.arriving(output);
-  at::Tensor from = parcel.leaving(input);
+  TensorPacking packing(Payload::Bytes);
+  at::Tensor to = packing.pack_output(output);
+  at::Tensor from = packing.pack_input(input);
   return call.start(
       options.async_op, [&] { return single_all_gather(call.pg(), to, from, native); },
-      parcel.finish());
+      packing.finish());
 }
 
 Work gather(at::Tensor input, std::vector<at::Tensor> output, int dst, const CallOptions& options) {
@@ -104,12 +105,12 @@ Work gather(at::Tensor input, std::vector<at::Tensor> output, int dst, const Cal
   check_root_list(call, is_root, output, "output", input, dst);
   call.check_written(output, "output");
   call.compare("gather " + describe(input) + " dst=" + std::to_string(dst));
-  Parcel parcel(Wire::Moved);
+  TensorPacking packing(Payload::Bytes);
   std::vector<std::vector<at::Tensor>> to;
-  if (is_root) to.push_back(parcel.arriving(output));
-  std::vector<at::Tensor> from{parcel.leaving(input)};
+  if (is_root) to.push_back(packing.pack_output(output));
+  std::vector<at::Tensor> from{packing.pack_input(input)};
   return call.start(
-      options.async_op, [&] { return call.pg().gather(to, from, native); }, parcel.finish());
+      options.async_op, [&] { return call.pg().gather(to, from, native); }, packing.finish());
 }
 
 Work scatter(at::Tensor output, std::vector<at::Tensor> input, int src,
@@ -122,12 +123,12 @@ Work scatter(at::Tensor output, std::vector<at::Tensor> input, int src,
   const bool is_root = call.rank() == native.rootRank;
   check_root_list(call, is_root, input, "input", output, src);
   call.compare("scatter " + describe(output) + " src=" + std::to_string(src));
-  Parcel parcel(Wire::Moved);
-  std::vector<at::Tensor> to{parcel.arriving(output)};
+  TensorPacking packing(Payload::Bytes);
+  std::vector<at::Tensor> to{packing.pack_output(output)};
   std::vector<std::vector<at::Tensor>> from;
-  if (is_root) from.push_back(parcel.leaving(input));
+  if (is_root) from.push_back(packing.pack_input(input));
   return call.start(
-      options.async_op, [&] { return call.pg().scatter(to, from, native); }, parcel.finish());
+      options.async_op, [&] { return call.pg().scatter(to, from, native); }, packing.finish());
 }
 
 }  // namespace cpprun::dist

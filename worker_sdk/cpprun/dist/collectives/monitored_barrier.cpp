@@ -1,30 +1,30 @@
 // monitored_barrier: through the store, which knows who has come.
-#include "cpprun/dist/backend/translate.hpp"
+#include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/collectives/debug_checks.hpp"
 
 namespace cpprun::dist {
 namespace {
 
-// Others wait this much longer than rank 0, so that they hear its verdict.
-constexpr std::chrono::milliseconds kVerdictGrace{5'000};
+// Others wait this much longer than rank 0, so that they hear its decision.
+constexpr std::chrono::milliseconds kDecisionGrace{5'000};
 constexpr const char* kAllCame = "all";
 
 struct Keys {
-  std::string arrived;  // + rank
-  std::string verdict;  // kAllCame, or who is missing
+  std::string arrived;         // + rank
+  std::string missing_report;  // kAllCame, or who is missing
 };
 
 Keys keys_of(uint64_t sequence) {
   const std::string prefix = "cpprun_barrier/" + std::to_string(sequence) + "/";
-  return {prefix + "arrived/", prefix + "verdict"};
+  return {prefix + "arrived/", prefix + "decision"};
 }
 
 // Everybody has come to `sequence`, so the keys before it are read.
 void forget(c10d::Store& store, uint64_t sequence, int size) {
   if (sequence == 0) return;
   const Keys old = keys_of(sequence - 1);
-  store.deleteKey(old.verdict);
+  store.deleteKey(old.missing_report);
   for (int rank = 0; rank < size; ++rank) store.deleteKey(old.arrived + std::to_string(rank));
 }
 
@@ -33,19 +33,20 @@ std::string judge(const Call& call, c10d::Store& store, uint64_t sequence,
   const Keys keys = keys_of(sequence);
   auto missing = missing_ranks(call, keys.arrived, timeout);
   if (!wait_all_ranks && missing.size() > 1) missing.resize(1);
-  const std::string verdict = missing.empty() ? kAllCame : listed(missing);
+  const std::string missing_report = missing.empty() ? kAllCame : listed(missing);
   translated(call.where(), [&] {
-    store.set(keys.verdict, std::vector<uint8_t>(verdict.begin(), verdict.end()));
+    store.set(keys.missing_report,
+              std::vector<uint8_t>(missing_report.begin(), missing_report.end()));
     if (missing.empty()) forget(store, sequence, call.size());
   });
-  return verdict;
+  return missing_report;
 }
 
-std::string verdict_of(const Call& call, c10d::Store& store, const std::string& key,
-                       std::chrono::milliseconds timeout) {
+std::string missing_report_of(const Call& call, c10d::Store& store, const std::string& key,
+                              std::chrono::milliseconds timeout) {
   try {
     return translated(call.where(), [&] {
-      store.wait({key}, timeout + kVerdictGrace);
+      store.wait({key}, timeout + kDecisionGrace);
       const auto value = store.get(key);
       return std::string(value.begin(), value.end());
     });
@@ -61,7 +62,7 @@ void monitored_barrier(const ProcessGroup& group, std::optional<std::chrono::mil
   const Call call("monitored_barrier", group);
   const auto limit = timeout.value_or(call.timeout());
   if (limit.count() <= 0) call.refuse("timeout is " + std::to_string(limit.count()) + " ms");
-  const uint64_t sequence = call.group()->traffic.next_barrier();
+  const uint64_t sequence = call.group()->health.next_barrier();
   const auto store = native(ProcessGroup(call.group()).store());
   const Keys keys = keys_of(sequence);
   translated(call.where(), [&] {
@@ -69,7 +70,7 @@ void monitored_barrier(const ProcessGroup& group, std::optional<std::chrono::mil
   });
   const std::string missing = call.rank() == 0
                                   ? judge(call, *store, sequence, limit, wait_all_ranks)
-                                  : verdict_of(call, *store, keys.verdict, limit);
+                                  : missing_report_of(call, *store, keys.missing_report, limit);
   if (missing == kAllCame) return;
   throw DistTimeoutError(call.where() + ": missing rank(s): " + missing + ", after " +
                          std::to_string(limit.count()) + " ms");

@@ -1,7 +1,7 @@
 // send, recv and their kin.
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/collectives/call.hpp"
-#include "cpprun/dist/objects/parcel.hpp"
+#include "cpprun/dist/objects/tensor_packing.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -28,24 +28,24 @@ Work start_send(const Call& call, const at::Tensor& tensor, int dst, int tag) {
   call.check(tensor, "tensor");
   check_tag(call, tag);
   const int to = peer_rank(call, dst, "dst");
-  std::vector<at::Tensor> flat{Parcel(Wire::Moved).leaving(tensor)};
+  std::vector<at::Tensor> flat{TensorPacking(Payload::Bytes).pack_input(tensor)};
   return call.start(kind_of(call, tensor), [&] { return call.pg().send(flat, to, tag); });
 }
 
 Work start_recv(const Call& call, const at::Tensor& tensor, int src, int tag) {
   call.check_written(tensor, "tensor");
   check_tag(call, tag);
-  Parcel parcel(Wire::Moved);
+  TensorPacking packing(Payload::Bytes);
   if (src == -1) {
     if (!call.is_gloo(tensor)) call.unsupported("recv from any rank is gloo's; name `src`");
-    std::vector<at::Tensor> flat{parcel.arriving(tensor)};
+    std::vector<at::Tensor> flat{packing.pack_output(tensor)};
     return call.start(
-        Kind::FromAnybody, [&] { return call.pg().recvAnysource(flat, tag); }, parcel.finish());
+        Kind::FromAnybody, [&] { return call.pg().recvAnysource(flat, tag); }, packing.finish());
   }
   const int from = peer_rank(call, src, "src");
-  std::vector<at::Tensor> flat{parcel.arriving(tensor)};
+  std::vector<at::Tensor> flat{packing.pack_output(tensor)};
   return call.start(
-      kind_of(call, tensor), [&] { return call.pg().recv(flat, from, tag); }, parcel.finish());
+      kind_of(call, tensor), [&] { return call.pg().recv(flat, from, tag); }, packing.finish());
 }
 
 // Backends that know how make one message of all; the others start them one by one.

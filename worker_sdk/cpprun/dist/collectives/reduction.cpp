@@ -119,9 +119,9 @@ Reduction reduction_for(const Call& call, ReduceOp op, const at::Tensor& tensor,
 }
 
 void divide_afterwards(const Call& call, const Reduction& reduction, const at::Tensor& result,
-                       Parcel& parcel) {
+                       TensorPacking& packing) {
   if (!reduction.divides) return;
-  parcel.afterwards([result, size = call.size()] { result.div_(size); });
+  packing.afterwards([result, size = call.size()] { result.div_(size); });
 }
 
 }  // namespace cpprun::dist

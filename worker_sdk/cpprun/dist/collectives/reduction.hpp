@@ -5,7 +5,7 @@
 
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/collectives/call.hpp"
-#include "cpprun/dist/objects/parcel.hpp"
+#include "cpprun/dist/objects/tensor_packing.hpp"
 
 namespace cpprun::dist {
 
@@ -20,8 +20,8 @@ struct Reduction {
 Reduction reduction_for(const Call& call, ReduceOp op, const at::Tensor& tensor,
                         std::optional<double> factor);
 
-// Adds the division of `result`, as the backend wrote it, to what `parcel` does afterwards.
+// Adds the division of `result`, as the backend wrote it, to what `packing` does afterwards.
 void divide_afterwards(const Call& call, const Reduction& reduction, const at::Tensor& result,
-                       Parcel& parcel);
+                       TensorPacking& packing);
 
 }  // namespace cpprun::dist

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cpprun/dist/collectives/traffic.hpp"
+#include "cpprun/dist/collectives/group_health.hpp"
 #include "cpprun/dist/native.hpp"
 
 namespace cpprun::dist {
@@ -29,7 +29,7 @@ struct ProcessGroup::State {
   std::function<void()> leave;            // called once, when the group is destroyed; may be empty
   std::atomic<bool> destroyed{false};
   mutable std::mutex mutex;  // of pg and store
-  Traffic traffic;           // has its own
+  GroupHealth health;        // has its own
 };
 
 // The group itself, or the default one for an empty handle. Throws DistStateError, which names

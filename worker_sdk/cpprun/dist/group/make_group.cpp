@@ -6,9 +6,9 @@
 
 #include "common/text.hpp"
 #include "cpprun/dist/backend/backend_map.hpp"
+#include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/backend/gloo_backend.hpp"
 #include "cpprun/dist/backend/nccl_plugin.hpp"
-#include "cpprun/dist/backend/translate.hpp"
 #include "cpprun/dist/init/init_plan.hpp"
 #include "cpprun/dist/init/local_address.hpp"
 
@@ -51,14 +51,18 @@ GlooPlace gloo_place(const GroupPlan& plan) {
 
 c10::intrusive_ptr<c10d::Backend> make_backend(const GroupPlan& plan, const std::string& name,
                                                const StorePointer& store) {
-  const int size = static_cast<int>(plan.roll.ranks.size());
+  const int size = static_cast<int>(plan.registration.ranks.size());
   if (name == "gloo") {
-    return make_gloo(store, plan.roll.rank, size, plan.timeout, gloo_place(plan));
+    return make_gloo(store, plan.registration.rank, size, plan.timeout, gloo_place(plan));
   }
-  NcclPlan nccl{
-      store, plan.roll.rank, size, plan.timeout, plan.options.is_high_priority_stream, plan.name,
-      {}};
-  nccl.global_ranks.assign(plan.roll.ranks.begin(), plan.roll.ranks.end());
+  NcclPlan nccl{store,
+                plan.registration.rank,
+                size,
+                plan.timeout,
+                plan.options.is_high_priority_stream,
+                plan.name,
+                {}};
+  nccl.global_ranks.assign(plan.registration.ranks.begin(), plan.registration.ranks.end());
   return nccl_plugin_with_gpu().make(nccl);
 }
 
@@ -85,28 +89,29 @@ std::string shown(const std::vector<int>& ranks) {
 }
 
 // A timeout alone says nothing; the store knows who never came.
-std::exception_ptr with_missing(const GroupPlan& plan, const RollCall& roll,
+std::exception_ptr with_missing(const GroupPlan& plan, const RankRegistration& registration,
                                 const std::exception_ptr& failed) {
   try {
     std::rethrow_exception(failed);
   } catch (const DistTimeoutError& error) {
-    const std::vector<int> missing = missing_ranks(roll);
+    const std::vector<int> missing = missing_ranks(registration);
     if (missing.empty()) return failed;
     return std::make_exception_ptr(
-        DistTimeoutError(roll.call + ": missing rank(s): " + shown(missing) + " after " +
+        DistTimeoutError(registration.call + ": missing rank(s): " + shown(missing) + " after " +
                          std::to_string(plan.timeout.count()) + " ms (" + error.what() + ")"));
   } catch (...) {
     return failed;
   }
 }
 
-[[noreturn]] void fail(const GroupPlan& plan, const RollCall& roll,
+[[noreturn]] void fail(const GroupPlan& plan, const RankRegistration& registration,
                        const std::exception_ptr& others) {
   if (others) std::rethrow_exception(others);
-  const auto failed = with_missing(plan, roll, translate(std::current_exception(), roll.call));
+  const auto failed =
+      with_missing(plan, registration, translate(std::current_exception(), registration.call));
   // Asked after the missing ranks: who reports a failure sets keys of theirs.
-  if (const auto theirs = failure_of_others(roll)) std::rethrow_exception(theirs);
-  report_failure(roll, failed);
+  if (const auto theirs = failure_of_other_ranks(registration)) std::rethrow_exception(theirs);
+  report_failure(registration, failed);
   std::rethrow_exception(failed);
 }
 
@@ -115,8 +120,8 @@ std::shared_ptr<ProcessGroup::State> state_of(const GroupPlan& plan, StorePointe
   auto state = std::make_shared<ProcessGroup::State>();
   state->pg = std::move(group);
   state->store = std::move(store);
-  state->ranks = plan.roll.ranks;
-  state->rank = plan.roll.rank;
+  state->ranks = plan.registration.ranks;
+  state->rank = plan.registration.rank;
   state->name = plan.shown_name;
   state->backend = plan.backend;
   state->timeout = plan.timeout;
@@ -126,23 +131,24 @@ std::shared_ptr<ProcessGroup::State> state_of(const GroupPlan& plan, StorePointe
 }  // namespace
 
 std::shared_ptr<ProcessGroup::State> make_group(const GroupPlan& plan) {
-  RollCall roll = plan.roll;
-  roll.store = c10::make_intrusive<c10d::PrefixStore>(plan.name + "/", plan.roll.store);
-  if (roll.rank < 0) return state_of(plan, nullptr, nullptr);
-  const int size = static_cast<int>(roll.ranks.size());
-  translated(roll.call, [&] { sign_in(roll); });
+  RankRegistration registration = plan.registration;
+  registration.store =
+      c10::make_intrusive<c10d::PrefixStore>(plan.name + "/", plan.registration.store);
+  if (registration.rank < 0) return state_of(plan, nullptr, nullptr);
+  const int size = static_cast<int>(registration.ranks.size());
+  translated(registration.call, [&] { register_rank(registration); });
   const auto others = std::make_shared<std::exception_ptr>();
   try {
     c10::intrusive_ptr<c10d::ProcessGroup> group =
-        c10::make_intrusive<OwnGroup>(roll.store, roll.rank, size);
+        c10::make_intrusive<OwnGroup>(registration.store, registration.rank, size);
     if (plan.device) group->setBoundDeviceId(plan.device);
-    const StorePointer watched =
-        c10::make_intrusive<WatchedStore>(roll.store, plan.timeout, watch_others(roll, others));
+    const StorePointer watched = c10::make_intrusive<WatchedStore>(
+        registration.store, plan.timeout, watch_other_ranks(registration, others));
     add_backends(plan, watched, *group);
     group->setGroupName(plan.name);
-    return state_of(plan, roll.store, std::move(group));
+    return state_of(plan, registration.store, std::move(group));
   } catch (...) {
-    fail(plan, roll, *others);
+    fail(plan, registration, *others);
   }
 }
 

@@ -6,13 +6,13 @@
 #include <string>
 
 #include "cpprun/dist/group/group_state.hpp"
-#include "cpprun/dist/init/roll_call.hpp"
+#include "cpprun/dist/init/rank_registration.hpp"
 
 namespace cpprun::dist {
 
 struct GroupPlan {
-  RollCall roll;     // its store has no group's prefix yet
-  std::string name;  // Python's: "0", "1"; part of the keys
+  RankRegistration registration;  // its store has no group's prefix yet
+  std::string name;               // Python's: "0", "1"; part of the keys
   std::string shown_name;
   std::string backend;  // resolved: not "auto"
   std::chrono::milliseconds timeout{};

@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "cpprun/dist/backend/backend_map.hpp"
+#include "cpprun/dist/group/group_registry.hpp"
 #include "cpprun/dist/group/make_group.hpp"
-#include "cpprun/dist/group/world.hpp"
 #include "cpprun/dist/init/init_plan.hpp"
 
 namespace cpprun::dist {
@@ -56,17 +56,17 @@ ProcessGroup new_group(const std::vector<int>& ranks, InitOptions options) {
   const auto parent = resolve({}, kCall);
   check_options(options);
   GroupPlan plan;
-  plan.roll.ranks = checked(ranks, static_cast<int>(parent->ranks.size()));
-  plan.roll.rank = place_of(parent->rank, plan.roll.ranks);
+  plan.registration.ranks = checked(ranks, static_cast<int>(parent->ranks.size()));
+  plan.registration.rank = place_of(parent->rank, plan.registration.ranks);
   plan.backend = options.backend.empty() ? parent->backend : options.backend;
   parse_backend(plan.backend);
   // Every rank takes the name, members or not: names are counted, and part of the keys.
   plan.name = world::next_name();
   plan.shown_name = options.group_name.empty() ? plan.name : options.group_name;
-  plan.roll.call = std::string(kCall) + " '" + plan.shown_name + "'";
+  plan.registration.call = std::string(kCall) + " '" + plan.shown_name + "'";
   {
     const std::lock_guard lock(parent->mutex);
-    plan.roll.store = parent->store;
+    plan.registration.store = parent->store;
   }
   plan.timeout = options.timeout.value_or(default_timeout(plan.backend));
   plan.options = options.pg_options;

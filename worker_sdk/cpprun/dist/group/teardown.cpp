@@ -10,8 +10,8 @@
 #include <future>
 #include <thread>
 
+#include "cpprun/dist/group/group_registry.hpp"
 #include "cpprun/dist/group/make_group.hpp"
-#include "cpprun/dist/group/world.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -49,7 +49,7 @@ bool retire(const world::Group& state, milliseconds limit, bool aborts) {
     state->store = nullptr;
   }
   if (!group) return true;
-  state->traffic.drop_kept();
+  state->health.drop_pending();
   auto ended = std::make_shared<std::promise<void>>();
   auto future = ended->get_future();
   std::thread([group = std::move(group), leave = std::move(state->leave), aborts, ended]() mutable {

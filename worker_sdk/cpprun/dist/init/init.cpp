@@ -3,11 +3,11 @@
 
 #include "cpprun/dist/backend/backend_map.hpp"
 #include "cpprun/dist/backend/nccl_plugin.hpp"
+#include "cpprun/dist/group/group_registry.hpp"
 #include "cpprun/dist/group/make_group.hpp"
 #include "cpprun/dist/group/own_device.hpp"
-#include "cpprun/dist/group/world.hpp"
 #include "cpprun/dist/init/init_plan.hpp"
-#include "cpprun/dist/init/meeting.hpp"
+#include "cpprun/dist/init/store_rendezvous.hpp"
 
 namespace cpprun::dist {
 namespace {
@@ -38,10 +38,10 @@ std::string master_of(const InitPlan& plan) {
 
 GroupPlan group_plan(const InitOptions& options, const InitPlan& plan, const std::string& backend) {
   GroupPlan group;
-  group.roll.call = "init_process_group with " + plan.shown;
-  group.roll.rank = plan.rank;
-  group.roll.ranks.resize(static_cast<size_t>(plan.world_size));
-  std::iota(group.roll.ranks.begin(), group.roll.ranks.end(), 0);
+  group.registration.call = "init_process_group with " + plan.shown;
+  group.registration.rank = plan.rank;
+  group.registration.ranks.resize(static_cast<size_t>(plan.world_size));
+  std::iota(group.registration.ranks.begin(), group.registration.ranks.end(), 0);
   group.name = world::next_name();
   group.shown_name = options.group_name.empty() ? group.name : options.group_name;
   group.backend = backend;
@@ -60,9 +60,9 @@ ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
   if (device) use_device(*device);
   GroupPlan group = group_plan(options, plan, backend);
   try {
-    const Meeting met = meet(plan, options.store, group.timeout);
-    group.roll.store = met.store;
-    group.roll.is_host = met.is_host;
+    const StoreRendezvous met = connect_store(plan, options.store, group.timeout);
+    group.registration.store = met.store;
+    group.registration.is_host = met.is_host;
     const auto state = make_group(group);
     state->leave = [plan, store = state->store] { leave_file(plan, *store); };
     world::set_default(state);
@@ -82,7 +82,7 @@ ProcessGroupGuard init_process_group(InitOptions options) {
   return start(options, make_init_plan(options, own_environment));
 }
 
-ProcessGroupGuard init_process_group_or_solo(InitOptions options) {
+ProcessGroupGuard init_process_group_or_single(InitOptions options) {
   const bool is_alone = !options.store && options.init_method.empty() && options.rank == -1 &&
                         options.world_size == -1 && !own_environment("RANK") &&
                         !own_environment("WORLD_SIZE");

@@ -2,7 +2,7 @@
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "cpprun/dist/backend/translate.hpp"
+#include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/init/local_address.hpp"
 #include "cpprun/dist/native.hpp"
 

@@ -45,13 +45,13 @@ void WatchedStore::wait(const std::vector<std::string>& keys) {
 }
 
 void WatchedStore::wait(const std::vector<std::string>& keys, const milliseconds& timeout) {
-  if (timeout <= watch_.patience) return base_->wait(keys, timeout);
+  if (timeout <= watch_.poll_interval) return base_->wait(keys, timeout);
   try {
-    base_->wait(keys, watch_.patience);
+    base_->wait(keys, watch_.poll_interval);
   } catch (const c10::DistStoreError&) {
     // Nobody set them so far; a broken connection is another class.
     watch_.tell();
-    base_->wait(keys, timeout - watch_.patience);
+    base_->wait(keys, timeout - watch_.poll_interval);
   }
 }
 

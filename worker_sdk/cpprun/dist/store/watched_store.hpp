@@ -1,8 +1,8 @@
 // A store that backends get for their rendezvous, so that one rank's error ends all ranks' waiting.
 // Private to dist.
 //
-// A rank that gives up sets the keys that others wait for (roll_call.hpp), and whoever gets a value
-// looks whether that is why: nobody polls.
+// A rank that gives up sets the keys that others wait for (rank_registration.hpp), and whoever gets
+// a value looks whether that is why: nobody polls.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ namespace cpprun::dist {
 class WatchedStore : public c10d::Store {
  public:
   struct Watch {
-    std::chrono::milliseconds patience;  // after which `tell` is called, once per wait
+    std::chrono::milliseconds poll_interval;  // after which `tell` is called, once per wait
     std::function<void()> tell;
     std::function<void()> look;  // throws if another rank gave up
   };

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <utility>
 
-#include "cpprun/dist/backend/translate.hpp"
+#include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/nn/parallel/make_reducer.hpp"
 #include "cpprun/nn/parallel/output_sink.hpp"
 #include "cpprun/nn/parallel/verify_model.hpp"

@@ -1,6 +1,6 @@
 #include "cpprun/nn/parallel/sdk_ranks.hpp"
 
-#include "cpprun/dist/init/seat.hpp"
+#include "cpprun/dist/init/rank_key.hpp"
 
 namespace cpprun::nn::parallel {
 
@@ -10,7 +10,7 @@ std::vector<int> sdk_ranks(const dist::ProcessGroup& group) {
   dist::Store store = group.store();
   std::vector<int> ranks;
   for (int rank = 0; rank < group.size(); ++rank) {
-    if (store.check({dist::seat(rank)})) ranks.push_back(rank);
+    if (store.check({dist::rank_key(rank)})) ranks.push_back(rank);
   }
   return ranks;
 }

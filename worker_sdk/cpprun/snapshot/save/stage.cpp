@@ -22,13 +22,13 @@ StagedFile plan_file(Content& content, int writers) {
   StagedFile file;
   file.name = std::move(content.name);
   file.value = std::move(content.value);
-  std::vector<Shareable> shares;
+  std::vector<ShardSource> shares;
   for (const Storage& each : content.storages) {
     const auto bytes = static_cast<uint64_t>(each.bytes.numel());
     file.storages.push_back({each.name, bytes});
     shares.push_back({each.name, bytes, each.is_leaders});
   }
-  file.parts = share_out(shares, writers);
+  file.parts = plan_shards(shares, writers);
   file.mine.resize(file.parts.size());
   file.crc32s.resize(file.parts.size());
   return file;
@@ -98,7 +98,7 @@ void copy(const Contents& contents, int place, std::span<std::byte> memory, Stag
   each_part(staged, place, [&](StagedFile& file, size_t number, size_t i, uint64_t at) {
     const Content& content =
         number < contents.shared.size() ? contents.shared[number] : contents.own;
-    const Part& part = file.parts[i];
+    const ShardRange& part = file.parts[i];
     if (std::exchange(of_file, number) != number) storage = 0;
     while (content.storages[storage].name != part.storage) ++storage;
     const auto bytes = content.storages[storage].bytes.narrow(0, static_cast<int64_t>(part.from),

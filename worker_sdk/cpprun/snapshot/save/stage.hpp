@@ -7,7 +7,7 @@
 #include <span>
 
 #include "cpprun/snapshot/save/staged.hpp"
-#include "cpprun/snapshot/state/form.hpp"
+#include "cpprun/snapshot/state/state_layout.hpp"
 
 namespace cpprun::snapshot {
 

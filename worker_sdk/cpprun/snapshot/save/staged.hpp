@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cpprun/snapshot/save/share.hpp"
+#include "cpprun/snapshot/save/shard_plan.hpp"
 #include "snapshot_files/archive/bytes.hpp"
 #include "snapshot_files/archive/plan.hpp"
 #include "snapshot_files/pickle/value.hpp"
@@ -17,10 +17,11 @@ struct StagedFile {
   std::string name;  // "model.pt"
   pickle::Value value;
   std::vector<archive::StorageSize> storages;
-  std::vector<Part> parts;
+  std::vector<ShardRange> parts;
   // Goes with `parts`: the bytes of this rank's, in a slot of the arena; empty for another's.
   std::vector<archive::ConstBytes> mine;
-  // Of `mine`: what the copy found on its way, and all of them once Memory::write_index has been.
+  // Of `mine`: what the copy found on its way, and all of them once InMemorySnapshot::write_index
+  // has been.
   std::vector<std::optional<uint32_t>> crc32s;
 
   // The bytes of a storage that this rank has alone, and their crc32.
@@ -29,7 +30,7 @@ struct StagedFile {
 
 struct Staged {
   int64_t step = 0;
-  int64_t training_epoch = 0;
+  int64_t epoch = 0;
   std::vector<StagedFile> shared;  // the same on all ranks
   StagedFile own;                  // of this rank
 };

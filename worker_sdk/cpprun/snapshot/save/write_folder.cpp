@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "cpprun/snapshot/report.hpp"
+#include "cpprun/snapshot/outcome_codec.hpp"
 #include "cpprun/snapshot/save/writing.hpp"
 #include "snapshot_files/archive/crc32.hpp"
 #include "snapshot_files/folders/commit.hpp"
@@ -48,26 +48,29 @@ uint32_t fingerprint_of(const Staged& staged) {
 
 class FolderWriting {
  public:
-  FolderWriting(const Staged& staged, const WriteContext& context, Talk& talk)
-      : staged_(staged), context_(context), talk_(talk), is_leader_(context.rank == leader()) {
+  FolderWriting(const Staged& staged, const WriteContext& context, StoreChannel& channel)
+      : staged_(staged),
+        context_(context),
+        channel_(channel),
+        is_leader_(context.rank == leader()) {
     for (const StagedFile& file : staged.shared) plans_.emplace_back(file.storages);
   }
 
   Result<std::string> run() {
     if (context_.rank == 0) {
       const std::string id = snapshot_files::make_nonce() + snapshot_files::make_nonce();
-      static_cast<void>(talk_.tell("id", encode(Result<std::string>(id))));
+      static_cast<void>(channel_.set("id", encode(Result<std::string>(id))));
     }
-    const Result<std::string> own = write_own_share();
-    Status said = talk_.tell(key("done", context_.rank), encode(own));
+    const Result<std::string> own = write_own_shards();
+    Status said = channel_.set(key("done", context_.rank), encode(own));
     if (is_leader_) {
       const Status finished = finish(own);
-      said = talk_.tell(key("ready", context_.rank), encode(finished));
+      said = channel_.set(key("ready", context_.rank), encode(finished));
     }
-    if (context_.rank == 0) said = talk_.tell("verdict", encode(decide()));
-    const Result<std::string> verdict = decode_outcome(talk_.hear("verdict"), 0);
-    if (is_leader_) publish(verdict);
-    if (!verdict) return verdict.error();
+    if (context_.rank == 0) said = channel_.set("decision", encode(decide()));
+    const Result<std::string> decision = decode_outcome(channel_.get("decision"), 0);
+    if (is_leader_) publish(decision);
+    if (!decision) return decision.error();
     Result<std::string> path = published();
     if (path && is_leader_) prune();
     return path;
@@ -79,7 +82,7 @@ class FolderWriting {
 
   // --- every rank
 
-  Result<std::string> write_own_share() {
+  Result<std::string> write_own_shards() {
     const Status opened = open_draft();
     if (!opened) return opened.error();
     Done done{.parts = {}, .fingerprint = fingerprint_of(staged_)};
@@ -102,10 +105,10 @@ class FolderWriting {
       Status status = start_draft(Draft::create(files, context_.place, staged_.step, nonce), true);
       const auto outcome =
           status ? Result<std::string>(nonce) : Result<std::string>(status.error());
-      const Status said = talk_.tell(key("draft", leader()), encode(outcome));
+      const Status said = channel_.set(key("draft", leader()), encode(outcome));
       return status ? said : status;
     }
-    const auto nonce = decode_outcome(talk_.hear(key("draft", leader())), leader());
+    const auto nonce = decode_outcome(channel_.get(key("draft", leader())), leader());
     if (!nonce) return nonce.error();
     return start_draft(Draft::join(files, context_.place, staged_.step, *nonce), false);
   }
@@ -131,7 +134,7 @@ class FolderWriting {
     const int place = context_.group.place_of(context_.rank);
     std::vector<uint32_t> crcs;
     for (size_t j = 0; j < file.parts.size(); ++j) {
-      const Part& part = file.parts[j];
+      const ShardRange& part = file.parts[j];
       if (part.writer != place) continue;
       const auto crc = archive::write_part(*open_[i], *plans_[i].find(part.storage), part.from,
                                            {file.mine[j], file.crc32s[j]});
@@ -162,7 +165,7 @@ class FolderWriting {
     Status failed = own ? Status() : own.error();
     for (const int member : context_.group.members) {
       auto outcome =
-          member == context_.rank ? own : decode_outcome(talk_.hear(key("done", member)), member);
+          member == context_.rank ? own : decode_outcome(channel_.get(key("done", member)), member);
       Result<Done> done = outcome ? decode_done(*outcome) : outcome.error();
       if (done && done->fingerprint != fingerprint_of(staged_)) {
         done = Error{ErrorKind::BadValue, "rank " + std::to_string(member) + " and rank " +
@@ -194,7 +197,7 @@ class FolderWriting {
     const StagedFile& file = staged_.shared[i];
     std::map<std::string, uint32_t, std::less<>> of_storage;
     std::vector<size_t> next(all.size(), 0);
-    for (const Part& part : file.parts) {
+    for (const ShardRange& part : file.parts) {
       const auto writer = static_cast<size_t>(part.writer);
       const auto& crcs = all[writer].parts;
       if (i >= crcs.size() || next[writer] >= crcs[i].size()) {
@@ -215,11 +218,11 @@ class FolderWriting {
   }
 
   Status describe(Manifest& manifest) {
-    const auto id = decode_outcome(talk_.hear("id"), 0);
+    const auto id = decode_outcome(channel_.get("id"), 0);
     if (!id) return id.error();
     manifest.id = *id;
     manifest.step = staged_.step;
-    manifest.training_epoch = staged_.training_epoch;
+    manifest.epoch = staged_.epoch;
     manifest.world_size = context_.world;
     manifest.run_id = context_.run_id;
     manifest.round = context_.round;
@@ -234,13 +237,13 @@ class FolderWriting {
     return {};
   }
 
-  void publish(const Result<std::string>& verdict) {
+  void publish(const Result<std::string>& decision) {
     open_.clear();
-    Result<std::string> path = verdict;
-    if (verdict) path = draft_->publish();
+    Result<std::string> path = decision;
+    if (decision) path = draft_->publish();
     if (!path && draft_) draft_->discard();
     draft_.reset();
-    static_cast<void>(talk_.tell(key("published", context_.rank), encode(path)));
+    static_cast<void>(channel_.set(key("published", context_.rank), encode(path)));
   }
 
   // Once all groups have published: before, the one that goes may be the only one that all have.
@@ -262,16 +265,16 @@ class FolderWriting {
   Status decide() {
     Status failed;
     for (const int each : context_.group.leaders) {
-      const auto ready = decode_outcome(talk_.hear(key("ready", each)), each);
+      const auto ready = decode_outcome(channel_.get(key("ready", each)), each);
       if (!ready && failed) failed = ready.error();
     }
-    return failed ? context_.may_commit(staged_.step) : failed;
+    return failed ? context_.request_commit(staged_.step) : failed;
   }
 
   Result<std::string> published() {
     Result<std::string> path = std::string();
     for (const int each : context_.group.leaders) {
-      auto outcome = decode_outcome(talk_.hear(key("published", each)), each);
+      auto outcome = decode_outcome(channel_.get(key("published", each)), each);
       if (!outcome) return outcome;
       if (each == leader()) path = std::move(outcome);
     }
@@ -280,7 +283,7 @@ class FolderWriting {
 
   const Staged& staged_;
   const WriteContext& context_;
-  Talk& talk_;
+  StoreChannel& channel_;
   const bool is_leader_;
   std::vector<archive::Plan> plans_;  // of the shared files
   std::vector<std::unique_ptr<File>> open_;
@@ -289,8 +292,9 @@ class FolderWriting {
 
 }  // namespace
 
-Result<std::string> write_folder(const Staged& staged, const WriteContext& context, Talk& talk) {
-  return FolderWriting(staged, context, talk).run();
+Result<std::string> write_folder(const Staged& staged, const WriteContext& context,
+                                 StoreChannel& channel) {
+  return FolderWriting(staged, context, channel).run();
 }
 
 }  // namespace cpprun::snapshot

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <memory>
 
-#include "cpprun/snapshot/report.hpp"
+#include "cpprun/snapshot/outcome_codec.hpp"
 #include "cpprun/snapshot/save/writing.hpp"
-#include "cpprun/snapshot/state/form.hpp"
+#include "cpprun/snapshot/state/state_layout.hpp"
 #include "snapshot_files/archive/tensor_file.hpp"
 #include "snapshot_files/folders/commit.hpp"
 
@@ -88,12 +88,13 @@ class Merged {
   std::map<std::string, std::string, std::less<>> storages_;
 };
 
-Status write_all(const Staged& staged, const WriteContext& context, Talk& talk,
+Status write_all(const Staged& staged, const WriteContext& context, StoreChannel& channel,
                  const Result<std::string>& own) {
   Merged merged(staged.shared.front());
   Status failed;
   for (int rank = 0; rank < context.world; ++rank) {
-    auto packed = rank == 0 ? own : decode_outcome(talk.hear("own/" + std::to_string(rank)), rank);
+    auto packed =
+        rank == 0 ? own : decode_outcome(channel.get("own/" + std::to_string(rank)), rank);
     const Status added = packed ? merged.add_rank(rank, std::move(*packed)) : packed.error();
     if (!added && failed) failed = added;
   }
@@ -107,7 +108,7 @@ Status write_all(const Staged& staged, const WriteContext& context, Talk& talk,
     const Status synced = draft->file->sync();
     if (!synced) return synced;
     draft->file.reset();
-    const Status leave = context.may_commit(staged.step);
+    const Status leave = context.request_commit(staged.step);
     return leave ? snapshot_files::replace_file(files, draft->path, context.place) : leave;
   };
   const Status status = attempt();
@@ -120,19 +121,19 @@ Status write_all(const Staged& staged, const WriteContext& context, Talk& talk,
 }  // namespace
 
 Result<std::string> write_single_file(const Staged& staged, const WriteContext& context,
-                                      Talk& talk) {
+                                      StoreChannel& channel) {
   const Result<std::string> own = pack(staged.own);
   if (context.rank == 0) {
-    const Status status = write_all(staged, context, talk, own);
-    const Status said = talk.tell("verdict", encode(status));
+    const Status status = write_all(staged, context, channel, own);
+    const Status said = channel.set("decision", encode(status));
     if (!status) return status.error();
     if (!said) return said.error();
     return context.place;
   }
-  const Status said = talk.tell("own/" + std::to_string(context.rank), encode(own));
+  const Status said = channel.set("own/" + std::to_string(context.rank), encode(own));
   if (!said) return said.error();
-  const auto verdict = decode_outcome(talk.hear("verdict"), 0);
-  if (!verdict) return verdict.error();
+  const auto decision = decode_outcome(channel.get("decision"), 0);
+  if (!decision) return decision.error();
   return context.place;
 }
 

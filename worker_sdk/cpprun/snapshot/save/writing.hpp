@@ -9,8 +9,8 @@
 #include <string>
 
 #include "common/result.hpp"
-#include "cpprun/snapshot/ranks.hpp"
 #include "cpprun/snapshot/save/staged.hpp"
+#include "cpprun/snapshot/snapshot_comm.hpp"
 #include "snapshot_files/folders/file_layer.hpp"
 #include "snapshot_files/folders/keep.hpp"
 
@@ -25,13 +25,14 @@ struct WriteContext {
   std::string run_id, torch, cpprun;
   int64_t round = 0;
   // Asked by rank 0 before the last rename; an error: no.
-  std::function<Status(int64_t step)> may_commit;
+  std::function<Status(int64_t step)> request_commit;
 };
 
 // The folder or file that was written, once every group has it. Error: it was not, and why; the
 // same on all ranks but for what only one knows.
-Result<std::string> write_folder(const Staged& staged, const WriteContext& context, Talk& talk);
+Result<std::string> write_folder(const Staged& staged, const WriteContext& context,
+                                 StoreChannel& channel);
 Result<std::string> write_single_file(const Staged& staged, const WriteContext& context,
-                                      Talk& talk);
+                                      StoreChannel& channel);
 
 }  // namespace cpprun::snapshot

@@ -164,7 +164,7 @@ Value save_sampler(const data::DistributedSampler& sampler) {
   const data::SamplerState state = sampler.state();
   Dict dict;
   dict.pairs.emplace_back("seed", static_cast<int64_t>(state.seed));
-  dict.pairs.emplace_back("training_epoch", state.training_epoch);
+  dict.pairs.emplace_back("epoch", state.epoch);
   dict.pairs.emplace_back("consumed", state.consumed);
   dict.pairs.emplace_back("size", state.size);
   dict.pairs.emplace_back("shuffle", state.shuffle);
@@ -183,7 +183,7 @@ void load_sampler(data::DistributedSampler& sampler, const Dict& dict) {
   const Value* shuffle = dict.find("shuffle");
   const auto* is_shuffled = shuffle == nullptr ? nullptr : shuffle->get_if<bool>();
   sampler.load_state({.seed = static_cast<uint64_t>(whole("seed")),
-                      .training_epoch = whole("training_epoch"),
+                      .epoch = whole("epoch"),
                       .consumed = whole("consumed"),
                       .size = whole("size"),
                       .shuffle = is_shuffled == nullptr || *is_shuffled});

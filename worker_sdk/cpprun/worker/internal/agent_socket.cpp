@@ -55,7 +55,7 @@ AgentSocket AgentSocket::connect(const std::string& name) {
 
 AgentSocket::AgentSocket(AgentSocket&& other) noexcept
     : socket_(std::move(other.socket_)),
-      asking_(std::move(other.asking_)),
+      requesting_(std::move(other.requesting_)),
       page_(std::exchange(other.page_, nullptr)) {}
 
 AgentSocket::~AgentSocket() {
@@ -70,7 +70,8 @@ bool AgentSocket::open(const std::string& name) {
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   socket_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   // Also for connect: where others stand in line, it waits no longer.
-  const auto limit = std::chrono::duration_cast<std::chrono::seconds>(limits::kAgentAnswers);
+  const auto limit =
+      std::chrono::duration_cast<std::chrono::seconds>(limits::kAgentResponseTimeout);
   const timeval patience{limit.count(), 0};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   const auto* whole = reinterpret_cast<const sockaddr*>(&address);
@@ -104,7 +105,7 @@ std::optional<AgentSocket::Answer> AgentSocket::receive(Deadline until) const {
 bool AgentSocket::receive_page() {
   const std::string hello = channel::encode(channel::Hello{});
   if (::send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL) < 0) return false;
-  const std::optional<Answer> answer = receive(after(limits::kAgentAnswers));
+  const std::optional<Answer> answer = receive(after(limits::kAgentResponseTimeout));
   const bool is_page = answer && std::holds_alternative<channel::Page>(answer->message);
   return is_page && map(answer->beside.get());
 }
@@ -132,18 +133,18 @@ void AgentSocket::send(const channel::Message& message) const {
   static_cast<void>(ignored);
 }
 
-std::optional<AgentSocket::Answer> AgentSocket::ask(
-    const std::function<channel::Message(uint32_t question)>& make, Duration patience) const {
+std::optional<AgentSocket::Answer> AgentSocket::request(
+    const std::function<channel::Message(uint32_t request_id)>& make, Duration patience) const {
   const Deadline until = after(patience);
-  const std::lock_guard turn(asking_->mutex);
-  const uint32_t question = ++asking_->last_question;
-  const std::string bytes = channel::encode(make(question));
+  const std::lock_guard turn(requesting_->mutex);
+  const uint32_t request_id = ++requesting_->last_question;
+  const std::string bytes = channel::encode(make(request_id));
   // Waits while the agent has no room for it, as long as open() has set.
   if (::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return std::nullopt;
   for (;;) {
     std::optional<Answer> answer = receive(until);
     if (!answer) return std::nullopt;
-    if (channel::question_of(answer->message) == question) return answer;
+    if (channel::request_id_of(answer->message) == request_id) return answer;
   }
 }
 

@@ -41,8 +41,8 @@ class AgentSocket {
   };
   // Sends the question that `make` makes of its number, and waits for the answer. Nothing if none
   // came within `patience`. Others who ask stand in line.
-  std::optional<Answer> ask(const std::function<channel::Message(uint32_t question)>& make,
-                            Duration patience) const;
+  std::optional<Answer> request(const std::function<channel::Message(uint32_t request_id)>& make,
+                                Duration patience) const;
 
  private:
   AgentSocket() = default;
@@ -56,7 +56,7 @@ class AgentSocket {
     std::mutex mutex;
     uint32_t last_question = 0;
   };
-  std::unique_ptr<Asking> asking_ = std::make_unique<Asking>();
+  std::unique_ptr<Asking> requesting_ = std::make_unique<Asking>();
   WorkerPage* page_ = nullptr;
 };
 

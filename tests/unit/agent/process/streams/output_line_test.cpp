@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "agent/process/streams/line_cutter.hpp"
-#include "agent/process/streams/output_flow.hpp"
+#include "agent/process/streams/line_splitter.hpp"
+#include "agent/process/streams/stream_pump.hpp"
 #include "common/limits/agent.hpp"
 
 namespace cpprun {
@@ -11,40 +11,40 @@ namespace {
 class Cut {
  public:
   void feed(std::string_view bytes) {
-    cutter_.feed(
+    splitter_.feed(
         bytes, [this](std::string_view lines) { out_ += lines; },
         [this](std::string_view part) { out_ += "<" + std::string(part) + ">"; });
   }
   std::string take() { return std::exchange(out_, {}); }
-  LineCutter cutter_;
+  LineSplitter splitter_;
 
  private:
   std::string out_;
 };
 
-TEST(LineCutter, WholeLinesGoAtOnceTheRestWaits) {
+TEST(LineSplitter, WholeLinesGoAtOnceTheRestWaits) {
   Cut cut;
   cut.feed("one\ntwo\nthr");
   EXPECT_EQ(cut.take(), "one\ntwo\n");
-  EXPECT_TRUE(cut.cutter_.has_part());
+  EXPECT_TRUE(cut.splitter_.has_part());
   cut.feed("ee\nfour\n");
   EXPECT_EQ(cut.take(), "three\nfour\n");
-  EXPECT_FALSE(cut.cutter_.has_part());
+  EXPECT_FALSE(cut.splitter_.has_part());
 }
 
-TEST(LineCutter, APictureOfAProgressBarIsTakenWhenTheNextOneBegins) {
+TEST(LineSplitter, APictureOfAProgressBarIsTakenWhenTheNextOneBegins) {
   Cut cut;
   cut.feed("\r 10%");
-  EXPECT_EQ(cut.cutter_.take_pictures(), "\r");
+  EXPECT_EQ(cut.splitter_.take_progress_bars(), "\r");
   cut.feed("\r 20%\r 30%");
-  EXPECT_EQ(cut.cutter_.take_pictures(), " 10%\r 20%\r");
+  EXPECT_EQ(cut.splitter_.take_progress_bars(), " 10%\r 20%\r");
   cut.feed("\r");
-  EXPECT_EQ(cut.cutter_.take_pictures(), "") << "a newline may follow";
+  EXPECT_EQ(cut.splitter_.take_progress_bars(), "") << "a newline may follow";
   cut.feed("\n");
   EXPECT_EQ(cut.take(), " 30%\r\n");
 }
 
-TEST(LineCutter, CutAnywhereTheTextIsTheSame) {
+TEST(LineSplitter, CutAnywhereTheTextIsTheSame) {
   const std::string text = "a\n\nbb\r\nlong line here\n\n\nlast without end";
   for (size_t first = 0; first <= text.size(); ++first) {
     for (size_t second = first; second <= text.size(); ++second) {
@@ -52,12 +52,12 @@ TEST(LineCutter, CutAnywhereTheTextIsTheSame) {
       cut.feed(std::string_view(text).substr(0, first));
       cut.feed(std::string_view(text).substr(first, second - first));
       cut.feed(std::string_view(text).substr(second));
-      EXPECT_EQ(cut.take() + cut.cutter_.take_part(), text);
+      EXPECT_EQ(cut.take() + cut.splitter_.take_part(), text);
     }
   }
 }
 
-TEST(LineCutter, LongLinesComeInPieces) {
+TEST(LineSplitter, LongLinesComeInPieces) {
   Cut cut;
   const std::string piece(limits::kLineBytes, 'x');
   cut.feed(piece + piece + "rest");

@@ -6,7 +6,7 @@
 #include "launcher/cpprunctl/jobs/gpus.hpp"
 #include "launcher/cpprunctl/jobs/job_tables.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
-#include "launcher/cpprunctl/jobs/screen.hpp"
+#include "launcher/cpprunctl/jobs/top_frame.hpp"
 #include "launcher/cpprunctl/logs/tail.hpp"
 #include "launcher/cpprunctl/text/text_table.hpp"
 
@@ -17,16 +17,16 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 
-operators::NodeView view_of(const std::string& run_id, int64_t pid, bool is_host) {
-  operators::NodeView view;
+admin::NodeView view_of(const std::string& run_id, int64_t pid, bool is_host) {
+  admin::NodeView view;
   view.run_id = run_id;
   view.node = "n" + std::to_string(pid);
   view.pid = pid;
   view.is_host = is_host;
   view.state = "running";
   view.snapshot_step = 120;
-  operators::WorkerView worker{pid, 0, pid + 1};
-  worker.progress = operators::Progress{42, 7, 2, 250ms, 12ms};
+  admin::WorkerView worker{pid, 0, pid + 1};
+  worker.progress = admin::WorkerProgress{42, 7, 2, 250ms, 12ms};
   worker.memory_bytes = 3LL << 29;
   worker.stderr_file = "/logs/stderr.log";
   view.workers.push_back(worker);
@@ -54,8 +54,8 @@ TEST(CtlJobs, AgentsAreFoundByTheNamesOfTheirSockets) {
 }
 
 TEST(CtlJobs, AViewComesThroughWhole) {
-  const operators::NodeView view = view_of("toy", 7, true);
-  const Result<operators::NodeView> heard = decode_node_view(encode(view));
+  const admin::NodeView view = view_of("toy", 7, true);
+  const Result<admin::NodeView> heard = decode_node_view(encode(view));
   ASSERT_TRUE(heard.ok());
   EXPECT_EQ(encode(*heard), encode(view));
   EXPECT_EQ(heard->workers.at(0).progress->step_takes, 12ms);
@@ -64,7 +64,7 @@ TEST(CtlJobs, AViewComesThroughWhole) {
 TEST(CtlJobs, ViewsOfAnyOtherKindDoNoHarm) {
   EXPECT_FALSE(decode_node_view("[]").ok());
   EXPECT_FALSE(decode_status("{").ok());
-  const Result<operators::NodeView> odd = decode_node_view(
+  const Result<admin::NodeView> odd = decode_node_view(
       R"({"run_id":7,"pid":"x","workers":[1,{"rank":1e99,"step":2,"step_s":-1}],"up_s":1e300})");
   ASSERT_TRUE(odd.ok());
   EXPECT_EQ(odd->run_id, "");
@@ -140,8 +140,8 @@ TEST(CtlJobs, AFrameFitsItsTerminal) {
 }
 
 TEST(CtlJobs, CompletionKnowsVerbsOfVerbs) {
-  const std::vector<VerbWords> verbs = {{"ps", "Jobs", {"--json"}},
-                                        {"snapshot ls", "It's a list", {"--json", "-x"}}};
+  const std::vector<VerbHelp> verbs = {{"ps", "Jobs", {"--json"}},
+                                       {"snapshot ls", "It's a list", {"--json", "-x"}}};
   EXPECT_THAT(completion_script("bash", verbs), HasSubstr("    ' ') words='ps snapshot' ;;\n"));
   EXPECT_THAT(completion_script("bash", verbs), HasSubstr("'snapshot ') words='ls' ;;\n"));
   EXPECT_THAT(completion_script("fish", verbs), HasSubstr("-a ls -d 'It\\'s a list'\n"));

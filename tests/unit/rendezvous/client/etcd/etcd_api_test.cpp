@@ -132,10 +132,10 @@ TEST(EtcdQuestions, ACampaignGuardsTheKeyAndReadsWhatIsThere) {
   EXPECT_EQ(txn.compare[0].revision, 0);
   EXPECT_EQ(std::get<Put>(txn.then[0]).lease, 9);
   EXPECT_EQ(txn.otherwise.size(), 2u);
-  const election::Answer answer = answer_of(campaign, "/p/", std::string(R"({"header":
+  const election::Response answer = answer_of(campaign, "/p/", std::string(R"({"header":
       {"revision":"5"},"responses":[{"response_range":{"kvs":[{"key":"L3AvbA==",
       "create_revision":"3","mod_revision":"3","value":"eA==","lease":"8"}]}}]})"));
-  const auto& seen = std::get<election::Seen>(answer);
+  const auto& seen = std::get<election::ReadResult>(answer);
   EXPECT_FALSE(seen.is_done);
   ASSERT_TRUE(seen.leader.has_value());
   EXPECT_EQ(seen.leader->value, "x");
@@ -178,7 +178,7 @@ TEST(EtcdQuestions, ALookAlwaysHolds) {
   const auto answer = answer_of(read, "/p/", std::string(R"({"header":{"revision":"5"},
       "responses":[{"response_range":{"kvs":null}},{"response_range":{"kvs":[{"key":"L3AvZg==",
       "create_revision":"3","mod_revision":"4","value":"eA=="}]}}]})"));
-  const auto& seen = std::get<election::Seen>(answer);
+  const auto& seen = std::get<election::ReadResult>(answer);
   EXPECT_TRUE(seen.is_done) << "there was no guard";
   EXPECT_FALSE(seen.leader.has_value());
   ASSERT_TRUE(seen.facts.has_value());
@@ -193,7 +193,9 @@ TEST(EtcdQuestions, OnlyAPlainNoIsANo) {
     EXPECT_TRUE(std::holds_alternative<election::Failed>(answer(Error{kind, "?"})));
   }
   EXPECT_TRUE(std::holds_alternative<election::Failed>(answer(std::string("nonsense"))));
-  EXPECT_EQ(std::get<election::Kept>(answer(std::string(R"({"result":{"ID":"5"}})"))).ttl_s, 0);
+  EXPECT_EQ(
+      std::get<election::KeepAliveResult>(answer(std::string(R"({"result":{"ID":"5"}})"))).ttl_s,
+      0);
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ TEST(ControlCodec, MissingFieldsKeepTheirDefaults) {
       control::decode_agent(pack(json::array({"register", json::object()})));
   ASSERT_TRUE(heard.ok());
   EXPECT_EQ(std::get<control::Register>(*heard).nproc, 1);
-  EXPECT_LT(std::get<control::Register>(*heard).terms.last_call, Duration{});
+  EXPECT_LT(std::get<control::Register>(*heard).job_spec.last_call, Duration{});
 }
 
 TEST(ControlCodec, EveryTruncationIsRefused) {
@@ -169,7 +169,8 @@ TEST(ControlCodec, WhatIsNoMessage) {
        {json(nullptr), json(1), json("ping"), json::object(), json::array(), json::array({"ping"}),
         json::array({"ping", 1}), json::array({"ping", json::array()}),
         json::array({1, json::object()}), json::array({"no such", json::object()}),
-        json::array({"world", json::object()}), json::array({"ping", json::object(), 1})}) {
+        json::array({"rank_assignment", json::object()}),
+        json::array({"ping", json::object(), 1})}) {
     EXPECT_FALSE(is_agent_message(wrong)) << wrong;
   }
   EXPECT_FALSE(control::decode_coordinator(pack(json::array({"ping", json::object()}))).ok());
@@ -186,16 +187,16 @@ TEST(ControlCodec, WrongTypesAndRanges) {
     EXPECT_FALSE(with("stopped", "round", wrong)) << wrong;
   }
   EXPECT_TRUE(with("ping", "seq", INT64_MIN));
-  EXPECT_FALSE(with("register", "standing", 4));
-  EXPECT_FALSE(with("register", "standing", -1));
-  EXPECT_TRUE(with("register", "standing", 3));
+  EXPECT_FALSE(with("register", "reported_phase", 4));
+  EXPECT_FALSE(with("register", "reported_phase", -1));
+  EXPECT_TRUE(with("register", "reported_phase", 3));
   EXPECT_TRUE(with("register", "node_rank", nullptr));
   EXPECT_FALSE(with("register", "node_rank", "0"));
   EXPECT_FALSE(with("register", "addresses", "10.0.0.1"));
   EXPECT_FALSE(with("register", "addresses", json::array({1})));
-  EXPECT_FALSE(with("register", "terms", json::array()));
-  EXPECT_FALSE(with("register", "terms", json{{"lease_ns", INT64_MAX}})) << "sums must fit";
-  EXPECT_FALSE(with("register", "terms", json{{"has_fixed_ranks", 1}}));
+  EXPECT_FALSE(with("register", "job_spec", json::array()));
+  EXPECT_FALSE(with("register", "job_spec", json{{"node_lease_ns", INT64_MAX}})) << "sums must fit";
+  EXPECT_FALSE(with("register", "job_spec", json{{"has_fixed_ranks", 1}}));
   EXPECT_FALSE(with("hello", "node", json{{"incarnation", -1}}));
   EXPECT_TRUE(with("hello", "node", json{{"incarnation", UINT64_MAX}}));
   EXPECT_FALSE(with("failed", "end", json{{"pid", int64_t{INT32_MAX} + 1}}));

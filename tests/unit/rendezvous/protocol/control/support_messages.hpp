@@ -50,10 +50,16 @@ class RandomMessages {
   void fill(Id<Tag, int64_t>& value) {
     value.value = number();
   }
-  void fill(control::Standing& value) { value = static_cast<control::Standing>(random_() % 4); }
+  void fill(control::ReportedPhase& value) {
+    value = static_cast<control::ReportedPhase>(random_() % 4);
+  }
   void fill(control::StopCause& value) { value = static_cast<control::StopCause>(random_() % 7); }
-  void fill(control::Charge& value) { value = static_cast<control::Charge>(random_() % 3); }
-  void fill(control::OrderKind& value) { value = static_cast<control::OrderKind>(random_() % 4); }
+  void fill(control::RestartCharge& value) {
+    value = static_cast<control::RestartCharge>(random_() % 3);
+  }
+  void fill(control::AdminCommandKind& value) {
+    value = static_cast<control::AdminCommandKind>(random_() % 4);
+  }
   template <class T>
   void fill(std::vector<T>& values) {
     values.resize(random_() % 5);

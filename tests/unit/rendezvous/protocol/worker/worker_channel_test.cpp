@@ -29,16 +29,16 @@ TEST(WorkerChannel, MessagesComeBackAsTheyWere) {
 }
 
 TEST(WorkerChannel, MessagesAboutSnapshotsComeBackAsTheyWere) {
-  const auto wanted = std::get<ArenaWanted>(*decoded(encode(ArenaWanted{7, 1ULL << 40})));
-  EXPECT_EQ(wanted.question, 7u);
+  const auto wanted = std::get<ArenaRequest>(*decoded(encode(ArenaRequest{7, 1ULL << 40})));
+  EXPECT_EQ(wanted.request_id, 7u);
   EXPECT_EQ(wanted.bytes, 1ULL << 40);
-  EXPECT_EQ(std::get<ArenaOf>(*decoded(encode(ArenaOf{8, 3}))).local_rank, 3u);
+  EXPECT_EQ(std::get<PeerArenaRequest>(*decoded(encode(PeerArenaRequest{8, 3}))).local_rank, 3u);
   const auto arena = std::get<Arena>(*decoded(encode(Arena{9, 12, "no room"})));
   EXPECT_EQ(arena.bytes, 12u);
   EXPECT_EQ(arena.refusal, "no room");
-  EXPECT_EQ(std::get<MayCommit>(*decoded(encode(MayCommit{1, -5}))).step, -5);
-  const auto leave = std::get<Leave>(*decoded(encode(Leave{2, true, "why"})));
-  EXPECT_TRUE(leave.is_given);
+  EXPECT_EQ(std::get<CommitRequest>(*decoded(encode(CommitRequest{1, -5}))).step, -5);
+  const auto leave = std::get<Permission>(*decoded(encode(Permission{2, true, "why"})));
+  EXPECT_TRUE(leave.is_permitted);
   EXPECT_EQ(leave.why, "why");
   const auto snapshot = std::get<Snapshot>(*decoded(encode(Snapshot{20, "/a/step-20"})));
   EXPECT_EQ(snapshot.step, 20);
@@ -56,22 +56,24 @@ TEST(WorkerChannel, TheFirstStepComesBackAsItWas) {
 }
 
 TEST(WorkerChannel, MessagesAboutFaultsComeBackAsTheyWere) {
-  const auto strike = std::get<Strike>(*decoded(encode(Strike{4, 2, 300, -1})));
-  EXPECT_EQ(strike.question, 4u);
+  const auto strike =
+      std::get<FaultPermitRequest>(*decoded(encode(FaultPermitRequest{4, 2, 300, -1})));
+  EXPECT_EQ(strike.request_id, 4u);
   EXPECT_EQ(strike.fault, 2u);
   EXPECT_EQ(strike.step, 300);
-  EXPECT_EQ(strike.training_epoch, -1);
+  EXPECT_EQ(strike.epoch, -1);
   const auto began = std::get<Began>(*decoded(encode(Began{20, 3})));
   EXPECT_EQ(began.step, 20);
-  EXPECT_EQ(began.training_epoch, 3);
+  EXPECT_EQ(began.epoch, 3);
 }
 
 TEST(WorkerChannel, ABodyThatEndsInAnyFieldIsRefused) {
   constexpr size_t kHead = 8;  // magic word and kind
   for (const Message& message :
-       {Message(Hello{}), Message(Page{}), Message(ArenaWanted{}), Message(ArenaOf{}),
-        Message(Arena{1, 2, {}}), Message(MayCommit{}), Message(Leave{}), Message(Snapshot{}),
-        Message(Resumed{}), Message(Strike{}), Message(Began{}), Message(FirstStep{})}) {
+       {Message(Hello{}), Message(Page{}), Message(ArenaRequest{}), Message(PeerArenaRequest{}),
+        Message(Arena{1, 2, {}}), Message(CommitRequest{}), Message(Permission{}),
+        Message(Snapshot{}), Message(Resumed{}), Message(FaultPermitRequest{}), Message(Began{}),
+        Message(FirstStep{})}) {
     const std::string whole = encode(message);
     EXPECT_TRUE(decoded(whole).ok()) << message.index();
     size_t refused = 0;
@@ -83,24 +85,24 @@ TEST(WorkerChannel, ABodyThatEndsInAnyFieldIsRefused) {
 }
 
 TEST(WorkerChannel, AnswersNameTheirQuestion) {
-  EXPECT_EQ(question_of(*decoded(encode(Arena{9, 0, {}}))), 9u);
-  EXPECT_EQ(question_of(*decoded(encode(Leave{8, false, {}}))), 8u);
-  EXPECT_FALSE(question_of(ArenaWanted{7}).has_value());
-  EXPECT_FALSE(question_of(Ready{}).has_value());
+  EXPECT_EQ(request_id_of(*decoded(encode(Arena{9, 0, {}}))), 9u);
+  EXPECT_EQ(request_id_of(*decoded(encode(Permission{8, false, {}}))), 8u);
+  EXPECT_FALSE(request_id_of(ArenaRequest{7}).has_value());
+  EXPECT_FALSE(request_id_of(Ready{}).has_value());
 }
 
 TEST(WorkerChannel, CutOrLongerBodiesAreRefused) {
   const std::string longest(limits::kWorkerReportBytes, 'x');
   for (const Message& message :
-       {Message(ArenaWanted{}), Message(ArenaOf{}), Message(Arena{1, 2, longest}),
-        Message(MayCommit{}), Message(Leave{1, true, longest}), Message(Snapshot{1, longest}),
-        Message(Resumed{true, 1, longest})}) {
+       {Message(ArenaRequest{}), Message(PeerArenaRequest{}), Message(Arena{1, 2, longest}),
+        Message(CommitRequest{}), Message(Permission{1, true, longest}),
+        Message(Snapshot{1, longest}), Message(Resumed{true, 1, longest})}) {
     const std::string bytes = encode(message);
     EXPECT_TRUE(decoded(bytes).ok());
     EXPECT_FALSE(decoded(bytes + "x").ok()) << message.index();
     EXPECT_FALSE(decoded(bytes.substr(0, 11)).ok()) << message.index();
   }
-  std::string leave = encode(Leave{1, true, {}});
+  std::string leave = encode(Permission{1, true, {}});
   leave[12] = 2;  // neither yes nor no
   EXPECT_FALSE(decoded(leave).ok());
 }
@@ -108,7 +110,7 @@ TEST(WorkerChannel, CutOrLongerBodiesAreRefused) {
 TEST(WorkerChannel, BytesAreFixed) {
   EXPECT_EQ(encode(Hello{1}), "CPRW\0\0\0\0\1\0\0\0"s);
   EXPECT_EQ(encode(Ready{}), "CPRW\2\0\0\0"s);
-  EXPECT_EQ(encode(Leave{3, true, "y"}), "CPRW\10\0\0\0\3\0\0\0\1\0\0\0y"s);
+  EXPECT_EQ(encode(Permission{3, true, "y"}), "CPRW\10\0\0\0\3\0\0\0\1\0\0\0y"s);
   EXPECT_EQ(encode(Snapshot{4, "/p"}), "CPRW\11\0\0\0\4\0\0\0\0\0\0\0/p"s);
   EXPECT_EQ(encode(Resumed{true, 4, "/p"}), "CPRW\12\0\0\0\1\0\0\0\4\0\0\0\0\0\0\0/p"s);
 }

@@ -5,7 +5,7 @@
 namespace cpprun::worker {
 namespace {
 
-using What = Fault::What;
+using FaultKind = Fault::FaultKind;
 
 Fault parsed(std::string_view text) {
   const auto faults = parse_faults(text);
@@ -20,22 +20,22 @@ std::string error_of(std::string_view text) {
 
 TEST(WorkerFaults, APlaceAndAKind) {
   const Fault fault = parsed("kill:rank=1,epoch=2,step=3,attempt=0,round=4");
-  EXPECT_EQ(fault.what, What::Kill);
+  EXPECT_EQ(fault.what, FaultKind::Kill);
   EXPECT_EQ(fault.rank, 1);
-  EXPECT_EQ(fault.training_epoch, 2);
+  EXPECT_EQ(fault.epoch, 2);
   EXPECT_EQ(fault.step, 3);
   EXPECT_EQ(fault.attempt, 0);
   EXPECT_EQ(fault.round, 4);
 }
 
 TEST(WorkerFaults, EveryKind) {
-  EXPECT_EQ(parsed("kill").what, What::Kill);
-  EXPECT_EQ(parsed("stop:rank=0").what, What::Stop);
-  EXPECT_EQ(parsed("throw").what, What::Throw);
+  EXPECT_EQ(parsed("kill").what, FaultKind::Kill);
+  EXPECT_EQ(parsed("stop:rank=0").what, FaultKind::Stop);
+  EXPECT_EQ(parsed("throw").what, FaultKind::Throw);
   EXPECT_EQ(parsed("exit").code, 1);
-  EXPECT_EQ(parsed("exit:code=7").what, What::Exit);
+  EXPECT_EQ(parsed("exit:code=7").what, FaultKind::Exit);
   EXPECT_EQ(parsed("exit:code=7").code, 7);
-  EXPECT_EQ(parsed("slow:ms=250").what, What::Slow);
+  EXPECT_EQ(parsed("slow:ms=250").what, FaultKind::Slow);
   EXPECT_EQ(parsed("slow:ms=250").slow_ms, 250);
 }
 
@@ -58,7 +58,7 @@ TEST(WorkerFaults, SeveralAreSeparatedBySemicolonsAndEmptyPartsSkipped) {
     ASSERT_TRUE(faults.ok()) << text << ": " << faults.error().text;
     ASSERT_EQ(faults->size(), 2U) << text;
     EXPECT_EQ((*faults)[0].text, "exit:epoch=1");
-    EXPECT_EQ((*faults)[1].fault.what, What::Stop);
+    EXPECT_EQ((*faults)[1].fault.what, FaultKind::Stop);
   }
   for (const char* text : {"", ";", ";;"}) {
     const auto faults = parse_faults(text);
@@ -80,7 +80,7 @@ TEST(WorkerFaults, EveryPlaceThatAnErrorNamesIsTaken) {
 }
 
 TEST(WorkerFaults, WhatIsLeftOutFitsEverywhere) {
-  const FaultPlace place{.rank = 1, .attempt = 2, .round = 3, .step = 4, .training_epoch = 5};
+  const FaultPlace place{.rank = 1, .attempt = 2, .round = 3, .step = 4, .epoch = 5};
   EXPECT_TRUE(fits(parsed("kill"), place));
   EXPECT_TRUE(fits(parsed("kill:rank=1,attempt=2,round=3,step=4,epoch=5"), place));
   EXPECT_FALSE(fits(parsed("kill:rank=0"), place));

@@ -1,0 +1,31 @@
+#include "agent/core/startup_progress.hpp"
+
+namespace cpprun::agent {
+
+void StartupProgress::begin(size_t workers) {
+  *this = StartupProgress();
+  workers_ = workers;
+}
+
+void StartupProgress::connected(LocalRank worker, Instant now) {
+  connected_.workers.insert(worker.value);
+  connected_.last = now;
+}
+
+// What a worker says after its first step is none of the way there.
+void StartupProgress::loaded(LocalRank worker, Instant now) {
+  if (stepped_.contains(worker.value)) return;
+  loaded_.workers.insert(worker.value);
+  loaded_.last = now;
+}
+
+bool StartupProgress::stepped(LocalRank worker) {
+  return stepped_.insert(worker.value).second && stepped_.size() == workers_;
+}
+
+std::optional<Instant> StartupProgress::when(const Reached& said) const {
+  if (workers_ == 0 || said.workers.size() < workers_) return std::nullopt;
+  return said.last;
+}
+
+}  // namespace cpprun::agent

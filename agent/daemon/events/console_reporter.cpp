@@ -1,0 +1,179 @@
+#include "agent/daemon/events/console_reporter.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <string>
+
+#include "agent/daemon/events/event_json.hpp"
+#include "common/exit_code.hpp"
+#include "common/failure/failure_summary.hpp"
+#include "common/log/log.hpp"
+#include "common/signals.hpp"
+#include "common/text.hpp"
+#include "common/time.hpp"
+
+namespace cpprun {
+namespace {
+
+std::string format(WallTime time, const char* pattern) {
+  time_t whole = time.microseconds / 1'000'000;
+  tm local{};
+  localtime_r(&whole, &local);
+  std::array<char, 64> text{};
+  size_t size = strftime(text.data(), text.size(), pattern, &local);
+  return {text.data(), size};
+}
+
+// "2026-11-21_14:03:59", as torchrun's summary
+std::string local_stamp(WallTime time) {
+  return format(time, "%Y-%m-%d_%H:%M:%S");
+}
+
+// "14:03:59.113"
+std::string local_clock(WallTime time) {
+  std::array<char, 8> millis{};
+  std::snprintf(millis.data(), millis.size(), ".%03d",
+                static_cast<int>(time.microseconds / 1000 % 1000));
+  return format(time, "%H:%M:%S") + millis.data();
+}
+
+constexpr const char* kStars = "*****************************************\n";
+constexpr const char* kBanner =
+    "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid "
+    "your system being overloaded, please further tune the variable for optimal performance in "
+    "your application as needed. \n";
+
+// Hangs are counted apart.
+std::string restarts_text(const WorkerExit& end, const control::RankAssignment& assignment) {
+  const int64_t used = end.is_hang() ? assignment.hang_restarts : assignment.restart_count;
+  if (used >= assignment.max_restarts) {
+    return assignment.max_restarts == 0
+               ? "no restarts were allowed (--max-restarts)"
+               : "all " + std::to_string(assignment.max_restarts) + " restarts are used";
+  }
+  return "restart " + std::to_string(used + 1) + " of " + std::to_string(assignment.max_restarts) +
+         (end.is_hang() ? " after a hang" : "");
+}
+
+bool is_own_failure(const WorkerExit& end) {
+  return !end.is_success() && (end.is_hang() || !end.is_stopped_by_us);
+}
+
+}  // namespace
+
+ConsoleReporter::ConsoleReporter(const AgentConfig& config, std::string host_name)
+    : config_(config), host_name_(std::move(host_name)) {}
+
+void ConsoleReporter::omp_banner() const {
+  log::plain(std::string("\n") + kStars + kBanner + kStars);
+}
+
+std::string ConsoleReporter::first_failure(const agent::FirstFailure& failure) const {
+  std::string text =
+      cpprun::first_failure(failure.end, host_name_, local_clock(failure.end.ended_at_wall));
+  size_t others = static_cast<size_t>(config_.workers.nproc) - 1;
+  if (others > 0) text += "; stopping " + text::count(others, "other worker");
+  text += "; " + restarts_text(failure.end, failure.assignment);
+  log::warning(text);
+  return text;
+}
+
+int ConsoleReporter::finish(const agent::Finish& finish, EventRecorder& recorder) const {
+  const int code = outcome(finish, recorder);
+  // Nobody shall take the end of a job without this node for work that was done here.
+  if (finish.ran_no_worker && finish.job_result) {
+    log::warning("job '" + config_.rendezvous.run_id +
+                 "' has ended without this node: it was a spare and ran no worker; exit code " +
+                 std::to_string(code) + " is the job's");
+  }
+  return code;
+}
+
+int ConsoleReporter::outcome(const agent::Finish& finish, EventRecorder& recorder) const {
+  switch (finish.how) {
+    case agent::Finish::How::Success:
+      return kSuccess;
+    case agent::Finish::How::Signal:
+      log::warning("ended by " + signal_name(finish.signal) +
+                   (finish.text.empty() ? "; the workers are stopped" : " " + finish.text));
+      return kSignalBase + finish.signal;
+    case agent::Finish::How::Stopped:
+      log::warning(stopped_text(finish));
+      return kStoppedResumable;
+    case agent::Finish::How::Unusable:
+      log::error("this node is unusable: SIGKILL did not end " + finish.text +
+                 "; start nothing on it before that has gone");
+      return kNodeUnusable;
+    case agent::Finish::How::Error:
+      log::error(finish.text);
+      if (!finish.lost.empty()) recorder.lost_node(finish);
+      return kFailure;
+    case agent::Finish::How::Failure:
+      torchrun_summary(finish, recorder);
+      return kFailure;
+  }
+  return kFailure;
+}
+
+// What happened, and which snapshot holds the work.
+std::string ConsoleReporter::stopped_text(const agent::Finish& finish) const {
+  const bool is_own = !finish.job_result;  // else the text says who else was asked
+  std::string text = "stopped on request";
+  if (!finish.text.empty()) text += is_own ? " " + finish.text : " (" + finish.text + ")";
+  if (!finish.snapshot) {
+    const bool has_saved = !is_own || finish.has_saved;
+    return text + (has_saved ? "; the workers have saved" : "; nothing is lost") +
+           ", and the same command continues";
+  }
+  const std::string step = std::to_string(finish.snapshot->step);
+  return text + " at step " + step + "; the same command continues from it (" +
+         config_.snapshot_dir + "/step-" + step + ")";
+}
+
+// What the coordinator knows of all nodes goes before what is known here. Nothing: no worker failed
+// that anybody knows of.
+std::optional<Failure> ConsoleReporter::account(const agent::Finish& finish) const {
+  const bool has_own = std::any_of(finish.ends.begin(), finish.ends.end(), is_own_failure);
+  Failure failure;
+  failure.title = config_.workers.title;
+  failure.host = host_name_;
+  failure.ends = finish.ends;
+  failure.restarts_used = finish.restarts_used;
+  failure.max_restarts = config_.max_restarts;
+  failure.admin_restarts = finish.admin_restarts;
+  failure.stamp = local_stamp;
+  failure.clock = local_clock;
+  if (finish.job_result && finish.job_result->root_cause) {
+    failure.root_cause = *finish.job_result->root_cause;
+    failure.world_size = finish.job_result->world_size;
+    failure.same_startup_failures = finish.job_result->same_startup_failures;
+  } else if (has_own) {
+    failure.root_cause = {host_name_, finish.ends[root_cause_index(finish.ends)]};
+    failure.world_size = static_cast<int64_t>(finish.ends.size());
+  } else {
+    return std::nullopt;
+  }
+  return failure;
+}
+
+void ConsoleReporter::torchrun_summary(const agent::Finish& finish, EventRecorder& recorder) const {
+  const std::optional<Failure> failure = account(finish);
+  if (!failure) {
+    log::error("the job failed: " + finish.text);
+    return;
+  }
+  const std::string text = failure_summary(*failure);
+  log::error(text);
+  log::plain(last_lines_text(failure->root_cause));
+  recorder.failure_summary(*failure, text);
+  if (std::none_of(finish.ends.begin(), finish.ends.end(), is_own_failure)) return;
+  log::plain("cpprun: ChildFailedError: " + cpprun::torchrun_summary(*failure));
+  const WorkerExit& root = finish.ends[root_cause_index(finish.ends)];
+  if (!config_.own_error_file.empty() && root.error && !root.error->path.empty()) {
+    event_json::copy_error_file(root, config_.own_error_file);
+  }
+}
+
+}  // namespace cpprun

@@ -1,0 +1,206 @@
+#include "agent/daemon/services/admin_socket.hpp"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "agent/process/timer.hpp"
+#include "common/limits/channel.hpp"
+#include "common/limits/operators.hpp"
+#include "common/limits/server.hpp"
+#include "common/machine/identity.hpp"
+#include "common/machine/unique_fd.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+namespace asio = boost::asio;
+using admin::AdminQuery;
+using asio::posix::stream_descriptor;
+using boost::system::error_code;
+
+constexpr int kBacklog = 16;
+
+std::string fresh_name() {
+  return std::string(admin::kSocketPrefix) + std::to_string(::getpid()) + "." +
+         text::hex(random_bytes()).substr(0, 16);
+}
+
+Result<UniqueFd> listen_at(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  ::memcpy(address.sun_path + 1, name.data(), name.size());  // a leading 0: abstract
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const auto* whole = reinterpret_cast<const sockaddr*>(&address);
+  if (!socket.is_open() || ::bind(socket.get(), whole, size) < 0 ||
+      ::listen(socket.get(), kBacklog) < 0) {
+    return Error{ErrorKind::System, std::string("cpprunctl can't reach this agent: no unix socket "
+                                                "could be opened: ") +
+                                        ::strerror(errno)};
+  }
+  return socket;
+}
+
+bool may_ask(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return false;
+  return peer.uid == 0 || peer.uid == ::geteuid();
+}
+
+// One connection. Lives as long as something of it is under way: its own operations share it.
+class Peer : public std::enable_shared_from_this<Peer> {
+ public:
+  using Handler = std::function<void(const AdminQuery&, AdminSocket::Answer)>;
+
+  Peer(asio::io_context& loop, UniqueFd socket, Handler heard)
+      : socket_(loop, socket.release()),
+        timer_(loop, [this] { close(); }),
+        heard_(std::move(heard)) {}
+
+  void start() {
+    timer_.set(boot_now() + limits::kAdminRequestTimeout);
+    asio::async_read(socket_, asio::buffer(length_),
+                     [self = shared_from_this()](error_code error, size_t) {
+                       if (!error) self->read_body();
+                     });
+  }
+  void close() {
+    error_code ignored;
+    socket_.close(ignored);
+  }
+
+ private:
+  void read_body() {
+    const std::string_view four(length_.data(), length_.size());
+    const auto bytes = admin::frame_length(four, limits::kControlFrameBytes);
+    if (!bytes) return;
+    body_.resize(*bytes);
+    asio::async_read(socket_, asio::buffer(body_),
+                     [self = shared_from_this()](error_code error, size_t) {
+                       if (!error) self->ask();
+                     });
+  }
+
+  void ask() {
+    timer_.set(boot_now() + limits::kAdminReplyTimeout);
+    Result<AdminQuery> query = admin::decode_query(body_);
+    if (!query) return answer(admin::refusal(query.error().text));
+    heard_(*query, [self = shared_from_this()](std::string body) { self->answer(body); });
+  }
+
+  void answer(const std::string& body) {
+    if (!socket_.is_open() || std::exchange(is_answered_, true)) return;
+    const bool fits = !body.empty() && body.size() <= limits::kAdminReplyBytes;
+    body_ = admin::framed(fits ? body : admin::refusal("the answer is too long"));
+    asio::async_write(socket_, asio::buffer(body_),
+                      [self = shared_from_this()](error_code, size_t) { self->close(); });
+  }
+
+  stream_descriptor socket_;
+  Timer timer_;
+  Handler heard_;
+  std::array<char, 4> length_{};
+  std::string body_;
+  bool is_answered_ = false;
+};
+
+}  // namespace
+
+class AdminSocket::Impl {
+ public:
+  explicit Impl(asio::io_context& loop)
+      : loop_(loop), listener_(loop), pause_(loop, [this] { watch(); }) {}
+  ~Impl() {
+    for (const std::weak_ptr<Peer>& peer : peers_) {
+      if (auto alive = peer.lock()) alive->close();
+    }
+  }
+
+  void on(const std::string& verb, Verb answerer) { verbs_[verb] = std::move(answerer); }
+
+  Status open() {
+    Result<UniqueFd> socket = listen_at(fresh_name());
+    if (!socket) return socket.error();
+    listener_.assign(socket->release());
+    watch();
+    return {};
+  }
+
+ private:
+  void watch() {
+    listener_.async_wait(stream_descriptor::wait_read,
+                         [this, alive = std::weak_ptr<int>(life_)](error_code error) {
+                           if (!error && !alive.expired()) accept_some();
+                         });
+  }
+
+  void accept_some() {
+    for (int n = 0; n < limits::kChannelBurst; ++n) {
+      UniqueFd socket(
+          ::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (socket.is_open()) {
+        take(std::move(socket));
+      } else if (errno == EAGAIN) {
+        return watch();
+      } else if (errno != EINTR && errno != ECONNABORTED) {
+        break;  // no descriptors: one will be free
+      }
+    }
+    pause_.set(boot_now() + limits::kChannelPause);
+  }
+
+  void take(UniqueFd socket) {
+    std::erase_if(peers_, [](const std::weak_ptr<Peer>& peer) { return peer.expired(); });
+    if (peers_.size() >= limits::kAdminConnections || !may_ask(socket.get())) return;
+    auto peer = std::make_shared<Peer>(
+        loop_, std::move(socket),
+        [this, alive = std::weak_ptr<int>(life_)](const AdminQuery& query, Answer answer) {
+          if (!alive.expired()) handle(query, std::move(answer));
+        });
+    peers_.push_back(peer);
+    peer->start();
+  }
+
+  void handle(const AdminQuery& query, Answer answer) {
+    const auto verb = verbs_.find(query.verb);
+    if (verb == verbs_.end()) {
+      return answer(admin::refusal("this agent (cpprun " CPPRUN_VERSION ") knows no '" +
+                                   query.verb + "'; use the cpprunctl of its version"));
+    }
+    verb->second(query, std::move(answer));
+  }
+
+  asio::io_context& loop_;
+  stream_descriptor listener_;
+  Timer pause_;
+  std::map<std::string, Verb> verbs_;
+  std::vector<std::weak_ptr<Peer>> peers_;
+  std::shared_ptr<int> life_ =
+      std::make_shared<int>();  // shared: handlers ask whether we still are
+};
+
+AdminSocket::AdminSocket(asio::io_context& loop) : impl_(std::make_unique<Impl>(loop)) {}
+AdminSocket::~AdminSocket() = default;
+void AdminSocket::on(const std::string& verb, Verb answerer) {
+  impl_->on(verb, std::move(answerer));
+}
+Status AdminSocket::open() {
+  return impl_->open();
+}
+
+}  // namespace cpprun

@@ -1,0 +1,115 @@
+#include "agent/daemon/services/file_timer_server.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "agent/daemon/events/event_json.hpp"
+#include "agent/process/clock.hpp"
+#include "common/limits/file_timers.hpp"
+#include "common/signals.hpp"
+
+namespace cpprun {
+namespace {
+
+using boost::asio::posix::stream_descriptor;
+
+double wall_seconds() {
+  return static_cast<double>(wall_now().microseconds) / 1e6;
+}
+
+}  // namespace
+
+FileTimerServer::FileTimerServer(boost::asio::io_context& loop, std::string path, Events events)
+    : path_(std::move(path)),
+      events_(std::move(events)),
+      fifo_(loop),
+      timer_(loop, [this] { on_time(); }) {}
+
+FileTimerServer::~FileTimerServer() {
+  end_round();
+}
+
+Status FileTimerServer::begin_round() {
+  end_round();
+  ::unlink(path_.c_str());  // torch's server removes an old one too
+  if (::mkfifo(path_.c_str(), 0600) != 0) {
+    return system_error("cannot make the timers' FIFO " + path_ + " (TORCHELASTIC_TIMER_FILE)",
+                        errno);
+  }
+  // Open for writing as well: it has no end when the last client closes it.
+  const int fifo = ::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  if (fifo < 0) return system_error("cannot open the timers' FIFO " + path_, errno);
+  fifo_.assign(fifo);
+  read_more();
+  return {};
+}
+
+void FileTimerServer::end_round() {
+  timers_.clear();
+  timer_.set(Instant::never());
+  text_.clear();
+  if (!fifo_.is_open()) return;
+  boost::system::error_code ignored;
+  fifo_.close(ignored);
+  ::unlink(path_.c_str());
+}
+
+void FileTimerServer::read_more() {
+  fifo_.async_wait(stream_descriptor::wait_read,
+                   [this, alive = std::weak_ptr<int>(life_)](boost::system::error_code error) {
+                     if (error || alive.expired() || !fifo_.is_open()) return;
+                     take_lines();
+                     read_more();
+                   });
+}
+
+// A message is written whole, as it is no longer than PIPE_BUF.
+void FileTimerServer::take_lines() {
+  std::array<char, PIPE_BUF> buffer;
+  const ssize_t size = ::read(fifo_.native_handle(), buffer.data(), buffer.size());
+  if (size <= 0) return;
+  text_.append(buffer.data(), static_cast<size_t>(size));
+  for (size_t end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
+    const auto request = event_json::timer_request(text_.substr(0, end));
+    text_.erase(0, end + 1);
+    if (!request) {
+      events_.on_warning("what stands in the timers' FIFO " + path_ + " is no timer; ignored");
+    } else if (!timers_.take(*request)) {
+      events_.on_warning("too many file timers; the one of process " +
+                         std::to_string(request->pid) + " is not watched");
+    }
+  }
+  if (text_.size() > PIPE_BUF) text_.clear();
+  arm();
+}
+
+void FileTimerServer::arm() {
+  const std::optional<double> next = timers_.next();
+  if (!next) return timer_.set(Instant::never());
+  // The wall clock may be set meanwhile, so it is looked at again.
+  const double left =
+      std::clamp(*next - wall_seconds(), 0.0, to_seconds(limits::kFileTimerPollInterval));
+  timer_.set(boot_now() + seconds(left));
+}
+
+void FileTimerServer::on_time() {
+  for (const agent::TimerRequest& timer : timers_.expire(wall_seconds())) {
+    const std::vector<int> workers = events_.workers();
+    const int session = ::getsid(timer.pid);
+    if (std::find(workers.begin(), workers.end(), session) == workers.end()) continue;
+    events_.on_warning("the timer '" + timer.scope + "' of process " + std::to_string(timer.pid) +
+                       " is over; it gets " + signal_name(timer.signal));
+    ::kill(timer.pid, timer.signal);
+  }
+  arm();
+}
+
+}  // namespace cpprun

@@ -1,0 +1,115 @@
+#include "agent/daemon/services/log_tail_reporter.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <utility>
+
+#include "agent/daemon/loop_poster.hpp"
+#include "agent/process/clock.hpp"
+#include "common/limits/dashboard.hpp"
+
+namespace cpprun {
+namespace {
+
+// Whose lines are wanted, and where they are.
+struct ReadRequest {
+  control::LogLines lines;
+  LogTailReporter::Files files;
+};
+
+std::vector<control::LogLines> read_all(std::vector<ReadRequest> requests) {
+  std::vector<control::LogLines> all;
+  for (ReadRequest& request : requests) {
+    request.lines.has_files = !request.files.out.empty() || !request.files.err.empty();
+    request.lines.out = last_lines_of(request.files.out);
+    request.lines.err = last_lines_of(request.files.err);
+    all.push_back(std::move(request.lines));
+  }
+  return all;
+}
+
+}  // namespace
+
+LogTailReporter::LogTailReporter(boost::asio::io_context& loop, Callbacks callbacks)
+    : callbacks_(std::move(callbacks)),
+      poster_(std::make_shared<LoopPoster>(loop)),
+      timer_(loop, [this] { look(); }) {}
+
+LogTailReporter::~LogTailReporter() {
+  poster_->close();
+}
+
+void LogTailReporter::on_tail(const control::LogTailRequest& tail) {
+  if (tail.local_rank < 0 || tail.local_rank >= callbacks_.workers) return;
+  const bool is_known = until_.contains(tail.local_rank);
+  if (!is_known && until_.size() >= limits::kStreams) return;
+  if (!is_known) told_.erase(tail.local_rank);  // whoever asks anew has not heard it
+  until_[tail.local_rank] = boot_now() + std::clamp(tail.lasts, Duration{}, limits::kWatchDuration);
+  if (!is_known && !is_looking_) look();
+}
+
+void LogTailReporter::on_disconnected() {
+  until_.clear();
+  told_.clear();
+  timer_.set(Instant::never());
+}
+
+// One look at a time: who waits for a disk is not asked twice.
+void LogTailReporter::look() {
+  std::erase_if(until_, [now = boot_now()](const auto& entry) { return entry.second <= now; });
+  if (until_.empty() || is_looking_) return;
+  is_looking_ = true;
+  const int64_t number = ++looks_;
+  std::vector<ReadRequest> requests;
+  for (const auto& [local_rank, until] : until_) {
+    ReadRequest& request = requests.emplace_back();
+    request.lines.round = callbacks_.round();
+    request.lines.local_rank = local_rank;
+    request.files = callbacks_.files(static_cast<int>(local_rank));
+  }
+  const Status ok =
+      start_detached_thread([this, number, way = poster_, requests = std::move(requests)] {
+        LoopPoster::post(way, [this, number, seen = read_all(requests)] { on_seen(number, seen); });
+      });
+  if (!ok) on_seen(number, {});
+}
+
+void LogTailReporter::on_seen(int64_t number, const std::vector<control::LogLines>& seen) {
+  if (number != looks_) return;
+  is_looking_ = false;
+  for (const control::LogLines& lines : seen) {
+    const auto told = told_.find(lines.local_rank);
+    if (!until_.contains(lines.local_rank) || (told != told_.end() && told->second == lines)) {
+      continue;
+    }
+    callbacks_.tell(lines);
+    told_[lines.local_rank] = lines;
+  }
+  if (!until_.empty()) timer_.set(boot_now() + limits::kTailEvery);
+}
+
+std::vector<std::string> last_lines_of(const std::string& path) {
+  std::vector<std::string> lines;
+  std::ifstream file;
+  if (!path.empty()) file.open(path, std::ios::binary | std::ios::ate);
+  if (!file) return lines;
+  constexpr auto kMost = static_cast<int64_t>(limits::kTailLines * limits::kLineBytesReported);
+  const int64_t size = file.tellg();
+  const int64_t from = std::max<int64_t>(0, size - kMost);
+  std::string text(static_cast<size_t>(std::max<int64_t>(0, size - from)), '\0');
+  file.seekg(from);
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
+  while (!text.empty() && lines.size() < limits::kTailLines) {
+    if (text.back() == '\n') text.pop_back();
+    const size_t before = text.rfind('\n');
+    const size_t begin = before == std::string::npos ? 0 : before + 1;
+    lines.push_back(text.substr(begin, limits::kLineBytesReported));
+    text.resize(begin);
+  }
+  std::ranges::reverse(lines);
+  return lines;
+}
+
+}  // namespace cpprun

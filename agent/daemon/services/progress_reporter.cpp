@@ -1,0 +1,65 @@
+#include "agent/daemon/services/progress_reporter.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "agent/process/clock.hpp"
+#include "common/limits/dashboard.hpp"
+
+namespace cpprun {
+
+std::optional<control::Progress> progress_of(RoundNumber round,
+                                             const std::vector<LiveWorker>& workers) {
+  control::Progress progress;
+  progress.round = round;
+  bool is_any = false;
+  for (const LiveWorker& worker : workers) {
+    const auto place = static_cast<size_t>(worker.local_rank.value);
+    if (place >= limits::kProgressWorkers || !worker.heartbeat) continue;
+    is_any = true;
+    if (progress.steps.size() <= place) {
+      progress.steps.resize(place + 1, -1);
+      progress.step_us.resize(place + 1, -1);
+    }
+    using std::chrono::duration_cast;
+    const Duration takes = worker.heartbeat->step_takes;
+    progress.steps[place] = worker.heartbeat->step;
+    if (takes <= Duration{}) continue;
+    progress.step_us[place] = duration_cast<std::chrono::microseconds>(takes).count();
+  }
+  return is_any ? std::optional(std::move(progress)) : std::nullopt;
+}
+
+ProgressReporter::ProgressReporter(boost::asio::io_context& loop, Callbacks callbacks)
+    : callbacks_(std::move(callbacks)), timer_(loop) {}
+
+void ProgressReporter::on_watch(const control::Watch& watch) {
+  until_ = boot_now() + std::clamp(watch.lasts, Duration{}, limits::kWatchDuration);
+  if (watch.lasts <= Duration{}) return on_disconnected();
+  if (!is_ticking_) look();
+}
+
+void ProgressReporter::on_disconnected() {
+  until_ = Instant{};
+  told_.reset();
+  is_ticking_ = false;
+  timer_.cancel();
+}
+
+// Told again only if it is news, and at most this often: a look that had nothing to tell counts.
+void ProgressReporter::look() {
+  is_ticking_ = boot_now() < until_;
+  if (!is_ticking_) return told_.reset();
+  std::optional<control::Progress> now = progress_of(callbacks_.round(), callbacks_.live());
+  if (now && now != told_) {
+    callbacks_.tell(*now);
+    told_ = std::move(now);
+  }
+  timer_.expires_after(limits::kProgressEvery);
+  timer_.async_wait([this](boost::system::error_code error) {
+    if (!error) look();
+  });
+}
+
+}  // namespace cpprun

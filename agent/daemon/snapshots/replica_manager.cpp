@@ -1,0 +1,119 @@
+#include "agent/daemon/snapshots/replica_manager.hpp"
+
+#include <sys/resource.h>
+
+#include <utility>
+
+#include "agent/daemon/loop_poster.hpp"
+#include "common/endpoint.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+std::shared_ptr<Arenas> half_of_memory(size_t workers) {
+  auto arenas = std::make_shared<Arenas>([] { return memory_for_arenas() / 2; });
+  arenas->set_workers(workers);
+  return arenas;
+}
+
+std::string name_of(const control::PeerAddress& peer) {
+  return to_string(Endpoint{peer.address, static_cast<uint16_t>(peer.port)});
+}
+
+OwnRanks ranks_of(const control::RankAssignment& assignment, size_t workers) {
+  return {static_cast<int>(assignment.base_rank), static_cast<int>(workers),
+          static_cast<int>(assignment.world_size)};
+}
+
+}  // namespace
+
+ReplicaManager::ReplicaManager(boost::asio::io_context& loop, size_t workers, Events events)
+    : workers_(workers),
+      shard_arenas_{half_of_memory(workers), half_of_memory(workers)},
+      events_(std::move(events)),
+      poster_(std::make_shared<LoopPoster>(loop)) {}
+
+ReplicaManager::~ReplicaManager() {
+  poster_->close();
+  cancel_fetch();
+  if (replicating_) replicating_->stop();
+}
+
+void ReplicaManager::keep(const std::optional<control::PeerAddress>& of,
+                          const std::string& secret) {
+  if (replicating_) replicating_->stop();
+  replicating_.reset();
+  if (!of) return;
+  replicating_ = std::make_shared<CancelToken>();
+  const ShardSource source{*of, secret};
+  const Status ok = start_detached_thread([this, source, replicas = shard_arenas_.replicas,
+                                           way = poster_, cancel_token = replicating_] {
+    ::setpriority(PRIO_PROCESS, 0, limits::kReplicaNice);  // of this thread alone
+    ReplicaEvents events;
+    events.on_copied = [&](int64_t step) {
+      LoopPoster::post(way, [this, of = source.peer, step] { on_copied(of, step); });
+    };
+    events.on_trouble = [&](const std::string& why) {
+      LoopPoster::post(way, [this, of = source.peer, why] { on_trouble(of, why); });
+    };
+    const ReplicaCount count = keep_replicas(source, *replicas, cancel_token, events);
+    LoopPoster::post(way, [this, of = source.peer, count] { on_replicated(of, count); });
+  });
+  if (!ok) on_trouble(*of, ok.error().text);
+}
+
+void ReplicaManager::seek(const control::PeerAddress& at,
+                          const control::RankAssignment& assignment) {
+  cancel_fetch();
+  fetching_ = std::make_shared<CancelToken>();
+  shard_arenas_.own->set_workers(workers_);
+  const ShardSource source{at, assignment.snapshot_secret};
+  const auto over = [this, at, way = poster_, cancel_token = fetching_](const RestoreResult& back) {
+    LoopPoster::post(way, [this, at, cancel_token, back] {
+      if (cancel_token == fetching_) on_restored(at, back);
+    });
+  };
+  const Status ok = start_detached_thread(
+      [source, over, ranks = ranks_of(assignment, workers_), own = shard_arenas_.own,
+       cancel_token = fetching_] { over(restore_shards(source, ranks, *own, cancel_token)); });
+  if (!ok) over(RestoreResult{ok});
+}
+
+void ReplicaManager::cancel_fetch() {
+  if (fetching_) fetching_->stop();
+  fetching_.reset();
+}
+
+void ReplicaManager::on_replicated(const control::PeerAddress& of, const ReplicaCount& count) {
+  events_.on_note(true, "copied " + text::count(count.copied, "save") + " of " + name_of(of) +
+                            " into memory; left out: " + std::to_string(count.left_out));
+}
+
+void ReplicaManager::on_copied(const control::PeerAddress& of, int64_t step) {
+  events_.on_note(
+      false, "the memory of " + name_of(of) + " at step " + std::to_string(step) + " is copied");
+}
+
+// Once in a job: what is too slow today is so tomorrow.
+void ReplicaManager::on_trouble(const control::PeerAddress& of, const std::string& why) {
+  if (std::exchange(is_trouble_reported_, true)) return;
+  events_.on_warning("the newest saves of " + name_of(of) +
+                     " have no replicas in memory here: " + why + "; this is said once");
+}
+
+void ReplicaManager::on_restored(const control::PeerAddress& at, const RestoreResult& back) {
+  cancel_fetch();
+  if (!back.status) {
+    events_.on_warning("no replicas of this node's memory could be had from " + name_of(at) + ": " +
+                       back.status.error().text + "; it resumes from disk");
+  } else if (back.step >= 0) {
+    events_.on_note(true, "this node's memory of step " + std::to_string(back.step) +
+                              " came from " + name_of(at));
+  } else {
+    events_.on_note(true, name_of(at) + " holds no replicas of this node's memory");
+  }
+  events_.on_sought();
+}
+
+}  // namespace cpprun

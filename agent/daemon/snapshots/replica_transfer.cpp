@@ -1,0 +1,210 @@
+#include "agent/daemon/snapshots/replica_transfer.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "agent/process/clock.hpp"
+#include "rendezvous/protocol/transfer/snapshot_protocol.hpp"
+
+namespace cpprun {
+namespace {
+
+using replica_protocol::ShardNamespace;
+using snapshot_protocol::Answer;
+
+constexpr Duration kRetry = std::chrono::milliseconds(100);
+constexpr int kTooSlow = 3;  // replicas in a row that came to nothing, until that is worth a line
+
+// One connection to the agent that has the shards.
+class Line {
+ public:
+  static Result<Line> open(const ShardSource& source,
+                           std::shared_ptr<const CancelToken> cancel_token) {
+    const bool is_port = source.peer.port > 0 && source.peer.port <= UINT16_MAX;
+    if (!is_port) return Error{ErrorKind::Protocol, "its port is none"};
+    Result<PeerSocket> socket =
+        PeerSocket::connect(source.peer.address, static_cast<uint16_t>(source.peer.port),
+                            source.stalls, std::move(cancel_token));
+    if (!socket) return socket.error();
+    return Line(source, std::move(*socket));
+  }
+
+  Result<std::vector<ShardId>> names(ShardNamespace shard_namespace) {
+    const Result<uint64_t> bytes =
+        ask({source_->secret, shard_namespace, {}}, limits::kShardListBytes);
+    if (!bytes) return bytes.error();
+    std::string text(*bytes, '\0');
+    Status got = receive(std::as_writable_bytes(std::span(text.data(), text.size())));
+    if (!got) return got.error();
+    return replica_protocol::decode_shards(text);
+  }
+
+  // Fills the room. Error (Refused): the shard is gone, as the next save was quicker.
+  Status get(ShardNamespace shard_namespace, const ShardId& name, ShardWriter& room) {
+    const Result<uint64_t> bytes = ask({source_->secret, shard_namespace, name}, name.bytes);
+    if (!bytes) return bytes.error();
+    if (*bytes != name.bytes) return Error{ErrorKind::Protocol, "a shard has another size"};
+    Status got = receive(room.bytes());
+    return got ? room.check() : got;
+  }
+
+ private:
+  Line(const ShardSource& source, PeerSocket socket)
+      : source_(&source), socket_(std::move(socket)) {}
+
+  // How many bytes follow. Error (System): ask later; (Refused): it is not to be had.
+  Result<uint64_t> ask(const replica_protocol::Request& request, uint64_t most) {
+    if (Status sent = socket_.send(replica_protocol::encode(request), source_->stalls); !sent) {
+      return sent.error();
+    }
+    Result<std::string> said = socket_.receive_line(source_->stalls);
+    if (!said) return said.error();
+    Result<Answer> answer = snapshot_protocol::decode_answer(*said);
+    if (!answer) return answer.error();
+    switch (answer->kind) {
+      case Answer::Kind::Busy:
+      case Answer::Kind::Secret:
+        return Error{ErrorKind::System, answer->why};
+      case Answer::Kind::No:
+        return Error{ErrorKind::Refused, answer->why};
+      case Answer::Kind::Bytes:
+        break;
+    }
+    if (answer->bytes > most) return Error{ErrorKind::Protocol, "more came than may come"};
+    return answer->bytes;
+  }
+
+  // Who sends a byte now and then would hold the job up for ever.
+  Status receive(std::span<std::byte> into) {
+    const auto seconds = static_cast<int64_t>(into.size() / limits::kShardBytesPerSecond);
+    const Instant until = boot_now() + source_->stalls + std::chrono::seconds(seconds);
+    while (!into.empty()) {
+      const Result<size_t> size = socket_.receive(into, source_->stalls);
+      if (!size) return size.error();
+      into = into.subspan(*size);
+      if (boot_now() > until) return Error{ErrorKind::System, "it comes too slowly"};
+    }
+    return {};
+  }
+
+  const ShardSource* source_;
+  PeerSocket socket_;
+};
+
+Result<std::vector<ShardWriter>> rooms_for(const std::vector<ShardId>& shards, Arenas& arenas) {
+  std::vector<ShardWriter> rooms;
+  for (const ShardId& shard : shards) {
+    Result<ShardWriter> room = ShardWriter::make(arenas, shard);
+    if (!room) return room.error();
+    rooms.push_back(std::move(*room));
+  }
+  return rooms;
+}
+
+// All of a save, or none of it.
+Status bring(Line& line, ShardNamespace shard_namespace, const std::vector<ShardId>& theirs,
+             std::vector<ShardWriter>& rooms) {
+  for (size_t i = 0; i < rooms.size(); ++i) {
+    if (Status got = line.get(shard_namespace, theirs[i], rooms[i]); !got) return got;
+  }
+  for (ShardWriter& room : rooms) room.complete();
+  return {};
+}
+
+size_t arenas_of(const std::vector<ShardId>& shards) {
+  std::set<int> indexes;
+  for (const ShardId& shard : shards) indexes.insert(shard.index);
+  return indexes.size();
+}
+
+// The same shards as they are named where they lie.
+std::vector<ShardId> as_named_in(const std::vector<ShardId>& all,
+                                 const std::vector<ShardId>& wanted) {
+  std::vector<ShardId> named;
+  for (const ShardId& want : wanted) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const ShardId& each) {
+      return each.number == want.number && each.label == want.label;
+    });
+    if (found != all.end()) named.push_back(*found);
+  }
+  return named;
+}
+
+}  // namespace
+
+ReplicaCount keep_replicas(const ShardSource& source, Arenas& replicas,
+                           const std::shared_ptr<const CancelToken>& cancel_token,
+                           const ReplicaEvents& events) {
+  ReplicaCount count;
+  std::optional<Line> line;
+  std::vector<ShardId> last;
+  int left_out_in_a_row = 0;
+  while (!cancel_token->wait(limits::kShardPollInterval)) {
+    if (!line) {
+      Result<Line> opened = Line::open(source, cancel_token);
+      if (!opened) continue;
+      line.emplace(std::move(*opened));
+    }
+    const Result<std::vector<ShardId>> theirs = line->names(ShardNamespace::Own);
+    if (!theirs) {
+      line.reset();
+      continue;
+    }
+    const std::vector<ShardId> wanted = shards_to_copy(*theirs, shards_in(replicas));
+    if (wanted.empty()) continue;
+    replicas.set_workers(arenas_of(*theirs));
+    Result<std::vector<ShardWriter>> rooms = rooms_for(wanted, replicas);
+    if (!rooms) {
+      events.on_trouble(rooms.error().text);
+      continue;
+    }
+    count.left_out += left_out(last, wanted);
+    last = wanted;
+    if (bring(*line, ShardNamespace::Own, wanted, *rooms)) {
+      ++count.copied;
+      events.on_copied(wanted.front().label.step);
+      left_out_in_a_row = 0;
+      continue;
+    }
+    line.reset();  // what stands in it is of no use now
+    ++count.left_out;
+    if (++left_out_in_a_row == kTooSlow) {
+      events.on_trouble(
+          "saves follow each other more quickly than they are copied; save less often");
+    }
+  }
+  return count;
+}
+
+RestoreResult restore_shards(const ShardSource& source, const OwnRanks& ranks, Arenas& own,
+                             const std::shared_ptr<const CancelToken>& cancel_token) {
+  if (has_own(shards_in(own), ranks)) return {};
+  const Instant until = boot_now() + limits::kReplicaFetchTimeout;
+  Error last{ErrorKind::System, "it was stopped"};
+  do {
+    Result<Line> line = Line::open(source, cancel_token);
+    if (!line) {
+      last = line.error();
+      continue;
+    }
+    const Result<std::vector<ShardId>> theirs = line->names(ShardNamespace::Replicas);
+    if (!theirs) {
+      last = theirs.error();
+      if (last.kind == ErrorKind::Refused || last.kind == ErrorKind::Protocol) break;
+      continue;
+    }
+    const std::vector<ShardId> wanted = shards_to_restore(*theirs, ranks);
+    if (wanted.empty()) return {};
+    Result<std::vector<ShardWriter>> rooms = rooms_for(wanted, own);
+    if (!rooms) return {rooms.error()};
+    const Status brought =
+        bring(*line, ShardNamespace::Replicas, as_named_in(*theirs, wanted), *rooms);
+    if (!brought) return {brought};
+    return {{}, wanted.front().label.step};
+  } while (boot_now() < until && !cancel_token->wait(kRetry));
+  return {last};
+}
+
+}  // namespace cpprun

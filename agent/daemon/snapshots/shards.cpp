@@ -1,0 +1,104 @@
+#include "agent/daemon/snapshots/shards.hpp"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "snapshot_files/archive/crc32.hpp"
+
+namespace cpprun {
+namespace {
+
+using snapshot_files::ArenaSlots;
+using snapshot_files::Slot;
+
+// An arena as this process sees it; only the pages that are looked at are paid for.
+class Look {
+ public:
+  explicit Look(const Arenas::View& view) {
+    void* at = ::mmap(nullptr, view.bytes, PROT_READ, MAP_SHARED, view.descriptor.get(), 0);
+    if (at != MAP_FAILED) bytes_ = {static_cast<const std::byte*>(at), view.bytes};
+  }
+  ~Look() {
+    if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  }
+  Look(const Look&) = delete;
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+bool is_named(const Slot& slot, const ShardId& name) {
+  return slot.is_complete && slot.label == name.label && slot.crc32 == name.crc32 &&
+         slot.content.size() == name.bytes;
+}
+
+}  // namespace
+
+std::vector<ShardId> shards_in(const Arenas& arenas) {
+  std::vector<ShardId> all;
+  for (const int index : arenas.local_ranks()) {
+    const Result<Arenas::View> view = arenas.view(index);
+    if (!view) continue;
+    const Look look(*view);
+    for (const Slot& slot : snapshot_files::slots_of(look.bytes())) {
+      if (!slot.is_complete) continue;
+      all.push_back({index, slot.label, slot.number, slot.crc32, slot.content.size()});
+    }
+  }
+  return all;
+}
+
+Result<OpenShard> open_shard(const Arenas& arenas, const ShardId& name) {
+  Result<Arenas::View> view = arenas.view(name.index);
+  if (!view) return view.error();
+  const Look look(*view);
+  for (const Slot& slot : snapshot_files::slots_of(look.bytes())) {
+    if (!is_named(slot, name)) continue;
+    const auto from = static_cast<off_t>(slot.content.data() - look.bytes().data());
+    if (::lseek(view->descriptor.get(), from, SEEK_SET) < 0) return system_error("lseek", errno);
+    return OpenShard{std::move(view->descriptor), slot.content.size()};
+  }
+  return Error{ErrorKind::Refused, "it is not there any more"};
+}
+
+Result<ShardWriter> ShardWriter::make(Arenas& arenas, const ShardId& name) {
+  const Result<Arenas::Piece> piece = arenas.want(name.index, ArenaSlots::arena_bytes(name.bytes));
+  if (!piece) return piece.error();
+  void* at =
+      ::mmap(nullptr, piece->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, piece->descriptor, 0);
+  if (at == MAP_FAILED) return system_error("mapping memory for a copy", errno);
+  ShardWriter room(Mapping(static_cast<std::byte*>(at), Unmap{piece->bytes}), name);
+  Result<std::span<std::byte>> bytes = room.slots_.begin(name.label, name.bytes);
+  if (!bytes) return bytes.error();
+  room.bytes_ = *bytes;
+  return room;
+}
+
+ShardWriter::ShardWriter(Mapping mapping, const ShardId& name)
+    : mapping_(std::move(mapping)),
+      slots_({mapping_.get(), mapping_.get_deleter().bytes}),
+      name_(name) {}
+
+Status ShardWriter::check() {
+  if (archive::crc32(bytes_) != name_.crc32) {
+    return Error{ErrorKind::Protocol,
+                 "the shard of rank " + std::to_string(name_.label.rank) + " has another checksum"};
+  }
+  slots_.staged(name_.crc32);
+  return {};
+}
+
+void ShardWriter::complete() {
+  slots_.complete(name_.label.step);
+}
+
+void ShardWriter::Unmap::operator()(std::byte* at) const {
+  ::munmap(at, bytes);
+}
+
+}  // namespace cpprun

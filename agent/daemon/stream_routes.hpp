@@ -1,0 +1,21 @@
+// Where each stream of each worker goes, from --redirects, --tee and the filters. torchrun's rules:
+// docs/supervision.md.
+#pragma once
+
+#include <string>
+
+#include "agent/core/config.hpp"
+#include "agent/process/process_host.hpp"
+#include "agent/process/streams/log_folder.hpp"
+
+namespace cpprun {
+
+struct StreamRoutes {
+  StreamRoute out;
+  StreamRoute err;
+};
+
+StreamRoutes route_streams(const LogConfig& config, const LogFolder& folder, int local_rank,
+                           const std::string& prefix);
+
+}  // namespace cpprun

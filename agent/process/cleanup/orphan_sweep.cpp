@@ -1,0 +1,199 @@
+#include "agent/process/cleanup/orphan_sweep.hpp"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "agent/process/proc_files.hpp"
+#include "common/check.hpp"
+#include "common/limits/agent.hpp"
+
+namespace cpprun {
+namespace {
+
+bool reap_if_dead(int pid) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) == 0 &&
+         info.si_pid == pid;
+}
+
+void tell(int target, bool is_kill) {
+  ::kill(target, is_kill ? SIGKILL : SIGTERM);
+  if (!is_kill) ::kill(target, SIGCONT);
+}
+
+}  // namespace
+
+OrphanSweep::OrphanSweep(std::string token) : token_(std::move(token)) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  for (int pid : own_children()) {
+    if (!is_helper(pid)) foreign_.insert(pid);
+  }
+  has_foreign_ = !foreign_.empty();
+}
+
+void OrphanSweep::begin_round() {
+  CPPRUN_CHECK(alive_.empty());
+  is_hard_ = false;
+  dead_.clear();
+  deadlines_.clear();
+}
+
+void OrphanSweep::on_worker_started(int pid, LocalRank rank) {
+  alive_.emplace(pid, rank);
+}
+
+void OrphanSweep::on_worker_ended(int pid, Instant now) {
+  const auto found = alive_.find(pid);
+  CPPRUN_CHECK(found != alive_.end());
+  dead_.insert(*found);
+  alive_.erase(found);
+  last_deadline_ = now + limits::kSweepGrace;
+  deadlines_[pid] = last_deadline_;
+  tell(-pid, is_hard_);
+}
+
+void OrphanSweep::look(Instant now, Cgroup* cgroup) {
+  // Whoever is reaped here may have handed us children after the list was read: only a pass that
+  // reaps nobody has seen everything.
+  while (look_once(now)) {
+  }
+  const bool is_time = is_hard_ || now >= last_deadline_;
+  if (cgroup != nullptr && alive_.empty() && is_time && !is_clean()) cgroup->kill();
+}
+
+bool OrphanSweep::look_once(Instant now) {
+  bool is_any_reaped = false;
+  for (auto& [pid, left] : orphans_) left.is_seen = false;
+  for (int pid : own_children()) {
+    if (alive_.contains(pid) || is_helper(pid) || foreign_.contains(pid)) continue;
+    if (reap_if_dead(pid)) {
+      is_any_reaped = true;
+      continue;
+    }
+    auto found = orphans_.find(pid);
+    if (found == orphans_.end()) found = orphans_.emplace(pid, identify(pid)).first;
+    if (!found->second.is_known && found->second.signal_sent == SignalSent::Nothing) {
+      found->second = identify(pid);
+    }
+    found->second.is_seen = true;
+    visit(pid, found->second, now);
+  }
+  std::erase_if(orphans_, [](const auto& item) { return !item.second.is_seen; });
+  return is_any_reaped;
+}
+
+OrphanSweep::Orphan OrphanSweep::identify(int pid) const {
+  Orphan left;
+  const auto stat = read_stat(pid);
+  if (stat) {
+    for (int leader : {stat->session, stat->group}) {
+      if (alive_.contains(leader) || dead_.contains(leader)) {
+        left.worker = leader;
+        return left;
+      }
+    }
+  }
+  // A process that waits inside the kernel may hold the lock of its memory, for ever even; this
+  // thread must not wait for that.
+  left.is_known = !stat || stat->state != 'D';
+  const Origin origin = parse_origin(left.is_known ? read_environment(pid) : "", token_);
+  left.is_foreign = has_foreign_ && !origin.is_ours;
+  if (!origin.is_ours || origin.is_nested || !origin.local_rank) return left;
+  for (const auto* workers : {&alive_, &dead_}) {
+    for (const auto& [worker, rank] : *workers) {
+      if (rank.value == *origin.local_rank) left.worker = worker;
+    }
+  }
+  return left;
+}
+
+bool OrphanSweep::is_due(const Orphan& left) const {
+  if (left.is_foreign) return false;
+  return alive_.empty() || dead_.contains(left.worker);
+}
+
+Instant OrphanSweep::deadline_of(const Orphan& left) const {
+  const auto found = deadlines_.find(left.worker);
+  return found == deadlines_.end() ? last_deadline_ : found->second;
+}
+
+void OrphanSweep::visit(int pid, Orphan& left, Instant now) {
+  if (!is_due(left)) return;
+  const bool is_kill = is_hard_ || now >= deadline_of(left);
+  const SignalSent wanted = is_kill ? SignalSent::Killed : SignalSent::Terminate;
+  if (left.signal_sent >= wanted) return;
+  left.signal_sent = wanted;
+  left.told_at = now;
+  // Its group's number cannot be another's: a living member, this child, holds it.
+  const auto stat = read_stat(pid);
+  const bool has_own_group = stat && (stat->group == pid || dead_.contains(stat->group));
+  if (has_own_group) tell(-stat->group, is_kill);
+  tell(pid, is_kill);
+}
+
+Instant OrphanSweep::next_deadline() const {
+  Instant next = Instant::never();
+  for (const auto& [pid, left] : orphans_) {
+    if (is_due(left) && left.signal_sent == SignalSent::Terminate)
+      next = std::min(next, deadline_of(left));
+  }
+  return next;
+}
+
+bool OrphanSweep::is_clean() const {
+  return std::none_of(orphans_.begin(), orphans_.end(),
+                      [this](const auto& item) { return is_due(item.second); });
+}
+
+std::vector<OrphanSweep::Unended> OrphanSweep::unended() const {
+  std::vector<Unended> all;
+  for (const auto& [pid, left] : orphans_) {
+    if (!is_due(left) || left.signal_sent != SignalSent::Killed) continue;
+    Unended& one = all.emplace_back(Unended{pid, std::nullopt, left.told_at});
+    if (const auto from = dead_.find(left.worker); from != dead_.end()) one.worker = from->second;
+  }
+  return all;
+}
+
+std::optional<Instant> OrphanSweep::first_kill() const {
+  std::optional<Instant> first;
+  for (const Unended& one : unended())
+    first = std::min(first.value_or(one.killed_at), one.killed_at);
+  return first;
+}
+
+namespace {
+
+struct Spared {
+  std::mutex mutex;
+  std::set<int> pids;
+};
+
+Spared& spared() {
+  static Spared list;
+  return list;
+}
+
+}  // namespace
+
+void register_helper(int pid) {
+  const std::lock_guard lock(spared().mutex);
+  spared().pids.insert(pid);
+}
+
+void unregister_helper(int pid) {
+  const std::lock_guard lock(spared().mutex);
+  spared().pids.erase(pid);
+}
+
+bool is_helper(int pid) {
+  const std::lock_guard lock(spared().mutex);
+  return spared().pids.contains(pid);
+}
+
+}  // namespace cpprun

@@ -1,0 +1,148 @@
+#include "agent/process/diagnostics/stack_collector.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "agent/process/clock.hpp"
+#include "agent/process/diagnostics/external_tool.hpp"
+#include "agent/process/proc_files.hpp"
+#include "common/limits/hangs.hpp"
+#include "common/machine/unique_fd.hpp"
+#include "common/text.hpp"
+#include "rendezvous/protocol/worker/worker_page.hpp"
+
+namespace cpprun {
+namespace {
+
+using State = WorkerObservation::State;
+using namespace std::chrono_literals;
+
+constexpr Duration kOwnStackStep = 20ms;  // how often its file is looked at
+
+std::string proc_file(int pid, const char* name) {
+  return "/proc/" + std::to_string(pid) + "/" + name;
+}
+
+// A signal that is not caught would end it.
+bool catches(int pid, int signal) {
+  const std::string status = read_small_file(proc_file(pid, "status"));
+  const size_t at = status.find("SigCgt:");
+  if (at == std::string::npos) return false;
+  const uint64_t caught = std::strtoull(status.c_str() + at + 7, nullptr, 16);
+  return (caught >> (signal - 1) & 1) != 0;
+}
+
+off_t size_of(int file) {
+  struct stat info {};
+  return ::fstat(file, &info) == 0 && S_ISREG(info.st_mode) ? info.st_size : -1;
+}
+
+std::string read_from(int file, off_t begin) {
+  std::string text(limits::kStackTextBytes, '\0');
+  const ssize_t size = ::pread(file, text.data(), text.size(), begin);
+  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  return text;
+}
+
+// Waits until the file has grown and grows no more.
+void await_growth(int file, off_t before, Instant until) {
+  off_t last = before;
+  while (boot_now() < until) {
+    ::poll(nullptr, 0, static_cast<int>(kOwnStackStep / 1ms));
+    const off_t size = size_of(file);
+    if (size < 0 || (size > before && size == last)) return;
+    last = size;
+  }
+}
+
+// The worker's own words about its stack; "" if it has none, or can't speak.
+std::string own_stack(const StackTarget& witness) {
+  const bool can_speak = witness.worker.state == State::Going;
+  if (!witness.stack_file || !can_speak) return "";
+  const int pid = witness.worker.pid;
+  const std::string path = proc_file(pid, "fd/") + std::to_string(*witness.stack_file);
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  const off_t before = file.is_open() ? size_of(file.get()) : -1;
+  if (before < 0 || !catches(pid, kStackSignal) ||
+      ::syscall(SYS_tgkill, pid, pid, kStackSignal) != 0)
+    return "";
+  await_growth(file.get(), before, boot_now() + limits::kOwnStackTimeout);
+  return read_from(file.get(), before);
+}
+
+std::string tool_stack(const WorkerObservation& worker, Instant until) {
+  const Duration takes = std::min(limits::kStackToolTimeout, until - boot_now());
+  if (takes <= Duration{} || worker.state == State::Blocked) return "";
+  const std::string pid = std::to_string(worker.pid);
+  if (const std::string spy = find_tool("py-spy"); !spy.empty()) {
+    const auto said = run_tool(spy, {"dump", "--pid", pid}, takes, limits::kStackTextBytes);
+    if (said && said->find("Thread ") != std::string::npos) return *said;
+  }
+  if (const std::string gdb = find_tool("gdb"); !gdb.empty()) {
+    const auto said = run_tool(
+        gdb, {"-nx", "-batch", "-p", pid, "-ex", "set width 0", "-ex", "thread apply all bt 30"},
+        takes, limits::kStackTextBytes);
+    const size_t begin = said ? said->find("\nThread ") : std::string::npos;
+    if (begin != std::string::npos) return said->substr(begin + 1);
+  }
+  return "";
+}
+
+std::string kernel_view(int pid) {
+  std::string view = "kernel: waits in ";
+  const std::string channel = read_small_file(proc_file(pid, "wchan"));
+  view += channel.empty() || channel == "0" ? "nothing that it tells" : channel;
+  view += "\n";
+  return view + read_small_file(proc_file(pid, "stack"));  // root's only
+}
+
+std::string indented(const std::string& text) {
+  std::string out;
+  for (const std::string& line : text::split(text, '\n')) {
+    if (!text::strip(line).empty()) out += "  " + line + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string summary_of(const WorkerObservation& worker) {
+  std::string text = "rank " + std::to_string(worker.rank.value) + " (local rank " +
+                     std::to_string(worker.local_rank.value) + ", pid " +
+                     std::to_string(worker.pid) + "): ";
+  if (worker.beat) {
+    char age[32];
+    std::snprintf(age, sizeof age, "%.1f s", to_seconds(worker.beat->age));
+    text += "step " + std::to_string(worker.beat->step) + ", " +
+            std::to_string(worker.beat->collectives) + " collectives, last heartbeat " + age +
+            " ago";
+  } else {
+    text += "no heartbeats";
+  }
+  if (worker.state == State::Stopped) text += "; stopped by a signal";
+  if (worker.state == State::Blocked) text += "; blocked inside the kernel";
+  if (worker.state == State::Traced) text += "; a debugger is attached";
+  return text;
+}
+
+std::vector<std::string> collect_stacks(const std::vector<StackTarget>& witnesses) {
+  const Instant until = boot_now() + limits::kStackCollectionTimeout;
+  std::vector<std::string> texts;
+  for (const StackTarget& witness : witnesses) {
+    std::string stack = own_stack(witness);
+    if (stack.empty()) stack = tool_stack(witness.worker, until);
+    if (stack.empty()) stack = "(no stack: neither its own, nor by py-spy or gdb)\n";
+    texts.push_back(summary_of(witness.worker) + "\n" +
+                    text::printable(indented(stack + "\n" + kernel_view(witness.worker.pid))));
+  }
+  return texts;
+}
+
+}  // namespace cpprun

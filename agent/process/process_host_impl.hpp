@@ -1,0 +1,137 @@
+// The inside of ProcessHost: the state of one round and what each event does to it. Thread: the
+// loop's.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/process/channel/worker_channel.hpp"
+#include "agent/process/cleanup/cgroup.hpp"
+#include "agent/process/cleanup/orphan_sweep.hpp"
+#include "agent/process/diagnostics/oom.hpp"
+#include "agent/process/exit_queue.hpp"
+#include "agent/process/process_host.hpp"
+#include "agent/process/streams/output.hpp"
+#include "agent/process/streams/stream_fds.hpp"
+#include "agent/process/timer.hpp"
+#include "agent/process/worker_process.hpp"
+
+namespace cpprun {
+
+class ProcessHost::Impl {
+ public:
+  Impl(boost::asio::io_context& loop, Options options, Events events);
+  ~Impl();
+
+  Status start(const std::vector<WorkerSpec>& specs);
+  std::vector<StuckProcess> kill_everything();
+  void stop(int signal, Duration grace);
+  void stop_saving(int signal, Duration grace);
+  void end_saving(int signal);
+  void hurry();
+  void forward(int signal);
+  bool forward_to(LocalRank worker, int signal);
+  bool is_idle() const { return !is_running_; }
+  void be_urgent();
+  std::vector<StuckProcess> stuck() { return unended(patience_); }
+  std::vector<int> pids() const;
+  std::vector<LiveWorker> live() const;
+  std::optional<int> pid_of(int local_rank) const;
+  std::optional<int64_t> step_of(int local_rank) const;
+  std::vector<StackTarget> observe_workers() const;
+  const std::string& channel_name() const { return options_.channel_name; }
+
+ private:
+  using Guard = boost::asio::executor_work_guard<boost::asio::io_context::executor_type>;
+
+  // process_host.cpp: a round's beginning, whole or not at all
+  Status start_all(const std::vector<WorkerSpec>& specs, std::vector<OutputStream>& streams);
+  Status start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& ground,
+                   SharedLogFiles& shared, std::vector<OutputStream>& streams);
+  Result<std::string> program_of(const WorkerSpec& spec);
+  std::vector<std::string> marked(const std::vector<std::string>& environment) const;
+  Status open_output();
+  void carry(std::vector<OutputStream> streams);
+  void run();
+  void reap_killed(Instant until);
+
+  // process_host.cpp: events
+  void watch(WorkerProcess& worker);
+  void watch_children();
+  bool has_stopped_worker() const;
+  void watch_window();
+  void resize_terminals();
+  void on_dead(int pid);
+  void open_channel();
+  void on_ready(int local_rank);
+  std::string commit_refusal() const;
+  void ask_to_stop();
+  bool can_save(int local_rank) const;
+  void read_final_report(WorkerExit& end);
+  void stop_all(int signal, Duration grace);
+  void on_grace_over();
+  std::optional<Instant> waits_since() const;         // for what SIGKILL was sent to
+  std::vector<StuckProcess> unended(Duration least);  // so long after SIGKILL
+  void watch_killed();
+  void on_stuck_time();
+  void on_lines(int local_rank, std::vector<std::string> lines);
+  void on_output_drained();
+  void limit_drain();
+  void look_soon();
+  void look();
+  void deliver();
+  void settle();
+  template <class Call>
+  void post(Call call);  // onto the loop, from any thread; not carried out when we are gone
+
+  boost::asio::io_context& loop_;
+  Options options_;
+  Events events_;
+  std::shared_ptr<int> life_ =
+      std::make_shared<int>();  // shared: handlers ask whether we still are
+  std::optional<Cgroup> cgroup_;
+  rlimit descriptors_{};  // as we found it: the workers' own
+  OrphanSweep orphan_sweep_;
+  OomCounter oom_;
+  std::map<int, WorkerProcess> workers_;  // by pid; those that have not been reaped
+  std::set<int> traced_;                  // of them, dead ones whose status a tracer keeps
+  std::set<int> saving_;           // of them, those that were asked to save and not signalled
+  std::map<int, bool> has_lines_;  // by local rank: its stderr passes the agent
+  ExitQueue ends_;
+  std::optional<Instant> killed_at_;  // when the round's workers first got SIGKILL
+  Duration patience_{};               // from then on
+  Instant said_stuck_at_;             // on_stuck() is not called before
+  Timer stuck_timer_{loop_, [this] { on_stuck_time(); }};
+  Timer kill_timer_;
+  Timer sweep_timer_;
+  Timer lines_timer_;
+  Timer drain_timer_{loop_, [this] { on_output_drained(); }};
+  boost::asio::signal_set child_signals_;
+  boost::asio::signal_set window_signals_;
+  const std::shared_ptr<Arenas> arenas_ =
+      options_.arenas ? options_.arenas : std::make_shared<Arenas>(memory_for_arenas);
+  std::optional<WorkerChannel> channel_;
+  Instant started_at_;
+  size_t started_ = 0;          // workers of this round
+  size_t ready_ = 0;            // those that have said so
+  std::optional<Guard> guard_;  // while a round runs the loop has work
+  bool is_running_ = false;
+  bool is_stopping_ = false;  // stop() was called for this round
+  bool is_drained_ = true;
+  bool is_hurried_ = false;
+  bool has_terminals_ = false;  // some worker of some round had one
+  bool is_look_posted_ = false;
+  std::string found_name_, found_path_, found_program_;  // the last look-up on PATH
+  std::unique_ptr<Output> output_;  // last: its thread posts to what stands above
+};
+
+}  // namespace cpprun

@@ -1,0 +1,145 @@
+#include "agent/process/spawn/child_exec_setup.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// The child's code runs in our memory: no instrumentation, and only syscall(), which no sanitizer
+// intercepts.
+#define CPPRUN_IN_CHILD __attribute__((noinline, no_sanitize("address", "thread", "undefined")))
+
+namespace cpprun {
+namespace {
+
+struct KernelSigaction {  // as rt_sigaction takes it; all zero = default action
+  unsigned long words[4];
+};
+
+[[noreturn]] CPPRUN_IN_CHILD void give_up(ChildPlan& plan, ChildStep step) {
+  plan.error = errno;
+  plan.failed = step;
+  for (;;) ::syscall(SYS_exit_group, 127);
+}
+
+CPPRUN_IN_CHILD bool place_stdio(const ChildPlan& plan) {
+  for (int n = 0; n < 3; ++n) {
+    const int from = plan.stdio[n];
+    if (from != n && ::syscall(SYS_dup3, from, n, 0) < 0) return false;
+    if (from == n && ::syscall(SYS_fcntl, n, F_SETFD, 0) < 0) return false;
+  }
+  return true;
+}
+
+CPPRUN_IN_CHILD void clear_signals(const ChildPlan& plan) {
+  KernelSigaction standard;
+  for (unsigned long& word : standard.words) word = 0;
+  for (size_t i = 0; i < plan.signal_count; ++i) {
+    ::syscall(SYS_rt_sigaction, plan.signals[i], &standard, nullptr, sizeof(unsigned long));
+  }
+  // From here on everything is closed by exec.
+  ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
+  unsigned long empty = 0;
+  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &empty, nullptr, sizeof empty);
+}
+
+}  // namespace
+
+CPPRUN_IN_CHILD int child_main(void* argument) {
+  ChildPlan& plan = *static_cast<ChildPlan*>(argument);
+  plan.has_begun = true;
+  if (::syscall(SYS_setsid) < 0) give_up(plan, ChildStep::Session);
+  if (plan.cgroup_procs >= 0 && ::syscall(SYS_write, plan.cgroup_procs, "0", 1UL) != 1) {
+    give_up(plan, ChildStep::Cgroup);
+  }
+  if (::syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) {
+    give_up(plan, ChildStep::ParentDeath);
+  }
+  // Our parent may have died before the line above took effect.
+  if (::syscall(SYS_getppid) != plan.parent) {
+    errno = ESRCH;
+    give_up(plan, ChildStep::ParentDeath);
+  }
+  if (plan.descriptors != nullptr) {  // lowers the soft limit only, which can't fail
+    ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, plan.descriptors, nullptr);
+  }
+  if (plan.cpus != nullptr &&
+      ::syscall(SYS_sched_setaffinity, 0, sizeof *plan.cpus, plan.cpus) < 0) {
+    give_up(plan, ChildStep::Cpus);
+  }
+  if (!place_stdio(plan)) give_up(plan, ChildStep::Stdio);
+  clear_signals(plan);
+  ::syscall(SYS_execve, plan.program, plan.argv, plan.environment);
+  give_up(plan, ChildStep::Exec);
+}
+
+int clone_child(ChildPlan& plan, char* stack_top, int& pidfd) {
+  const int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD;
+  const int pid = ::clone(child_main, stack_top, flags, &plan, &pidfd);
+  return pid < 0 ? -errno : pid;
+}
+
+#if defined(__x86_64__) || defined(__aarch64__)
+
+int clone_child_into(ChildPlan& plan, char* stack, size_t stack_size, int cgroup, int& pidfd) {
+  clone_args args{};
+  args.flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_INTO_CGROUP;
+  args.exit_signal = SIGCHLD;
+  args.pidfd = reinterpret_cast<__u64>(&pidfd);
+  args.stack = reinterpret_cast<__u64>(stack);
+  args.stack_size = stack_size;
+  args.cgroup = static_cast<__u64>(cgroup);
+  // glibc 2.36 has no clone3(). The child comes back on its own, empty stack, so it cannot return
+  // to any caller: it goes straight into child_main from here.
+#if defined(__x86_64__)
+  long result = SYS_clone3;
+  register ChildPlan* child_plan asm("r12") = &plan;
+  register int (*child_code)(void*) asm("r13") = child_main;
+  asm volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"
+      "mov %[plan], %%rdi\n\t"
+      "call *%[code]\n\t"
+      "ud2\n"
+      "1:"
+      : "+a"(result)
+      : "D"(&args), "S"(sizeof args), [plan] "r"(child_plan), [code] "r"(child_code)
+      : "rcx", "r11", "memory", "cc");
+  return static_cast<int>(result);
+#else
+  register long x0 asm("x0") = reinterpret_cast<long>(&args);
+  register long x1 asm("x1") = sizeof args;
+  register long x8 asm("x8") = SYS_clone3;
+  register ChildPlan* child_plan asm("x20") = &plan;
+  register int (*child_code)(void*) asm("x21") = child_main;
+  asm volatile(
+      "svc #0\n\t"
+      "cbnz x0, 1f\n\t"
+      "mov x29, xzr\n\t"
+      "mov x0, %[plan]\n\t"
+      "blr %[code]\n\t"
+      "brk #1\n"
+      "1:"
+      : "+r"(x0)
+      : "r"(x1), "r"(x8), [plan] "r"(child_plan), [code] "r"(child_code)
+      : "memory", "cc", "x30");
+  return static_cast<int>(x0);
+#endif
+}
+
+#else
+
+int clone_child_into(ChildPlan&, char*, size_t, int, int&) {
+  return -ENOSYS;
+}
+
+#endif
+
+}  // namespace cpprun

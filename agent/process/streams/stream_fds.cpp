@@ -1,0 +1,162 @@
+#include "agent/process/streams/stream_fds.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "agent/process/streams/console.hpp"
+#include "agent/process/streams/terminal.hpp"
+#include "common/check.hpp"
+#include "common/limits/agent.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+// Our own: standard streams, loop, output thread, reaper process, store, connections of one node.
+constexpr size_t kOwnDescriptors = 32;
+// Per worker: pidfd, two pipes' read ends, two log files.
+constexpr size_t kPerWorker = 5;
+
+Result<LogFile> open_log(const std::string& name) {
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY;
+  UniqueFd file(::open(name.c_str(), flags, 0666));
+  if (!file.is_open()) return system_error("cannot write the log file " + name, errno);
+  return LogFile{name, std::move(file)};
+}
+
+Status open_pipe(UniqueFd& read_end, UniqueFd& write_end) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) < 0)
+    return system_error("cannot make a pipe for a worker's output", errno);
+  read_end.reset(ends[0]);
+  write_end.reset(ends[1]);
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  // Larger than the usual 64 KiB, for fewer switches; a refusal (the user's quota for pipes) does
+  // no harm.
+  ::fcntl(ends[0], F_SETPIPE_SZ, static_cast<int>(limits::kOutputBufferBytes));
+  return {};
+}
+
+// Where our own end is a terminal the worker gets one of its own, else a pipe.
+Status open_line(bool is_stderr, OutputStream& ours, UniqueFd& theirs) {
+  const int console = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
+  if (ours.to_console && ::isatty(console) == 1) {
+    if (std::optional<Terminal> made = open_terminal(window_of(console))) {
+      ours.pipe = std::move(made->master);
+      ours.is_terminal = true;
+      theirs = std::move(made->slave);
+      return {};
+    }
+  }
+  return open_pipe(ours.pipe, theirs);
+}
+
+Result<StreamFds> open_simple(const std::string& file) {
+  StreamFds ends;
+  if (file.empty()) {
+    ends.held.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+    if (!ends.held.is_open()) return system_error("cannot open /dev/null", errno);
+  } else {
+    Result<LogFile> log = open_log(file);
+    if (!log) return log.error();
+    ends.held = std::move(log->fd);
+  }
+  ends.child = ends.held.get();
+  return ends;
+}
+
+Result<std::shared_ptr<LogFile>> open_shared(const std::string& name, SharedLogFiles& shared) {
+  std::shared_ptr<LogFile>& file = shared[name];
+  if (file) return file;
+  Result<LogFile> log = open_log(name);
+  if (!log) return log.error();
+  file = std::make_shared<LogFile>(std::move(*log));
+  return file;
+}
+
+Result<StreamFds> open_carried(const WorkerSpec& worker, const StreamRoute& plan, bool is_stderr,
+                               SharedLogFiles& shared) {
+  OutputStream stream;
+  stream.local_rank = static_cast<int>(worker.local_rank.value);
+  stream.is_stderr = is_stderr;
+  stream.to_console = plan.to_console;
+  stream.prefix = plan.prefix;
+  if (!plan.file.empty()) {
+    Result<LogFile> log = open_log(plan.file);
+    if (!log) return log.error();
+    stream.file = std::move(*log);
+  }
+  if (!plan.duplicate_file.empty()) {
+    auto file = open_shared(plan.duplicate_file, shared);
+    if (!file) return file.error();
+    stream.duplicate_file = *file;
+    stream.duplicate_filters = plan.duplicate_filters;
+  }
+  StreamFds ends;
+  if (Status made = open_line(is_stderr, stream, ends.held); !made) return made.error();
+  ends.child = ends.held.get();
+  ends.ours = std::move(stream);
+  return ends;
+}
+
+// Goes to the console, whole and unchanged, and nowhere else.
+bool is_plain(const StreamRoute& plan) {
+  return plan.to_console && plan.file.empty() && plan.prefix.empty() && plan.duplicate_file.empty();
+}
+
+bool is_carried(const StreamRoute& plan) {
+  return plan.to_console || !plan.duplicate_file.empty();
+}
+
+Result<StreamFds> open_stream(const WorkerSpec& worker, bool is_stderr, SharedLogFiles& shared) {
+  const StreamRoute& plan = is_stderr ? worker.err : worker.out;
+  return is_carried(plan) ? open_carried(worker, plan, is_stderr, shared) : open_simple(plan.file);
+}
+
+}  // namespace
+
+bool passes_agent(const WorkerSpec& worker, bool is_alone) {
+  const bool is_own_stdout = is_alone && is_plain(worker.out);
+  return is_carried(worker.err) || (is_carried(worker.out) && !is_own_stdout);
+}
+
+Result<WorkerStreams> open_streams(const WorkerSpec& worker, bool is_alone,
+                                   SharedLogFiles& shared) {
+  WorkerStreams both;
+  Result<StreamFds> err = open_stream(worker, true, shared);
+  if (!err) return err.error();
+  both.err = std::move(*err);
+  const bool is_err_alone = is_alone && is_plain(worker.err);
+  if (is_err_alone) both.err.ours->is_alone = true;
+  if (is_alone && is_plain(worker.out)) {
+    const bool is_one = is_err_alone && is_same_place(STDOUT_FILENO, STDERR_FILENO);
+    both.out.child = is_one ? both.err.child : STDOUT_FILENO;
+    if (is_one) both.err.ours->has_stdout = true;
+    return both;
+  }
+  Result<StreamFds> out = open_stream(worker, false, shared);
+  if (!out) return out.error();
+  both.out = std::move(*out);
+  return both;
+}
+
+Error descriptor_error(size_t workers) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const size_t needed = kOwnDescriptors + workers * kPerWorker;
+  return Error{ErrorKind::System, "too many open files: " + text::count(workers, "worker") +
+                                      (workers == 1 ? " needs" : " need") + " up to " +
+                                      std::to_string(needed) + " descriptors, the limit is " +
+                                      std::to_string(limit.rlim_cur) +
+                                      "; raise it with ulimit -n " + std::to_string(needed)};
+}
+
+void fill_standard_streams() {
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) CPPRUN_CHECK(::open("/dev/null", O_RDWR) == fd);
+  }
+}
+
+}  // namespace cpprun

@@ -1,0 +1,129 @@
+#include "agent/process/streams/stream_pump.hpp"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "common/limits/agent.hpp"
+
+namespace cpprun {
+namespace {
+
+constexpr size_t kTailBytes = limits::kSummaryTextBytes;
+
+bool contains_any(std::string_view line, const std::vector<std::string>& filters) {
+  return std::any_of(filters.begin(), filters.end(), [&](const std::string& filter) {
+    return line.find(filter) != std::string_view::npos;
+  });
+}
+
+}  // namespace
+
+StreamPump::StreamPump(OutputStream stream, Console* console,
+                       std::function<void(const std::string&, int)> on_file_error)
+    : stream_(std::move(stream)), console_(console), on_file_error_(std::move(on_file_error)) {}
+
+StreamPump::~StreamPump() {
+  show_part();
+  if (duplicates_.has_part()) add_duplicate_line(duplicates_.take_part());
+  if (console_ != nullptr) console_->forget(this);
+}
+
+StreamPump::Outcome StreamPump::read_once(char* buffer, size_t size, Instant now) {
+  const ssize_t got = ::read(fd(), buffer, size);
+  if (got > 0) {
+    on_bytes(std::string_view(buffer, static_cast<size_t>(got)), now);
+    return Outcome::More;
+  }
+  if (got < 0 && errno == EAGAIN) return Outcome::Nothing;
+  if (got < 0 && errno == EINTR) return Outcome::More;
+  return Outcome::End;
+}
+
+void StreamPump::on_bytes(std::string_view bytes, Instant now) {
+  if (writes_file()) write_file(stream_.file, bytes);
+  if (stream_.duplicate_file) add_duplicates(bytes);
+  if (console_ != nullptr) show(bytes, now);
+  if (!stream_.is_stderr) return;
+  tail_.append(bytes.substr(bytes.size() - std::min(bytes.size(), kTailBytes)));
+  if (tail_.size() > 2 * kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+}
+
+void StreamPump::show(std::string_view bytes, Instant now) {
+  bool is_new_part = !splitter_.has_part();
+  splitter_.feed(
+      bytes,
+      [&](std::string_view lines) {
+        console_->add_lines(this, stream_.prefix, lines);
+        is_new_part = true;
+      },
+      [&](std::string_view part) { console_->add_part(this, stream_.prefix, part); });
+  if (stream_.is_terminal) {
+    const std::string pictures = splitter_.take_progress_bars();
+    if (!pictures.empty()) console_->add_part(this, stream_.prefix, pictures);
+  }
+  if (stream_.is_alone) show_part();  // it can mix with no other line
+  if (!splitter_.has_part()) {
+    part_deadline_ = Instant::never();
+  } else if (is_new_part) {
+    part_deadline_ = now + limits::kPartialLine;
+  }
+}
+
+void StreamPump::show_part() {
+  part_deadline_ = Instant::never();
+  if (console_ == nullptr || !splitter_.has_part()) return;
+  console_->add_part(this, stream_.prefix, splitter_.take_part());
+}
+
+void StreamPump::add_duplicates(std::string_view bytes) {
+  const auto each_line = [&](std::string_view lines) {
+    while (!lines.empty()) {
+      const size_t end = lines.find('\n');
+      add_duplicate_line(lines.substr(0, end));
+      lines.remove_prefix(end + 1);
+    }
+  };
+  duplicates_.feed(bytes, each_line, [&](std::string_view part) { add_duplicate_line(part); });
+}
+
+void StreamPump::add_duplicate_line(std::string_view line) {
+  if (!contains_any(line, stream_.duplicate_filters)) return;
+  std::string text = stream_.prefix;
+  text.append(line).append("\n");
+  write_file(*stream_.duplicate_file, text);
+}
+
+void StreamPump::write_file(LogFile& file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t size = ::write(file.fd.get(), bytes.data(), bytes.size());
+    if (size >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(size));
+    } else if (errno != EINTR) {
+      on_file_error_(file.name, errno);
+      return;
+    }
+  }
+}
+
+std::vector<std::string> StreamPump::last_lines() const {
+  return split_last_lines(tail_, limits::kLastLines);
+}
+
+std::vector<std::string> split_last_lines(std::string_view tail, size_t count) {
+  std::vector<std::string> lines;
+  if (tail.ends_with('\n')) tail.remove_suffix(1);
+  while (lines.size() < count && !tail.empty()) {
+    const size_t start = tail.rfind('\n');
+    const bool is_first = start == std::string_view::npos;
+    std::string_view line = is_first ? tail : tail.substr(start + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    lines.emplace_back(line);
+    tail = is_first ? std::string_view() : tail.substr(0, start);
+  }
+  std::reverse(lines.begin(), lines.end());
+  return lines;
+}
+
+}  // namespace cpprun

@@ -1,0 +1,60 @@
+// StreamPump: one stream of one worker on its way from the pipe to its file, the console and the
+// duplicates' file. Owned by the output thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/process/streams/console.hpp"
+#include "agent/process/streams/line_splitter.hpp"
+#include "agent/process/streams/output.hpp"
+#include "common/time.hpp"
+
+namespace cpprun {
+
+class StreamPump {
+ public:
+  // `console` may be nullptr and outlives the flow. `on_file_error(name, errno)`: bytes did not get
+  // into a file.
+  StreamPump(OutputStream stream, Console* console,
+             std::function<void(const std::string&, int)> on_file_error);
+  ~StreamPump();
+
+  enum class Outcome { More, Nothing, End };
+  Outcome read_once(char* buffer, size_t size, Instant now);
+
+  void show_part();  // what has waited long enough
+  Instant part_deadline() const { return part_deadline_; }
+
+  const OutputStream& stream() const { return stream_; }
+  int fd() const { return stream_.pipe.get(); }
+  Console* console() const { return console_; }
+  bool must_wait() const { return console_ != nullptr && console_->is_full(); }
+  bool writes_file() const { return stream_.file.fd.is_open(); }
+  std::vector<std::string> last_lines() const;
+
+  Instant close_at = Instant::never();  // its worker has ended: not later than this
+  bool is_paused = false;               // not watched while its console is full
+
+ private:
+  void on_bytes(std::string_view bytes, Instant now);
+  void show(std::string_view bytes, Instant now);
+  void add_duplicates(std::string_view bytes);
+  void add_duplicate_line(std::string_view line);
+  void write_file(LogFile& file, std::string_view bytes);
+
+  OutputStream stream_;
+  Console* console_;
+  std::function<void(const std::string&, int)> on_file_error_;
+  LineSplitter splitter_;
+  LineSplitter duplicates_;
+  Instant part_deadline_ = Instant::never();
+  std::string tail_;
+};
+
+// The last lines of `tail`, oldest first, without their ends.
+std::vector<std::string> split_last_lines(std::string_view tail, size_t count);
+
+}  // namespace cpprun

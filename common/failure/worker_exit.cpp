@@ -1,0 +1,171 @@
+#include "common/failure/worker_exit.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "common/check.hpp"
+#include "common/limits/agent.hpp"
+#include "common/limits/rendezvous.hpp"
+#include "common/signals.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+// Files are stamped with a clock that is up to a tick of the kernel behind: this much later is the
+// last moment at which one can have been written.
+constexpr int64_t kTickUs = 10'000;
+
+WallTime first_death(const std::vector<WorkerExit>& ends) {
+  WallTime first{INT64_MAX};
+  for (const WorkerExit& end : ends) {
+    if (!end.is_success()) first = std::min(first, end.ended_at_wall);
+  }
+  return first;
+}
+
+// When this failure happened, for the order of failures. An error file written after the first
+// death tells of a consequence, whatever stamp stands in it. Who died first has written his before.
+WallTime counts_from(const WorkerExit& end, WallTime first) {
+  if (!end.error || !end.error->stamp) return end.ended_at_wall;
+  const bool is_before = end.ended_at_wall == first ||
+                         end.error->file_time.microseconds <= first.microseconds - kTickUs;
+  return is_before ? std::min(*end.error->stamp, end.ended_at_wall) : end.ended_at_wall;
+}
+
+// What Gloo, NCCL and torch's TCPStore say of a peer that has gone.
+constexpr std::array<std::string_view, 8> kPeerWords{"Connection closed by peer",
+                                                     "Connection reset by peer",
+                                                     ": Broken pipe",
+                                                     "ncclRemoteError",
+                                                     "remote process exited or there was a network",
+                                                     "Connection was likely closed",
+                                                     "Failed to recv, got 0 bytes",
+                                                     "peer lost"};
+
+// How a program tells that it was only told to stop.
+constexpr std::array<std::string_view, 4> kStoppedWords{"SignalException", "KeyboardInterrupt",
+                                                        "SystemExit", "Terminated"};
+
+template <class Words>
+bool has_any(const std::string& text, const Words& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.find(word) != std::string::npos; });
+}
+
+// The end of what it said: what stands further up may be a warning that led to nothing.
+std::string last_said(const WorkerExit& end) {
+  constexpr size_t kLines = 8;
+  if (end.error && !end.error->message.empty()) return end.error->message;
+  std::string text;
+  const size_t all = end.last_lines.size();
+  for (size_t i = all > kLines ? all - kLines : 0; i < all; ++i) text += end.last_lines[i] + "\n";
+  return text;
+}
+
+// It was stopped while an exception of its own was on its way out.
+bool failed_before_stop(const WorkerExit& end) {
+  if (end.exit_code <= 0) return false;
+  const std::string said = last_said(end);
+  const bool is_exception =
+      said.find("Error") != std::string::npos || said.find("Exception") != std::string::npos;
+  return is_exception && !has_any(said, kStoppedWords);
+}
+
+// All workers lived when one of them was found to hang: what came after follows from the stop.
+bool is_hang(const WorkerExit& end) {
+  return end.is_hang();
+}
+
+// The newest, as many as fit.
+std::vector<std::string> newest_lines(const std::vector<std::string>& lines) {
+  size_t room = limits::kLastLinesWireBytes;
+  std::vector<std::string> kept;
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (line->size() > room || kept.size() == limits::kLastLines) break;
+    room -= line->size();
+    kept.push_back(text::printable(*line));
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
+}  // namespace
+
+WorkerExit for_the_wire(WorkerExit end) {
+  const auto cut = [](const std::string& said) {
+    return text::cut(text::printable(said), limits::kSummaryTextBytes);
+  };
+  if (end.error) {
+    end.error->path = text::one_line(end.error->path, limits::kNameBytes);
+    end.error->message = cut(end.error->message);
+    end.error->traceback = cut(end.error->traceback);
+  }
+  end.hang = text::one_line(end.hang, limits::kNameBytes);
+  end.last_lines = newest_lines(end.last_lines);
+  return end;
+}
+
+RootCause for_the_wire(RootCause root_cause) {
+  root_cause.node = text::one_line(root_cause.node, limits::kNameBytes);
+  root_cause.end = for_the_wire(std::move(root_cause.end));
+  root_cause.why = text::cut(text::printable(root_cause.why), limits::kFailureSummaryBytes);
+  return root_cause;
+}
+
+bool is_consequence(const WorkerExit& end) {
+  return (end.error && end.error->is_consequence) || has_any(last_said(end), kPeerWords);
+}
+
+bool has_own_cause(const WorkerExit& end) {
+  if (end.is_hang()) return true;
+  if (end.is_success() || is_consequence(end)) return false;
+  if (!end.is_stopped_by_us) return true;
+  return (end.error && !has_any(last_said(end), kStoppedWords)) || failed_before_stop(end);
+}
+
+Duration lived(const WorkerExit& end) {
+  int64_t ns = 0;
+  const bool overflows =
+      __builtin_sub_overflow(end.ended_at.nanoseconds(), end.started_at.nanoseconds(), &ns);
+  return overflows || ns < 0 ? Duration{} : Duration(ns);
+}
+
+Instant happened_at(const WorkerExit& end) {
+  if (!end.error) return end.ended_at;
+  int64_t lead = 0;
+  const bool overflows = __builtin_sub_overflow(end.ended_at_wall.microseconds,
+                                                end.error->file_time.microseconds, &lead);
+  const bool is_sane =
+      !overflows && lead >= kTickUs && lead - kTickUs <= lived(end) / std::chrono::microseconds(1);
+  return is_sane ? end.ended_at - std::chrono::microseconds(lead - kTickUs) : end.ended_at;
+}
+
+size_t root_cause_index(const std::vector<WorkerExit>& ends) {
+  if (auto hung = std::find_if(ends.begin(), ends.end(), is_hang); hung != ends.end()) {
+    return static_cast<size_t>(hung - ends.begin());
+  }
+  WallTime first = first_death(ends);
+  const bool others_yield = std::any_of(ends.begin(), ends.end(), has_own_cause);
+  size_t root = ends.size();
+  for (size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i].is_success() || (others_yield && !has_own_cause(ends[i]))) continue;
+    if (root == ends.size() || counts_from(ends[i], first) < counts_from(ends[root], first)) {
+      root = i;
+    }
+  }
+  CPPRUN_CHECK(root < ends.size());
+  return root;
+}
+
+std::string describe_end(const WorkerExit& end) {
+  if (end.is_hang()) return "hung (" + end.hang + ")";
+  if (end.signal() == 0) return "exited with code " + std::to_string(end.exit_code);
+  std::string text = "was killed by " + signal_name(end.signal());
+  if (end.is_oom_kill) text += " (the kernel's OOM killer: out of memory)";
+  if (end.has_core) text += " (core dumped)";
+  return text;
+}
+
+}  // namespace cpprun

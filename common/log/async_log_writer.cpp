@@ -1,0 +1,76 @@
+#include "common/log/async_log_writer.hpp"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "common/limits/log.hpp"
+#include "common/text.hpp"
+
+namespace cpprun::log {
+
+void AsyncLogWriter::write(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  if (waiting_.size() + text.size() > limits::kLogWaitingBytes) {
+    ++lost_;
+    return;
+  }
+  waiting_ += text;
+  if (!has_thread_ && !write_out()) start_thread();
+}
+
+bool AsyncLogWriter::write_out() {
+  while (!waiting_.empty()) {
+    const ssize_t size = output_.write_some(waiting_);
+    if (size < 0 && errno == EAGAIN) return false;
+    if (size < 0 && errno != EINTR) waiting_.clear();  // it was closed: there is nobody to tell
+    if (size > 0) waiting_.erase(0, static_cast<size_t>(size));
+    if (waiting_.empty() && lost_ > 0) {
+      waiting_ = "cpprun: " + text::count(std::exchange(lost_, 0), "message") +
+                 " left out here: nobody read them for too long\n";
+    }
+  }
+  return true;
+}
+
+// Signals are the business of the thread that waits for them.
+void AsyncLogWriter::start_thread() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread([this] { wait_for_reader(); }).detach();
+    has_thread_ = true;
+  } catch (const std::system_error&) {  // what waits goes out with the next text
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void AsyncLogWriter::wait_for_reader() {
+  while (true) {
+    pollfd ready{output_.poll_fd(), POLLOUT, 0};
+    ::poll(&ready, 1, -1);
+    const std::lock_guard lock(mutex_);
+    if (!write_out()) continue;
+    has_thread_ = false;
+    written_.notify_all();
+    return;
+  }
+}
+
+void AsyncLogWriter::finish(std::optional<Duration> most) {
+  std::unique_lock lock(mutex_);
+  const auto is_written = [this] { return !has_thread_; };
+  if (!most) {
+    written_.wait(lock, is_written);
+  } else if (!written_.wait_for(lock, *most, is_written)) {
+    waiting_.clear();
+    has_thread_ = false;  // in vain for ever: nobody waits for it any more
+  }
+}
+
+}  // namespace cpprun::log

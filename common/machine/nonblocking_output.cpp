@@ -1,0 +1,53 @@
+#include "common/machine/nonblocking_output.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+namespace cpprun {
+
+NonblockingOutput::NonblockingOutput(int fd) : fd_(fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) < 0 || S_ISREG(info.st_mode) || S_ISBLK(info.st_mode)) return;
+  if (S_ISSOCK(info.st_mode)) {
+    poster_ = Way::Socket;
+    return;
+  }
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  own_ = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  poster_ = own_ >= 0 ? Way::OwnDescription : Way::SmallSteps;
+}
+
+NonblockingOutput::~NonblockingOutput() {
+  if (own_ >= 0) ::close(own_);
+}
+
+ssize_t NonblockingOutput::write_some(std::string_view text) {
+  switch (poster_) {
+    case Way::Socket:
+      return ::send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    case Way::OwnDescription:
+      return ::write(own_, text.data(), text.size());
+    case Way::SmallSteps: {
+      // A pipe that polls writable takes PIPE_BUF bytes without blocking.
+      pollfd ready{fd_, POLLOUT, 0};
+      if (::poll(&ready, 1, 0) == 0) {
+        errno = EAGAIN;
+        return -1;
+      }
+      return ::write(fd_, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
+    }
+    case Way::Plain:
+      break;
+  }
+  return ::write(fd_, text.data(), text.size());
+}
+
+}  // namespace cpprun

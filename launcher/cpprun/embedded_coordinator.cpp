@@ -1,0 +1,176 @@
+#include "launcher/cpprun/embedded_coordinator.hpp"
+
+#include <chrono>
+
+#include "common/log/log.hpp"
+#include "common/machine/identity.hpp"
+#include "common/machine/own_addresses.hpp"
+#include "launcher/cpprun/coordinator_instance.hpp"
+#include "launcher/cpprun/loop_thread.hpp"
+#include "rendezvous/client/leader_announcer.hpp"
+#include "rendezvous/server/coordinator_environment.hpp"
+
+namespace cpprun {
+
+namespace {
+
+constexpr auto kStayReminderInterval = std::chrono::seconds(1);
+
+CoordinatorOptions standby_options(const RendezvousConfig& config, Term term, Incarnation standby) {
+  CoordinatorOptions options = coordinator_options_of(config, standby);
+  options.term = term;
+  options.standby_of = config.run_id;
+  return options;
+}
+
+// A job of one node is that of the node that hosts it: nobody else may be quicker to join it.
+CoordinatorOptions own_options(const RendezvousConfig& config, Incarnation embedded) {
+  CoordinatorOptions options = coordinator_options_of(config, embedded);
+  if (config.max_nodes == 1) options.own_job = config.run_id;
+  return options;
+}
+
+// Where to listen, and where our own agent then reaches us.
+struct Place {
+  std::string listen_host;  // "" is every interface
+  std::string own_address;
+  uint16_t port = 0;
+};
+
+bool must_host(const RendezvousConfig& config) {
+  if (config.is_standalone) return true;
+  const bool is_first = config.backend == Backend::Static && config.node_rank.value_or(0) == 0;
+  return config.conf.is_host.value_or(is_first);
+}
+
+// Nothing was looked up: a name means all interfaces, and this node need not know its own.
+Place place_without_names(const RendezvousConfig& config) {
+  if (config.is_standalone) return {"127.0.0.1", "127.0.0.1", 0};
+  const std::vector<std::string> addresses = known_addresses(config.endpoint.host);
+  const std::string own = first_own_address(addresses);
+  if (own.empty()) return {"", "127.0.0.1", config.endpoint.port};
+  return {config.endpoint.host, own, config.endpoint.port};
+}
+
+// Nothing: the endpoint is another machine, or it can't be known yet. Other nodes see a name's
+// other addresses (Debian maps the host name to 127.0.1.1), so a name means all interfaces.
+std::optional<Place> place_at(const RendezvousConfig& config,
+                              const std::vector<std::string>& addresses) {
+  const Endpoint& endpoint = config.endpoint;
+  if (addresses.empty()) {
+    if (!is_same_host_name(endpoint.host, own_host_name())) return std::nullopt;
+    return Place{"", "127.0.0.1", endpoint.port};
+  }
+  const std::string own = first_own_address(addresses);
+  if (own.empty()) return std::nullopt;
+  const bool is_name = known_addresses(endpoint.host).empty();
+  return Place{is_name ? "" : endpoint.host, own, endpoint.port};
+}
+
+}  // namespace
+
+class EmbeddedCoordinator::Impl {
+ public:
+  Impl(const RendezvousConfig& config, CoordinatorOptions coordinator)
+      : seat_(thread_.loop(), config, std::move(coordinator)) {}
+
+  ~Impl() {
+    thread_.end([this] {
+      leader_announcer_.reset();
+      seat_.stop();
+    });
+  }
+
+  // Before the thread starts. Says where the job is led from, to whoever listens at its endpoint.
+  void announce_leader(const RendezvousConfig& config, Term term, const control::Standby& standby) {
+    control::Hello hello;
+    hello.version = CPPRUN_VERSION;
+    hello.run_id = config.run_id;
+    hello.node = NodeId{standby.address, standby.node};
+    leader_announcer_ = std::make_unique<LeaderAnnouncer>(
+        thread_.loop().context(), config.endpoint, std::move(hello),
+        control::AnnounceLeader{term, standby.address, standby.port});
+  }
+
+  Status listen(const Place& place) {
+    Result<uint16_t> port = seat_.listen(Endpoint{place.listen_host, place.port});
+    if (!port) return port.error();
+    endpoint_ = Endpoint{place.own_address, *port};
+    return {};
+  }
+
+  void start_thread() { thread_.start(); }
+
+  void wait_until_idle(Stay& stay) {
+    thread_.loop().post([this, idle = stay.when_idle()] { seat_.service().when_idle(idle); });
+    if (stay.is_over_within(kStayReminderInterval)) return;
+    log::warning("other agents still need the rendezvous at " + to_string(endpoint_) +
+                 "; staying until they end" + stay.limit_text());
+    stay.is_over_within(std::nullopt);
+  }
+
+  const Endpoint& endpoint() const { return endpoint_; }
+
+ private:
+  LoopThread thread_;
+  CoordinatorInstance seat_;
+  std::unique_ptr<LeaderAnnouncer> leader_announcer_;  // of a standby
+  Endpoint endpoint_;
+};
+
+EmbeddedCoordinator::EmbeddedCoordinator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+EmbeddedCoordinator::~EmbeddedCoordinator() = default;
+
+Result<std::unique_ptr<EmbeddedCoordinator>> EmbeddedCoordinator::start(
+    const RendezvousConfig& config, Incarnation embedded) {
+  if (!must_host(config)) {
+    const std::vector<std::string> addresses = known_addresses(config.endpoint.host);
+    return addresses.empty() ? nullptr : start_if_free(config, embedded, addresses);
+  }
+  // The workers keep the limit that their agent found.
+  if (!config.is_standalone) raise_descriptor_limit();
+  auto impl = std::make_unique<Impl>(config, own_options(config, embedded));
+  if (Status ok = impl->listen(place_without_names(config)); !ok) return ok.error();
+  impl->start_thread();
+  return std::unique_ptr<EmbeddedCoordinator>(new EmbeddedCoordinator(std::move(impl)));
+}
+
+bool EmbeddedCoordinator::may_start_later(const RendezvousConfig& config) {
+  return config.backend == Backend::Cpprun && config.conf.is_host.value_or(true);
+}
+
+std::unique_ptr<EmbeddedCoordinator> EmbeddedCoordinator::start_if_free(
+    const RendezvousConfig& config, Incarnation embedded,
+    const std::vector<std::string>& addresses) {
+  if (!may_start_later(config)) return nullptr;
+  const std::optional<Place> place = place_at(config, addresses);
+  if (!place || !is_port_free(place->own_address, place->port)) return nullptr;
+  auto impl = std::make_unique<Impl>(config, own_options(config, embedded));
+  if (Status ok = impl->listen(*place); !ok) {
+    log::debug(ok.error().text);  // another agent was quicker
+    return nullptr;
+  }
+  raise_descriptor_limit();
+  impl->start_thread();
+  return std::unique_ptr<EmbeddedCoordinator>(new EmbeddedCoordinator(std::move(impl)));
+}
+
+Result<std::unique_ptr<EmbeddedCoordinator>> EmbeddedCoordinator::take_over(
+    const RendezvousConfig& config, Term term, const control::Standby& standby) {
+  raise_descriptor_limit();
+  auto impl = std::make_unique<Impl>(config, standby_options(config, term, standby.node));
+  const Place place{"", "127.0.0.1", static_cast<uint16_t>(standby.port)};
+  if (Status ok = impl->listen(place); !ok) return ok.error();
+  impl->announce_leader(config, term, standby);
+  impl->start_thread();
+  return std::unique_ptr<EmbeddedCoordinator>(new EmbeddedCoordinator(std::move(impl)));
+}
+
+const Endpoint& EmbeddedCoordinator::endpoint() const {
+  return impl_->endpoint();
+}
+void EmbeddedCoordinator::wait_until_idle(Stay& stay) {
+  impl_->wait_until_idle(stay);
+}
+
+}  // namespace cpprun

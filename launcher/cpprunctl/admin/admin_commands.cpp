@@ -1,0 +1,85 @@
+// The verbs that change a whole job. Its coordinator carries them out; an agent here passes them
+// on, or with --endpoint we go there ourselves.
+#include <cstdlib>
+
+#include "common/limits/operators.hpp"
+#include "common/ports.hpp"
+#include "launcher/cpprunctl/admin/remote_admin.hpp"
+#include "launcher/cpprunctl/jobs/job_verbs.hpp"
+#include "launcher/cpprunctl/jobs/local_jobs.hpp"
+#include "launcher/cpprunctl/text/output.hpp"
+#include "rendezvous/protocol/admin/admin_commands.hpp"
+
+namespace cpprun {
+namespace {
+
+using namespace ctl;
+using control::AdminCommandKind;
+
+Status give_there(const JobOptions& options, const control::AdminCommand& order) {
+  Result<Endpoint> where = parse_endpoint(options.endpoint, kRendezvousPort);
+  if (!where) return Error{ErrorKind::Usage, where.error().text};
+  const char* token = std::getenv("CPPRUN_ADMIN_TOKEN");
+  if (token == nullptr || *token == '\0') {
+    return Error{ErrorKind::Usage,
+                 "over TCP nothing is changed without a token: set CPPRUN_ADMIN_TOKEN to what "
+                 "the job was started with"};
+  }
+  Result<std::string> answer = send_admin_command(*where, token, {options.job, order});
+  if (!answer) return answer.error();
+  print(to_string(*where) + ": " + *answer + "\n");
+  return {};
+}
+
+// Any agent of the job will do; the coordinator's own comes first.
+Status give(const JobOptions& options, const control::AdminCommand& order) {
+  if (!options.endpoint.empty()) return give_there(options, order);
+  Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
+  if (!agents) return agents.error();
+  const LocalJob& job = agents->front();
+  const admin::AdminQuery query{"admin_command",
+                                {{"kind", name_of(order.kind)},
+                                 {"node", order.node},
+                                 {"nodes", std::to_string(order.nodes)},
+                                 {"resumable", order.is_resumable ? "1" : "0"}}};
+  Result<std::string> body = ask(job.agent, query, limits::kAdminReplyTimeout);
+  if (!body) return body.error();
+  print(job.view.run_id + ": " + done_text(*body) + "\n");
+  return {};
+}
+
+// Each is asked, however the others answer: a job that is half stopped helps nobody.
+Status stop_here(const JobOptions& options) {
+  Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
+  if (!agents) return agents.error();
+  Status all;
+  const std::string saves = options.is_resumable ? "1" : "0";
+  for (const LocalJob& job : *agents) {
+    Result<std::string> body =
+        ask(job.agent, {"leave", {{"resumable", saves}}}, limits::kAdminReplyTimeout);
+    if (body) print(job.view.node + ": " + done_text(*body) + "\n");
+    if (!body) all = body.error();
+  }
+  return all;
+}
+
+}  // namespace
+
+Status restart(const JobOptions& options) {
+  return give(options, {0, AdminCommandKind::Restart});
+}
+
+Status drain(const JobOptions& options) {
+  return give(options, {0, AdminCommandKind::Drain, false, options.node});
+}
+
+Status stop(const JobOptions& options) {
+  if (options.is_here) return stop_here(options);
+  return give(options, {0, AdminCommandKind::Stop, options.is_resumable});
+}
+
+Status scale(const JobOptions& options) {
+  return give(options, {0, AdminCommandKind::Scale, false, "", options.nodes});
+}
+
+}  // namespace cpprun

@@ -1,0 +1,28 @@
+// What doctors of several nodes tell each other through the store, as JSON; and findings as people
+// and scripts read them. Pure; decoding takes anything, and what makes no sense is an error.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/result.hpp"
+#include "launcher/doctor/checks.hpp"
+#include "launcher/doctor/node_facts.hpp"
+
+namespace cpprun::ctl {
+
+std::string encode(const doctor::NodeCard& card);
+Result<doctor::NodeCard> decode_card(const std::string& json);
+
+std::string encode(const std::vector<doctor::PairFacts>& pairs);
+// Of a job of `nodes` nodes.
+Result<std::vector<doctor::PairFacts>> decode_pairs(const std::string& json, int64_t nodes);
+
+// "problem  reach      n1 to n2: ...\n" and the cure below it.
+std::string text_of(const doctor::Finding& finding);
+// All of them, and a last line that says whether jobs would fail.
+std::string text_of(const std::vector<doctor::Finding>& findings);
+// An array of {"check", "level", "text", "cure"}.
+std::string json_of(const std::vector<doctor::Finding>& findings);
+
+}  // namespace cpprun::ctl

@@ -1,0 +1,105 @@
+#include "launcher/cpprunctl/doctor/doctor_rendezvous.hpp"
+
+#include <thread>
+
+#include "common/machine/own_addresses.hpp"
+#include "launcher/cpprunctl/blocking_socket.hpp"
+#include "rendezvous/client/store/store_client.hpp"
+#include "rendezvous/server/addresses.hpp"
+#include "rendezvous/server/loop.hpp"
+#include "rendezvous/server/server.hpp"
+
+namespace cpprun::ctl {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+// A store of our own, on a thread of its own.
+class Host {
+ public:
+  // Nothing: the endpoint is not ours, or somebody serves there.
+  static std::unique_ptr<Host> try_start(const Endpoint& endpoint) {
+    const Result<ResolvedHost> host = resolve_host(endpoint.host);
+    if (!host || first_own_address(host->addresses).empty()) return nullptr;
+    auto made = std::make_unique<Host>();
+    // A name means all interfaces: others see its other addresses.
+    const std::string address = host->is_numeric ? endpoint.host : "";
+    if (!made->server_->listen({address, endpoint.port})) return nullptr;
+    made->loop_.hold();
+    made->thread_ = std::thread([raw = made.get()] { raw->loop_.run(); });
+    return made;
+  }
+  Host() {
+    ServerHooks hooks;
+    hooks.store_for_main_port = [store = store_] { return store; };
+    server_ = std::make_unique<Server>(loop_.context(), ServerOptions{}, std::move(hooks));
+  }
+  ~Host() {
+    if (!thread_.joinable()) return;
+    loop_.post([this] {
+      server_->stop();
+      loop_.stop();
+    });
+    thread_.join();
+  }
+
+ private:
+  ServerLoop loop_;
+  std::shared_ptr<Store> store_ = std::make_shared<Store>();  // shared: clients may outlive it
+  std::unique_ptr<Server> server_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+struct DoctorRendezvous::Impl {
+  std::unique_ptr<Host> host;
+  worker::StoreClient store;
+  int64_t number = 0;
+  std::string rendezvous;  // before keys: a store that others serve may have seen earlier ones
+  std::string own_address;
+};
+
+DoctorRendezvous::DoctorRendezvous(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+DoctorRendezvous::~DoctorRendezvous() = default;
+
+Result<std::unique_ptr<DoctorRendezvous>> DoctorRendezvous::join(const Endpoint& endpoint,
+                                                                 int64_t count, Duration limit) {
+  std::unique_ptr<Host> host = Host::try_start(endpoint);
+  worker::StoreClientOptions options;
+  options.connect_timeout = duration_cast<milliseconds>(limit);
+  options.timeout = duration_cast<milliseconds>(limit);
+  options.prefix = "cpprun-doctor";
+  Result<worker::StoreClient> store = worker::StoreClient::connect(to_string(endpoint), options);
+  if (!store) return store.error();
+  Result<int64_t> arrival = store->add("arrivals", 1);
+  if (!arrival) return arrival.error();
+  std::string own_address;
+  if (auto line = dial(endpoint, limit)) own_address = local_name((*line)->fd());
+  const std::string rendezvous = std::to_string((*arrival - 1) / count) + "/";
+  auto impl =
+      std::make_unique<Impl>(Impl{std::move(host), std::move(*store), (*arrival - 1) % count,
+                                  rendezvous, std::move(own_address)});
+  return std::unique_ptr<DoctorRendezvous>(new DoctorRendezvous(std::move(impl)));
+}
+
+int64_t DoctorRendezvous::number() const {
+  return impl_->number;
+}
+std::string DoctorRendezvous::own_address() const {
+  return impl_->own_address;
+}
+
+Status DoctorRendezvous::publish(const std::string& key, const std::string& text) {
+  return impl_->store.set(impl_->rendezvous + key, text);
+}
+
+std::optional<std::string> DoctorRendezvous::await(const std::string& key, Duration limit) {
+  const std::string whole = impl_->rendezvous + key;
+  if (!impl_->store.wait({whole}, duration_cast<milliseconds>(limit))) return std::nullopt;
+  Result<std::string> text = impl_->store.get(whole);
+  return text ? std::optional(std::move(*text)) : std::nullopt;
+}
+
+}  // namespace cpprun::ctl

@@ -1,0 +1,110 @@
+#include "launcher/cpprunctl/jobs/agent_client.hpp"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <sstream>
+
+#include "common/limits/operators.hpp"
+#include "common/text.hpp"
+#include "launcher/cpprunctl/blocking_socket.hpp"
+
+namespace cpprun::ctl {
+namespace {
+
+Error about(const LocalAgent& agent, const std::string& why) {
+  return Error{ErrorKind::System, "the agent with pid " + std::to_string(agent.pid) + ": " + why};
+}
+
+Status reach(BlockingSocket& line, const LocalAgent& agent) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (agent.socket.size() >= sizeof address.sun_path) return about(agent, "its name is too long");
+  ::memcpy(address.sun_path + 1, agent.socket.data(), agent.socket.size());
+  const auto size =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + agent.socket.size());
+  if (Status ok = line.connect(reinterpret_cast<const sockaddr*>(&address), size); !ok) {
+    return about(agent, "it can't be reached: " + ok.error().text);
+  }
+  // Anybody may listen under such a name; only our own agents are believed, and root's.
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  ::getsockopt(line.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &length);
+  if (::geteuid() == 0 || peer.uid == ::geteuid() || peer.uid == 0) return {};
+  return about(agent, "it belongs to another user");
+}
+
+}  // namespace
+
+// Columns: number, references, protocol, flags, type, state, inode, path. Who has connected to a
+// listener shows under its name too.
+std::vector<LocalAgent> agents_in(const std::string& proc_net_unix) {
+  std::vector<LocalAgent> found;
+  std::istringstream lines(proc_net_unix);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find(" @" + std::string(admin::kSocketPrefix));
+    if (at == std::string::npos) continue;
+    LocalAgent agent{0, line.substr(at + 2)};
+    const std::string_view rest =
+        std::string_view(agent.socket).substr(admin::kSocketPrefix.size());
+    agent.pid = text::parse_int(rest.substr(0, rest.find('.'))).value_or(0);
+    if (agent.pid > 0) found.push_back(std::move(agent));
+  }
+  const auto key = [](const LocalAgent& agent) { return std::pair(agent.pid, agent.socket); };
+  std::ranges::sort(found, {}, key);
+  const auto same = std::ranges::unique(found, {}, &LocalAgent::socket);
+  found.erase(same.begin(), same.end());
+  return found;
+}
+
+std::vector<LocalAgent> local_agents() {
+  std::ifstream file("/proc/net/unix");
+  return agents_in({std::istreambuf_iterator<char>(file), {}});
+}
+
+Result<std::string> ask(const LocalAgent& agent, const admin::AdminQuery& query, Duration limit) {
+  BlockingSocket line(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), limit);
+  if (Status ok = reach(line, agent); !ok) return ok.error();
+  if (Status ok = line.send(admin::framed(admin::encode(query))); !ok) {
+    return about(agent, ok.error().text);
+  }
+  Result<std::string> four = line.receive(4);
+  if (!four) return about(agent, four.error().text);
+  if (four->size() != 4) {
+    return about(agent, "it has hung up; it answers its own user and root only");
+  }
+  const auto bytes = admin::frame_length(*four, limits::kAdminReplyBytes);
+  if (!bytes) return about(agent, "its answer has an impossible length");
+  Result<std::string> body = line.receive(*bytes);
+  if (!body) return about(agent, body.error().text);
+  if (const auto why = admin::refusal_reason(*body)) return Error{ErrorKind::Refused, *why};
+  return body;
+}
+
+Result<std::string> http_get(const Endpoint& endpoint, const std::string& path, Duration limit) {
+  constexpr size_t kPageBytes = 64 << 20;
+  Result<std::unique_ptr<BlockingSocket>> line = dial(endpoint, limit);
+  if (!line) return line.error();
+  const std::string where = to_string(endpoint) + ": ";
+  const Status sent =
+      (*line)->send("GET " + path + " HTTP/1.1\r\nHost: cpprun\r\nConnection: close\r\n\r\n");
+  if (!sent) return Error{ErrorKind::System, where + sent.error().text};
+  Result<std::string> answer = (*line)->receive(kPageBytes);
+  if (!answer) return Error{ErrorKind::System, where + answer.error().text};
+  const size_t body = answer->find("\r\n\r\n");
+  if (!answer->starts_with("HTTP/1.1 200 ") || body == std::string::npos) {
+    return Error{ErrorKind::Protocol, to_string(endpoint) + " has no " + path +
+                                          "; is it the rendezvous port of a cpprun job?"};
+  }
+  return answer->substr(body + 4);
+}
+
+}  // namespace cpprun::ctl

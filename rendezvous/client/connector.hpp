@@ -1,0 +1,64 @@
+// Connector: one try to connect to an endpoint. A name is looked up (numeric addresses and
+// localhost need no look-up), all its addresses are tried at once, the first that answers wins.
+//
+// Thread: the loop's. Its owner keeps it until its outcome was told or it was cancelled.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/endpoint.hpp"
+#include "rendezvous/client/name_lookup.hpp"
+
+namespace cpprun {
+
+// As people write it: an IPv4 address in IPv6 clothes is an IPv4 address.
+std::string unmapped(const boost::asio::ip::address& address);
+
+class Connector : public std::enable_shared_from_this<Connector> {
+ public:
+  struct Outcome {
+    std::unique_ptr<boost::asio::ip::tcp::socket> socket;  // null: `why` names each address tried
+    std::string why;
+    std::vector<Endpoint> refused{};  // numeric: where the kernel said that nobody listens
+  };
+  using Callback = std::function<void(Outcome)>;
+  // Before anything is dialled: the endpoint's addresses, numeric; none: its name is not known. May
+  // say where to go instead, by a numeric address. Also from inside start().
+  using Found = std::function<std::optional<Endpoint>(const std::vector<std::string>& addresses)>;
+
+  // The callback comes once, from the loop, never from inside start().
+  static std::shared_ptr<Connector> start(boost::asio::io_context& loop, const Endpoint& endpoint,
+                                          Callback callback, Found found = nullptr);
+  void cancel();  // no callback any more
+
+  Connector(boost::asio::io_context& loop, Callback callback, Found found);  // use start()
+
+ private:
+  using Socket = boost::asio::ip::tcp::socket;
+
+  void look_up(const Endpoint& endpoint);
+  void go_on(std::vector<boost::asio::ip::tcp::endpoint> addresses, const std::string& why);
+  void try_all(std::vector<boost::asio::ip::tcp::endpoint> addresses);
+  void on_connected(size_t index, const boost::asio::ip::tcp::endpoint& at,
+                    const boost::system::error_code& error);
+  void complete(Outcome outcome);
+
+  boost::asio::io_context& loop_;
+  Callback callback_;
+  Found found_;
+  std::shared_ptr<NameLookup> lookup_;
+  boost::asio::steady_timer limit_;
+  std::vector<std::unique_ptr<Socket>> sockets_;
+  size_t open_ = 0;  // tries that have not ended
+  std::string why_;
+  std::vector<Endpoint> refused_;
+};
+
+}  // namespace cpprun

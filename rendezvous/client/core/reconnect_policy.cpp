@@ -1,0 +1,190 @@
+#include "rendezvous/client/core/reconnect_policy.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/limits/rendezvous.hpp"
+#include "common/result.hpp"
+#include "rendezvous/protocol/control/control_codec.hpp"
+#include "rendezvous/protocol/frame.hpp"
+
+namespace cpprun {
+
+namespace {
+
+constexpr const char* kStoreMet =
+    "what listens there is torch's TCPStore (a torchrun agent, or a script that serves it); start "
+    "all agents with cpprun, or give another port";
+constexpr const char* kNonsense = "what listens there does not speak cpprun's protocol";
+
+}  // namespace
+
+void ReconnectPolicy::start(Effects& effects) const {
+  if (!routes_.empty()) effects.emplace_back(Connect{});
+}
+
+void ReconnectPolicy::set_routes(const std::vector<Endpoint>& others, bool is_sure, bool is_own) {
+  if (options_.is_led_by_election) return go_to(others.front());
+  const Endpoint current = target();
+  is_own_ = is_own;
+  routes_ = others;
+  if (!is_own) routes_.push_back(options_.endpoint);
+  if (!is_own && !is_sure) routes_.push_back(current);
+  std::vector<Endpoint> once;
+  for (const Endpoint& route : routes_) {
+    if (std::find(once.begin(), once.end(), route) == once.end()) once.push_back(route);
+  }
+  routes_ = std::move(once);
+  auto place = is_sure ? routes_.begin() : std::find(routes_.begin(), routes_.end(), current);
+  at_ = static_cast<size_t>(place - routes_.begin());
+  tried_ = 0;
+  if (!is_sure) return;
+  back_off_ = limits::kReconnectFirst;
+  if (!is_connected_ && !deadline_.is_never()) deadline_ = Instant{};  // at once
+}
+
+// What is dialled just now may be a host that never answers.
+void ReconnectPolicy::go_to(const Endpoint& place) {
+  routes_ = {place};
+  at_ = tried_ = 0;
+  back_off_ = limits::kReconnectFirst;
+  if (!is_connected_ && !is_closed_) deadline_ = Instant{};
+}
+
+void ReconnectPolicy::on_connected(Instant now) {
+  is_connected_ = true;
+  is_registered_ = false;
+  has_sent_garbage_ = false;
+  connected_at_ = now;
+  input_.clear();
+  taken_ = 0;
+  // Whoever does not answer like a coordinator is none: a torch store, an ssh server, a proxy.
+  const bool is_watched = !is_own_ && !is_closed_;
+  deadline_ = is_watched ? now + limits::kHelloTimeout : Instant::never();
+}
+
+void ReconnectPolicy::on_connect_failed(Instant now, const std::string& why,
+                                        const std::vector<Endpoint>& refused, Effects& effects) {
+  if (is_closed_) return;
+  report_trouble(now, why, effects);
+  if (!refused.empty()) effects.emplace_back(Refused{refused});
+  retry(now, false);
+}
+
+// `is_here`: where we are is tried once more. Else the next place; all were tried in vain: a pause.
+void ReconnectPolicy::retry(Instant now, bool is_here) {
+  deadline_ = now;
+  if (!is_here) {
+    at_ = (at_ + 1) % routes_.size();
+    if (++tried_ < routes_.size()) return;
+  }
+  tried_ = 0;
+  deadline_ = now + back_off_;
+  back_off_ = std::min(back_off_ * 2, options_.back_off_max);
+}
+
+// A coordinator that is not ours any more answers at once, each time: an answer is no reason to
+// begin with short pauses again.
+void ReconnectPolicy::try_next_endpoint(Instant now) {
+  at_ = (at_ + 1) % routes_.size();
+  tried_ = 0;
+  deadline_ = now + unwanted_back_off_;
+  unwanted_back_off_ = std::min(unwanted_back_off_ * 2, options_.back_off_max);
+}
+
+void ReconnectPolicy::on_bytes(std::span<const uint8_t> bytes) {
+  input_.erase(input_.begin(), input_.begin() + static_cast<ptrdiff_t>(taken_));
+  taken_ = 0;
+  input_.insert(input_.end(), bytes.begin(), bytes.end());
+}
+
+std::optional<control::CoordinatorMessage> ReconnectPolicy::next_message(Instant now,
+                                                                         Effects& effects) {
+  if (!is_connected_) return std::nullopt;
+  control::FrameView frame = control::next_frame(std::span(input_).subspan(taken_));
+  if (frame.state == control::FrameView::State::NeedMore) return std::nullopt;
+  Result<control::CoordinatorMessage> message =
+      frame.state == control::FrameView::State::Whole
+          ? control::decode_coordinator(frame.body)
+          : Result<control::CoordinatorMessage>(Error{ErrorKind::Protocol, kNonsense});
+  if (!message) {
+    if (is_registered_) report_trouble(now, message.error().text, effects);
+    has_sent_garbage_ = true;
+    on_broken(now, effects);
+    return std::nullopt;
+  }
+  taken_ += frame.consumed;
+  is_registered_ = true;
+  tried_ = 0;
+  deadline_ = Instant::never();
+  back_off_ = limits::kReconnectFirst;
+  trouble_since_.reset();
+  last_trouble_.clear();
+  return std::move(*message);
+}
+
+void ReconnectPolicy::on_broken(Instant now, Effects& effects, bool tries_elsewhere) {
+  if (!std::exchange(is_connected_, false)) return;
+  if (is_closed_) {
+    effects.emplace_back(ResetConnection{});
+    return;
+  }
+  if (!is_registered_ && !is_own_) report_unexpected_peer(now, effects);
+  if (is_registered_ && tries_elsewhere) {
+    try_next_endpoint(now);
+  } else {
+    unwanted_back_off_ = limits::kReconnectFirst;
+    retry(now, is_registered_);
+  }
+  effects.emplace_back(ResetConnection{});
+  effects.emplace_back(Broken{});
+}
+
+// Somebody listens and is no coordinator, or one that does not come to answer.
+void ReconnectPolicy::report_unexpected_peer(Instant now, Effects& effects) {
+  const bool was_silent = now - connected_at_ >= limits::kHelloTimeout;
+  unexpected_peer_ = has_sent_garbage_ ? kNonsense
+                     : was_silent      ? "connected, but no coordinator answers"
+                                       : "connected, but what listens there hangs up";
+  if (!trouble_since_) trouble_since_ = connected_at_;
+  last_trouble_ = unexpected_peer_;
+  const bool is_worth_it = target() == options_.endpoint;  // other places are other agents' ports
+  if (!is_worth_it || std::exchange(is_probing_, true)) return;
+  effects.emplace_back(Probe{});
+}
+
+void ReconnectPolicy::on_probed(Instant now, bool is_torch_store, Effects& effects) {
+  is_probing_ = false;
+  report_trouble(now, is_torch_store ? kStoreMet : unexpected_peer_, effects);
+}
+
+void ReconnectPolicy::report_trouble(Instant now, const std::string& why, Effects& effects) {
+  if (!trouble_since_) trouble_since_ = now;
+  last_trouble_ = why;
+  // At most one line a minute, and only once a short trouble has turned into a lasting one.
+  const bool is_due = !reported_at_ || now - *reported_at_ >= options_.wait_reminder_interval;
+  const bool is_lasting = now - *trouble_since_ >= limits::kHelloTimeout;
+  if (!is_lasting || !is_due) return;
+  reported_at_ = now;
+  auto waited = static_cast<int64_t>(to_seconds(now - *trouble_since_));
+  const Endpoint& place = options_.is_led_by_election ? target() : options_.endpoint;
+  effects.emplace_back(Trouble{"can't reach the coordinator at " + to_string(place) + " for " +
+                               std::to_string(waited) + " s: " + why});
+}
+
+void ReconnectPolicy::close() {
+  is_closed_ = true;
+  deadline_ = Instant::never();
+}
+
+void ReconnectPolicy::on_time(Instant now, Effects& effects) {
+  if (now < deadline_) return;
+  deadline_ = Instant::never();
+  if (is_connected_) {
+    on_broken(now, effects);  // it has not welcomed us in time
+  } else {
+    effects.emplace_back(Connect{});
+  }
+}
+
+}  // namespace cpprun

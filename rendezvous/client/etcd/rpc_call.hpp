@@ -1,0 +1,83 @@
+// RpcCall: one request on its way to a member of etcd that takes it. Private to
+// rendezvous/client/etcd.
+//
+//   for each member: connect -> (log in, if there is a user and no token) -> ask
+//
+// A member that can't be reached in time is passed over; once the request itself has left, its fate
+// is told and nothing is tried again. A token that has ended is renewed once. Logging in may last
+// longer than the call that began it: calls that follow use the token.
+// Thread: the loop's. Lives until its outcome was told or it was cancelled.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/result.hpp"
+#include "rendezvous/client/connector.hpp"
+#include "rendezvous/client/etcd/etcd_client.hpp"
+#include "rendezvous/client/etcd/http_exchange.hpp"
+#include "rendezvous/client/etcd/transport.hpp"
+
+namespace cpprun::etcd {
+
+// What the calls of a client share.
+struct EtcdSession {
+  ClientOptions options;
+  size_t at = 0;                                 // the member that is asked first
+  std::vector<std::shared_ptr<Transport>> idle;  // connections to that one
+  std::string token;                             // of options.user
+  std::shared_ptr<HttpExchange> login;           // to get one, by one call for all
+  std::string own_address;
+
+  // `at` did not do; the next one is asked first, unless that has been found out before.
+  void rotate_endpoint(size_t member);
+};
+
+class RpcCall : public std::enable_shared_from_this<RpcCall> {
+ public:
+  using Done = std::function<void(Result<std::string>)>;
+
+  RpcCall(boost::asio::io_context& loop, std::shared_ptr<EtcdSession> session,
+          const Request& request, Duration limit, Done done);
+  void start();
+  void cancel();
+
+ private:
+  void wait_until(std::chrono::steady_clock::time_point end);
+  void try_member();
+  void on_connected(Connector::Outcome outcome);
+  void use(std::shared_ptr<Transport> transport);
+  void log_in();
+  void on_token(const HttpExchange::Outcome& outcome, std::shared_ptr<Transport> transport);
+  void ask();
+  void on_answer(HttpExchange::Outcome outcome);
+  void on_time();
+  void try_next_member(const std::string& why);
+  void renew_token();
+  void keep(bool is_usable);
+  std::string member() const;
+  void finish(Result<std::string> result);
+
+  boost::asio::io_context& loop_;
+  std::shared_ptr<EtcdSession> session_;
+  const std::string path_;
+  const std::string body_;
+  const std::chrono::steady_clock::time_point ends_at_;
+  Done done_;
+  boost::asio::steady_timer timer_;
+  size_t member_ = 0;
+  size_t tried_ = 0;  // members so far
+  bool was_asked_ = false;
+  bool has_renewed_ = false;
+  std::shared_ptr<Connector> connector_;
+  std::shared_ptr<Transport> transport_;
+  std::shared_ptr<HttpExchange> exchange_;
+  std::string why_;  // what came of the members so far
+};
+
+}  // namespace cpprun::etcd

@@ -1,0 +1,54 @@
+// Transport: bytes to and from one member of etcd, over a connection that stands.
+//
+// Thread: the loop's. Callbacks come from the loop, never from inside a call; none after close().
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/system/error_code.hpp>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace cpprun::etcd {
+
+class Transport {
+ public:
+  using Sent = std::function<void(const boost::system::error_code&)>;
+  using Got = std::function<void(const boost::system::error_code&, size_t)>;
+
+  virtual ~Transport() = default;
+  // All of `bytes`, which stay until it is told.
+  virtual void write(std::span<const char> bytes, Sent sent) = 0;
+  // What comes next, up to the size of `room`, which stays until it is told.
+  virtual void read(std::span<char> room, Got got) = 0;
+  virtual void close() = 0;
+  // The other side has hung up, or has said something that nobody has asked for.
+  virtual bool is_stale() = 0;
+  // By which it leaves this machine; numeric.
+  virtual std::string own_address() = 0;
+  // What an error means; for people.
+  virtual std::string why(const boost::system::error_code& error) const { return error.message(); }
+};
+
+// What every wire does with its socket, whatever it says over it.
+class SocketTransport : public Transport {
+ public:
+  explicit SocketTransport(std::unique_ptr<boost::asio::ip::tcp::socket> socket);
+
+  void close() override;
+  bool is_stale() override;
+  std::string own_address() override;
+
+ protected:
+  boost::asio::ip::tcp::socket& socket() { return *socket_; }
+  bool is_closed() const { return is_closed_; }
+
+ private:
+  std::unique_ptr<boost::asio::ip::tcp::socket> socket_;
+  bool is_closed_ = false;
+};
+
+std::shared_ptr<Transport> plain_transport(std::unique_ptr<boost::asio::ip::tcp::socket> socket);
+
+}  // namespace cpprun::etcd

@@ -1,0 +1,176 @@
+#include "rendezvous/observe/dashboard_json.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "common/failure/failure_class.hpp"
+#include "common/limits/dashboard.hpp"
+#include "rendezvous/coordinator/rank_progress.hpp"
+#include "rendezvous/observe/status.hpp"
+#include "rendezvous/protocol/control/control.hpp"
+
+namespace cpprun {
+namespace {
+
+using nlohmann::json;
+
+std::string line(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+json ms(Instant at) {
+  return at.nanoseconds() / 1'000'000;
+}
+json ms(const std::optional<Instant>& at) {
+  return at ? ms(*at) : json(nullptr);
+}
+
+json step_of(const std::optional<control::SnapshotName>& snapshot) {
+  return snapshot ? json(snapshot->step) : json(nullptr);
+}
+
+// As an array, because there are many: name, state, workers, role, address, group rank, base rank.
+json node_row(const Membership& job, const Node& node) {
+  const auto assignment = job.assignments().find(node.id.incarnation);
+  const bool is_member = assignment != job.assignments().end();
+  return {node.id.name,
+          name_of(node),
+          node.facts.nproc,
+          node.facts.role,
+          node.session_addresses.peer_address,
+          is_member ? json(assignment->second.group_rank) : json(nullptr),
+          is_member ? json(assignment->second.base_rank) : json(nullptr)};
+}
+
+// Members first, by rank: so the map stays as it is while others come and go.
+json node_rows(const Membership& job) {
+  std::vector<const Node*> nodes;
+  for (const auto& [incarnation, node] : job.nodes()) nodes.push_back(&node);
+  const auto place = [&job](const Node* node) {
+    const auto assignment = job.assignments().find(node->id.incarnation);
+    return assignment == job.assignments().end() ? INT64_MAX : assignment->second.group_rank;
+  };
+  std::ranges::stable_sort(nodes, {}, place);
+  json rows = json::array();
+  for (const Node* node : nodes) {
+    if (rows.size() == limits::kNodesShown) break;
+    rows.push_back(node_row(job, *node));
+  }
+  return rows;
+}
+
+json to_json(const RoundRecord& record) {
+  json object = {{"round", record.round.value},         {"nodes", record.nodes},
+                 {"workers", record.workers},           {"formed_ms", ms(record.formed_at)},
+                 {"started_ms", ms(record.started_at)}, {"stopped_ms", ms(record.stopped_at)},
+                 {"over_ms", ms(record.over_at)}};
+  if (record.stopped_at) {
+    object["cause"] = control::name_of(record.cause);
+    object["why"] = record.why;
+  }
+  if (record.failure) {
+    object["class"] = name_of(*record.failure);
+    object["root_cause"] = record.root_cause;
+    object["last_lines"] = record.last_lines;
+  }
+  return object;
+}
+
+json to_json(const Membership& job, const JobHistory* record) {
+  json rounds = json::array();
+  if (record != nullptr) {
+    for (const RoundRecord& each : record->rounds()) rounds.push_back(to_json(each));
+  }
+  const bool has_job_result = job.has_job_result();
+  return {{"phase", name_of(job.phase())},
+          {"outcome", has_job_result ? json(outcome_of(job)) : json(nullptr)},
+          {"failure_summary",
+           has_job_result ? job.job_result().failure_summary.substr(0, limits::kReasonBytesReported)
+                          : ""},
+          {"round", job.round().value},
+          {"min_nodes", job.job_spec().min_nodes},
+          {"max_nodes", job.job_spec().max_nodes},
+          {"world_size", job.world_size()},
+          {"restarts", {job.budget().used(), job.budget().max()}},
+          {"hang_restarts", {job.hang_restart_budget().used(), job.hang_restart_budget().max()}},
+          {"why_no_round", job.phase() == Membership::Phase::Running ? "" : job.why_no_round()},
+          {"snapshot_step", step_of(job.newest_snapshot())},
+          {"resumed_from", step_of(job.resume())},
+          {"node_count", job.nodes().size()},
+          {"nodes", node_rows(job)},
+          {"rounds", rounds}};
+}
+
+json number(const std::optional<int64_t>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+// As an array, because there are many; docs/dashboard.md has their order.
+json to_json(const StepPoint& point) {
+  return {ms(point.at),      point.round.value,       point.step,
+          point.last,        number(point.median_us), number(point.slowest_us),
+          point.slowest_rank};
+}
+
+// Why there are no lines to show; empty: there are.
+std::string why_no_lines(const Membership& job, const std::optional<RankLocation>& place,
+                         const control::LogLines* told) {
+  if (!place) return "no node has this rank now";
+  if (!place->node->is_connected()) return "its node is out of touch";
+  if (!place->node->facts.reports_log_lines)
+    return "the agent of its node is older and tells no lines";
+  if (told == nullptr || told->round != job.round()) return "waiting for its node";
+  if (!told->has_files) return "this job keeps no log files; start it with --log-dir DIR --tee 3";
+  return "";
+}
+
+}  // namespace
+
+std::string dashboard_state(const Coordinator& coordinator, const HistoryRecorder& job_history) {
+  json jobs = json::object();
+  for (const auto& [run_id, job] : coordinator.jobs()) {
+    jobs[run_id] = to_json(*job, job_history.of(run_id));
+  }
+  return line({{"version", CPPRUN_VERSION}, {"host", coordinator.host()}, {"jobs", jobs}});
+}
+
+std::string dashboard_progress(const Coordinator& coordinator) {
+  json jobs = json::object();
+  for (const auto& [run_id, job] : coordinator.jobs()) {
+    const std::optional<RankProgress> told = rank_progress(*job);
+    if (!told) continue;
+    jobs[run_id] = {
+        {"round", told->round.value}, {"steps", told->steps}, {"step_us", told->step_us}};
+  }
+  return line({{"jobs", jobs}});
+}
+
+std::string dashboard_steps(const StepHistory& history) {
+  json jobs = json::object();
+  for (const auto& [run_id, points] : history.jobs()) {
+    json& all = jobs[run_id] = json::array();
+    for (const StepPoint& point : points) all.push_back(to_json(point));
+  }
+  return line({{"jobs", jobs}});
+}
+
+std::string dashboard_lines(const Coordinator& coordinator, const JobRank& wanted) {
+  json object = {{"run_id", wanted.run_id}, {"rank", wanted.rank}};
+  const auto found = coordinator.jobs().find(wanted.run_id);
+  if (found == coordinator.jobs().end()) {
+    object["why"] = "there is no such job here";
+    return line(object);
+  }
+  const Membership& job = *found->second;
+  const std::optional<RankLocation> place = place_of(job, wanted.rank);
+  const control::LogLines* told = place ? place->node->lines_of(place->local_rank) : nullptr;
+  object["round"] = job.round().value;
+  if (place) object["node"] = place->node->id.name;
+  object["why"] = why_no_lines(job, place, told);
+  const bool is_told = told != nullptr && object["why"] == "";
+  object["out"] = is_told ? json(told->out) : json::array();
+  object["err"] = is_told ? json(told->err) : json::array();
+  return line(object);
+}
+
+}  // namespace cpprun

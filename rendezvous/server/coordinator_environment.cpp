@@ -1,0 +1,50 @@
+#include "rendezvous/server/coordinator_environment.hpp"
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+#include "common/machine/identity.hpp"
+#include "common/proof/node_id.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+
+namespace {
+
+Term term_now() {
+  auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
+  return Term(std::chrono::duration_cast<std::chrono::milliseconds>(since_1970).count());
+}
+
+}  // namespace
+
+std::string random_secret() {
+  return text::hex(random_bytes());
+}
+
+std::string operator_token() {
+  const char* token = std::getenv("CPPRUN_ADMIN_TOKEN");
+  return token == nullptr ? "" : token;
+}
+
+CoordinatorOptions coordinator_options() {
+  CoordinatorOptions options;
+  options.host = own_host_name();
+  options.term = term_now();
+  options.make_secret = random_secret;
+  options.node_id_of = node_id_of;
+  options.needs_proof = !operator_token().empty();
+  return options;
+}
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace cpprun

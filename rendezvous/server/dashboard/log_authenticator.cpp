@@ -1,0 +1,93 @@
+#include "rendezvous/server/dashboard/log_authenticator.hpp"
+
+#include <optional>
+
+#include "common/limits/dashboard.hpp"
+#include "common/limits/operators.hpp"
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+Error refuse(const std::string& why) {
+  return Error{ErrorKind::Refused, why};
+}
+
+Error senseless(const std::string& why) {
+  return Error{ErrorKind::BadValue, why};
+}
+
+std::optional<int> hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return std::nullopt;
+}
+
+std::string decoded(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto high = i + 2 < text.size() ? hex_value(text[i + 1]) : std::nullopt;
+    const auto low = high ? hex_value(text[i + 2]) : std::nullopt;
+    if (text[i] != '%' || !low) {
+      out += text[i];
+      continue;
+    }
+    out += static_cast<char>(*high * 16 + *low);
+    i += 2;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> query_parameters(std::string_view query) {
+  std::map<std::string, std::string> words;
+  for (const std::string& part : text::split(query, '&')) {
+    const size_t sign = part.find('=');
+    if (sign == std::string::npos) continue;
+    words[decoded(std::string_view(part).substr(0, sign))] =
+        decoded(std::string_view(part).substr(sign + 1));
+  }
+  return words;
+}
+
+std::string log_mac_input(const std::string& nonce, const JobRank& wanted) {
+  return "cpprun log lines\n" + nonce + "\n" + wanted.run_id + "\n" + std::to_string(wanted.rank);
+}
+
+void LogAuthenticator::forget_old(Instant now) {
+  std::erase_if(nonces_, [&](const auto& e) { return now - e.second > limits::kLogNonceLifetime; });
+}
+
+Result<std::string> LogAuthenticator::on_nonce(Instant now, const std::string& peer) {
+  if (verifier_.can_be_guessed()) {
+    return refuse(
+        "log lines are shown to who knows the job's token only, and the agent that hosts the "
+        "rendezvous was started without CPPRUN_ADMIN_TOKEN (" +
+        std::to_string(limits::kAdminTokenBytes) + " characters or more)");
+  }
+  forget_old(now);
+  Result<std::string> nonce = verifier_.nonce_for(now, peer, nonces_.size());
+  if (nonce) nonces_[*nonce] = now;
+  return nonce;
+}
+
+Result<JobRank> LogAuthenticator::on_query(Instant now, const std::string& peer,
+                                           std::string_view query) {
+  forget_old(now);
+  const std::map<std::string, std::string> words = query_parameters(query);
+  const auto word = [&](const char* name) {
+    const auto found = words.find(name);
+    return found == words.end() ? std::string() : found->second;
+  };
+  const std::optional<int64_t> rank = text::parse_int(word("rank"));
+  if (!rank || *rank < 0) return senseless("say job=RUN_ID&rank=N&nonce=NONCE&mac=PROOF");
+  const std::string nonce = word("nonce");
+  if (nonces_.erase(nonce) == 0) return senseless("a nonce from /log/nonce does for one request");
+  const JobRank wanted{word("job"), *rank};
+  if (verifier_.accepts(now, peer, log_mac_input(nonce, wanted), word("mac"))) return wanted;
+  return refuse("the token is wrong: it must be the CPPRUN_ADMIN_TOKEN of the coordinator");
+}
+
+}  // namespace cpprun

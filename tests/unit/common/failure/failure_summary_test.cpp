@@ -1,0 +1,278 @@
+// What people read when a job fails: the root cause, the failure summary, torchrun's summary.
+#include "common/failure/failure_summary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <climits>
+
+namespace cpprun::test {
+namespace {
+
+WorkerExit ended(int64_t rank, int exit_code, int64_t at) {
+  WorkerExit end;
+  end.rank = Rank(rank);
+  end.local_rank = LocalRank(rank);
+  end.pid = static_cast<int>(1000 + rank);
+  end.exit_code = exit_code;
+  end.ended_at_wall = WallTime{at};
+  return end;
+}
+
+WorkerExit with_error(WorkerExit end, int64_t stamp, int64_t file_time) {
+  end.error = ErrorReport{"/logs/error.json", "ValueError: no",    "",
+                          WallTime{stamp},    WallTime{file_time}, true};
+  return end;
+}
+
+Failure failure_of(std::vector<WorkerExit> ends) {
+  Failure failure;
+  failure.title = "train.py";
+  failure.host = "node0";
+  failure.ends = std::move(ends);
+  failure.root_cause = {"node0", failure.ends[root_cause_index(failure.ends)]};
+  failure.world_size = static_cast<int64_t>(failure.ends.size());
+  failure.restarts_used = 1;
+  failure.max_restarts = 3;
+  failure.stamp = [](WallTime) { return "2026-11-21_14:03:59"; };
+  failure.clock = [](WallTime) { return "14:03:59.113"; };
+  return failure;
+}
+
+TEST(FailureSummary, AnErrorFileThatIsNoneIsNotTheWorkersLastWords) {
+  WorkerExit end = ended(0, 3, 10);
+  end.error = ErrorReport{};
+  end.error->is_readable = false;
+  end.error->message = "the error file could not be read: it is no valid JSON";
+  std::string text = failure_summary(failure_of({end}));
+  EXPECT_EQ(text.find("Its last words"), std::string::npos) << text;
+  end.last_lines = {"no such batch"};
+  text = failure_summary(failure_of({end}));
+  EXPECT_NE(text.find(" Note: the error file could not be read: it is no valid JSON."
+                      " Its last words: no such batch"),
+            std::string::npos)
+      << text;
+}
+
+TEST(RootCause, TheFirstDeathWhateverTheRank) {
+  EXPECT_EQ(root_cause_index({ended(0, -15, 20), ended(1, 0, 5), ended(2, 1, 10)}), 2U);
+}
+
+TEST(RootCause, SuccessesArePassedOver) {
+  EXPECT_EQ(root_cause_index({ended(0, 0, 1), ended(1, 3, 10)}), 1U);
+}
+
+TEST(RootCause, OfTwoAtOneTimeTheOneThatWasSeenFirst) {
+  EXPECT_EQ(root_cause_index({ended(1, 1, 10), ended(0, 1, 10)}), 0U);
+}
+
+TEST(RootCause, AnErrorWrittenBeforeTheFirstDeathCountsWithItsOwnTime) {
+  const WorkerExit first = ended(0, 1, 100'000);
+  EXPECT_EQ(root_cause_index({first, with_error(ended(1, 1, 110'000), 80'000, 90'000)}), 1U);
+  EXPECT_EQ(root_cause_index({first, with_error(ended(1, 1, 110'000), 80'000, 90'001)}), 0U)
+      << "files are stamped by a clock that is behind";
+}
+
+TEST(RootCause, WhoDiedFirstWroteHisErrorBefore) {
+  const WorkerExit first = with_error(ended(1, 1, 100'000), 50'000, 99'000);
+  EXPECT_EQ(root_cause_index({with_error(ended(0, -15, 110'000), 80'000, 85'000), first}), 1U);
+}
+
+TEST(RootCause, AnErrorWrittenAfterTheFirstDeathIsAConsequence) {
+  EXPECT_EQ(root_cause_index({ended(0, -9, 100), with_error(ended(1, 1, 130), 90, 120)}), 0U);
+}
+
+TEST(RootCause, AHangBeforeWhatFollowedFromTheStop) {
+  WorkerExit hung = ended(1, 0, 200);  // it ended well when it was asked to
+  hung.hang = "no heartbeat for 9.0 s";
+  EXPECT_EQ(root_cause_index({ended(0, -6, 100), hung}), 1U);
+  EXPECT_EQ(describe_end(hung), "hung (no heartbeat for 9.0 s)");
+  EXPECT_STREQ(name_of(classify(hung)), "hang");
+  EXPECT_TRUE(has_own_cause(hung));
+  EXPECT_FALSE(hung.is_success());
+}
+
+WorkerExit with_lost_peer(WorkerExit end, int64_t stamp, int64_t file_time) {
+  end = with_error(std::move(end), stamp, file_time);
+  end.error->is_consequence = true;
+  return end;
+}
+
+TEST(RootCause, WhoLostAPeerYieldsToWhoKnowsACause) {
+  const WorkerExit lost = with_lost_peer(ended(0, 1, 100), 90, 95);
+  EXPECT_EQ(root_cause_index({lost, ended(1, 3, 110)}), 1U);
+  WorkerExit stopped = ended(1, -15, 110);
+  stopped.is_stopped_by_us = true;
+  EXPECT_EQ(root_cause_index({lost, stopped}), 0U);  // stopped because of the first
+  EXPECT_EQ(root_cause_index({lost, with_error(stopped, 90, 105)}), 1U);
+}
+
+TEST(RootCause, OfTwoWhoLostAPeerTheFirst) {
+  const WorkerExit late = with_lost_peer(ended(0, 1, 110), 90, 105);
+  EXPECT_EQ(root_cause_index({late, with_lost_peer(ended(1, 1, 100), 90, 95)}), 1U);
+  EXPECT_EQ(root_cause_index({ended(1, 0, 5), late}), 1U);
+}
+
+WorkerExit saying(WorkerExit end, const std::string& line) {
+  end.last_lines = {"Traceback (most recent call last):", line};
+  return end;
+}
+
+TEST(RootCause, WhoseConnectionAPeerClosedYieldsByItsWords) {
+  const WorkerExit lost = saying(ended(0, 1, 100), "RuntimeError: Connection closed by peer [::1]");
+  EXPECT_TRUE(is_consequence(lost));
+  EXPECT_EQ(root_cause_index({lost, ended(1, 3, 110)}), 1U);
+  WorkerExit stopped = saying(ended(1, 1, 110), "ValueError: no");
+  stopped.is_stopped_by_us = true;
+  EXPECT_EQ(root_cause_index({lost, stopped}), 1U) << "its exception was on the way out";
+  WorkerExit only_stopped = ended(2, -15, 105);
+  only_stopped.is_stopped_by_us = true;
+  EXPECT_EQ(root_cause_index({lost, only_stopped, stopped}), 2U);
+  EXPECT_EQ(root_cause_index({lost, saying(stopped, "SignalException: Process got signal: 15")}),
+            0U);
+  EXPECT_EQ(root_cause_index({saying(ended(0, 1, 100), "Error: no"), stopped}), 0U);
+}
+
+TEST(RootCause, AnOldWarningIsNoConsequence) {
+  WorkerExit end = saying(ended(0, 1, 100), "ValueError: no");
+  end.last_lines.insert(end.last_lines.begin(), "Connection reset by peer, trying again");
+  end.last_lines.insert(end.last_lines.begin() + 1, 7, "another line");
+  EXPECT_FALSE(is_consequence(end));
+}
+
+TEST(HappenedAt, WhenTheErrorWasWritten) {
+  WorkerExit end = with_error(ended(0, 1, 5'000'000), 1, 4'000'000);
+  end.ended_at = Instant::from_nanoseconds(9'000'000'000);
+  EXPECT_EQ(happened_at(end), Instant::from_nanoseconds(8'010'000'000)) << "at the latest";
+  end.started_at = Instant::from_nanoseconds(8'500'000'000);
+  EXPECT_EQ(happened_at(end), end.ended_at) << "no error is older than its worker";
+  end.error->file_time = WallTime{INT64_MIN};
+  EXPECT_EQ(happened_at(end), end.ended_at);
+}
+
+TEST(Lived, TimesThatMakeNoSenseAreZero) {
+  WorkerExit end;
+  end.started_at = Instant::from_nanoseconds(INT64_MIN);
+  end.ended_at = Instant::from_nanoseconds(INT64_MAX);
+  EXPECT_EQ(lived(end), Duration{});
+}
+
+TEST(RootCause, AStampOfTheFutureDoesNotExcuse) {
+  EXPECT_EQ(root_cause_index({with_error(ended(0, 1, 100), 5000, 99), ended(1, 1, 200)}), 0U);
+}
+
+TEST(DescribeEnd, Words) {
+  EXPECT_EQ(describe_end(ended(0, 3, 0)), "exited with code 3");
+  WorkerExit killed = ended(0, -9, 0);
+  EXPECT_EQ(describe_end(killed), "was killed by SIGKILL");
+  killed.is_oom_kill = true;
+  EXPECT_EQ(describe_end(killed), "was killed by SIGKILL (the kernel's OOM killer: out of memory)");
+  WorkerExit core = ended(0, -11, 0);
+  core.has_core = true;
+  EXPECT_EQ(describe_end(core), "was killed by SIGSEGV (core dumped)");
+  EXPECT_EQ(describe_end(ended(0, -40, 0)), "was killed by signal 40");
+  EXPECT_EQ(describe_end(ended(0, INT_MIN, 0)), "exited with code -2147483648")
+      << "of another node's making: no signal has that number";
+}
+
+TEST(FailureSummary, WhoHowWhenAndWhatFollowed) {
+  WorkerExit stopped = ended(0, -15, 30);
+  stopped.is_stopped_by_us = true;
+  EXPECT_EQ(
+      failure_summary(failure_of({ended(1, 13, 10), stopped, ended(2, 1, 20), ended(3, 0, 5)})),
+      "rank 1 (local rank 1, pid 1001, on node0) exited with code 13 at 14:03:59.113 "
+      "[class=user_error]. The other 2 workers ended because of this (1 failed too, 1 "
+      "stopped by cpprun). Restarts used: 1 of 3.");
+}
+
+TEST(FailureSummary, OfManyOnOtherNodesTheirNumber) {
+  Failure failure = failure_of({ended(1, 13, 10)});
+  failure.world_size = 64;
+  failure.restarts_used = 3;
+  EXPECT_THAT(failure_summary(failure),
+              testing::HasSubstr(". The other 63 workers ended because of this. Restarts used: 3 "
+                                 "of 3: none is left."));
+}
+
+TEST(FailureSummary, HowLongItLivedAndHowOftenItDidThat) {
+  Failure failure = failure_of({ended(1, 13, 10)});
+  failure.root_cause.end.started_at = Instant::from_nanoseconds(1'000'000'000);
+  failure.root_cause.end.ended_at = Instant::from_nanoseconds(2'500'000'000);
+  failure.same_startup_failures = 4;
+  EXPECT_THAT(failure_summary(failure),
+              testing::HasSubstr("14:03:59.113, 1.5 s after its start ["));
+  EXPECT_THAT(failure_summary(failure),
+              testing::HasSubstr("in the same way in 4 attempts in a row"));
+}
+
+TEST(FailureSummary, WhatCouldNotStart) {
+  Failure failure;
+  failure.root_cause = {"node1", {}, "cannot start ./train: No such file or directory"};
+  EXPECT_THAT(failure_summary(failure),
+              testing::StartsWith("no worker could be started on node1: cannot start ./train: No "
+                                  "such file or directory [class=start_failure]. Restarts used: 0 "
+                                  "of 0 (--max-restarts). Hint (program_not_found): "));
+}
+
+TEST(FailureSummary, ItsOwnWords) {
+  WorkerExit end = ended(0, 1, 10);
+  end.last_lines = {"Traceback", "KeyError: 'x'", "  "};
+  EXPECT_TRUE(failure_summary(failure_of({end})).ends_with(" Its last words: KeyError: 'x'"));
+  EXPECT_EQ(last_lines_text({"node0", end}),
+            "the last 3 lines of rank 0 on stderr:\n  Traceback\n  KeyError: 'x'\n    \n");
+  end = with_error(end, 10, 10);
+  EXPECT_TRUE(failure_summary(failure_of({end})).ends_with(" Its last words: ValueError: no"));
+}
+
+TEST(TorchrunSummary, OneFailureInTorchrunsShape) {
+  std::string wide(60, '=');
+  std::string thin(60, '-');
+  EXPECT_EQ(torchrun_summary(failure_of({ended(0, 1, 10), ended(1, 0, 5)})),
+            "\n" + wide + "\ntrain.py FAILED\n" + thin + "\nFailures:\n  <NO_OTHER_FAILURES>\n" +
+                thin +
+                "\nRoot Cause (first observed failure):\n"
+                "[0]:\n"
+                "  time      : 2026-11-21_14:03:59\n"
+                "  host      : node0\n"
+                "  rank      : 0 (local_rank: 0)\n"
+                "  exitcode  : 1 (pid: 1000)\n"
+                "  error_file: <N/A>\n"
+                "  traceback : To enable traceback see: "
+                "https://pytorch.org/docs/stable/elastic/errors.html\n" +
+                wide + "\n");
+}
+
+TEST(TorchrunSummary, TheRootKeepsItsNumber) {
+  std::string text =
+      torchrun_summary(failure_of({ended(0, 1, 20), ended(1, -9, 10), ended(2, 1, 30)}));
+  size_t root = text.find("Root Cause (first observed failure):\n[1]:\n");
+  ASSERT_NE(root, std::string::npos) << text;
+  EXPECT_LT(text.find("Failures:\n[0]:\n"), text.find("[2]:\n"));
+  EXPECT_LT(text.find("[2]:\n"), root);
+  EXPECT_NE(text.find("exitcode  : -9 (pid: 1001)"), std::string::npos);
+  EXPECT_NE(text.find("traceback : Signal 9 (SIGKILL) received by PID 1001"), std::string::npos);
+}
+
+TEST(TorchrunSummary, ATracebackIsIndented) {
+  WorkerExit end = with_error(ended(0, 1, 10), 10, 10);
+  end.error->traceback = "Traceback:\n  File x\nValueError: no";
+  std::string text = torchrun_summary(failure_of({end}));
+  EXPECT_NE(text.find("  error_file: /logs/error.json\n"), std::string::npos);
+  EXPECT_NE(text.find("  traceback : Traceback:\n    File x\n  ValueError: no\n"),
+            std::string::npos);
+}
+
+TEST(TorchrunSummary, WithoutATracebackTheMessage) {
+  std::string text = torchrun_summary(failure_of({with_error(ended(0, 1, 10), 10, 10)}));
+  EXPECT_NE(text.find("  traceback : ValueError: no\n"), std::string::npos);
+}
+
+TEST(TorchrunSummary, TheRulesAreAtMostSixtyWide) {
+  Failure failure = failure_of({ended(0, 1, 10)});
+  failure.title = std::string(500, 't');
+  std::string text = torchrun_summary(failure);
+  EXPECT_EQ(text.substr(0, 62), "\n" + std::string(60, '=') + "\n");
+}
+
+}  // namespace
+}  // namespace cpprun::test

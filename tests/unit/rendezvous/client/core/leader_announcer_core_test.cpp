@@ -1,0 +1,48 @@
+// The line on which who leads a job that moved says so at the job's endpoint (R17).
+#include "rendezvous/client/core/leader_announcer_core.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cpprun::test {
+namespace {
+
+using Action = LeaderAnnouncerCore::Action;
+
+constexpr auto kTells = limits::kHelloTimeout / limits::kAnnounceInterval;
+
+TEST(LeaderAnnouncerCore, WithoutALineNothingIsSaid) {
+  LeaderAnnouncerCore core;
+  EXPECT_EQ(core.on_time(), Action::Nothing);
+  core.on_answer();  // a last word of a line that has ended
+  EXPECT_EQ(core.on_time(), Action::Nothing);
+}
+
+TEST(LeaderAnnouncerCore, WhoAnswersIsToldAgainAndAgain) {
+  LeaderAnnouncerCore core;
+  core.on_connected();
+  for (int i = 0; i < 100; ++i) {
+    core.on_answer();
+    EXPECT_EQ(core.on_time(), Action::Announce);
+  }
+}
+
+TEST(LeaderAnnouncerCore, ALineOnWhichNobodyAnswersIsGivenUp) {
+  LeaderAnnouncerCore core;
+  core.on_connected();
+  core.on_answer();
+  for (int i = 0; i < kTells; ++i) EXPECT_EQ(core.on_time(), Action::Announce);
+  EXPECT_EQ(core.on_time(), Action::Reconnect);
+  EXPECT_EQ(core.on_time(), Action::Nothing) << "until there is a line again";
+  core.on_connected();
+  EXPECT_EQ(core.on_time(), Action::Announce);
+}
+
+TEST(LeaderAnnouncerCore, ALineThatEndedIsNotSpokenOn) {
+  LeaderAnnouncerCore core;
+  core.on_connected();
+  core.on_ended();
+  EXPECT_EQ(core.on_time(), Action::Nothing);
+}
+
+}  // namespace
+}  // namespace cpprun::test

@@ -1,0 +1,81 @@
+// Who says at the job's endpoint that the job is led from elsewhere (R17), and who may not.
+#include <algorithm>
+
+#include "tests/unit/rendezvous/coordinator/support_job.hpp"
+
+namespace cpprun::test {
+namespace {
+
+class AnnounceLeader : public JobTest {
+ public:
+  void says_who_leads(const std::string& name,
+                      const control::AnnounceLeader& who = {Term(8), "10.0.0.2", 4702}) {
+    connects(name);
+    says_hello(name);
+    says(name, who);
+  }
+  int64_t notes_of(const std::string& event) {
+    return std::ranges::count_if(notes, [&](const LogEvent& note) { return note.event == event; });
+  }
+};
+
+TEST_F(AnnounceLeader, R17_AnAddressFromWhichNobodyCanLeadIsRefused) {
+  const control::AnnounceLeader senseless[] = {{Term(8), "", 4702},
+                                               {Term(8), std::string(2000, 'x'), 4702},
+                                               {Term(8), "10.0.0.2", 0},
+                                               {Term(8), "10.0.0.2", 65536},
+                                               {Term(0), "10.0.0.2", 4702}};
+  for (size_t i = 0; i < std::size(senseless); ++i) {
+    const std::string name = "n" + std::to_string(i);
+    says_who_leads(name, senseless[i]);
+    expect_refused(name, "nobody can lead");
+  }
+  join("a");
+  EXPECT_FALSE(heard<control::Redirect>("a"));
+}
+
+TEST_F(AnnounceLeader, R17_WhoHasRegisteredIsAnAgentAndNoCoordinator) {
+  join("a");
+  says("a", control::AnnounceLeader{Term(8), "10.0.0.2", 4702});
+  expect_refused("a", "nobody can lead");
+}
+
+TEST_F(AnnounceLeader, R17_AJobThatRunsHereGoesOnHereAndPeopleAreTold) {
+  a_and_b_run();
+  says_who_leads("x");
+  EXPECT_TRUE(heard<control::Redirect>("x")) << "it was heard";
+  EXPECT_EQ(phase(), Phase::Running);
+  EXPECT_FALSE(heard<control::Redirect>("a"));
+  player("x").heard.clear();
+  says("x", control::AnnounceLeader{Term(8), "10.0.0.2", 4702});
+  EXPECT_TRUE(heard<control::Redirect>("x")) << "so that it knows that somebody listens";
+  EXPECT_EQ(notes_of("two_jobs"), 1);
+  dies("b");
+  passes(limits::kDeathGrace);
+  says_stopped("a");
+  join("c");
+  EXPECT_FALSE(heard<control::Redirect>("c"));
+  expect_assignment("c", 2, 1, 4);
+}
+
+TEST_F(AnnounceLeader, R17_WhatAnAgentSaysBeforeItHearsWhereToGoIsNoFault) {
+  says_who_leads("x");
+  join("a");
+  says("a", control::Stopped{RoundNumber(1), 40001});
+  EXPECT_TRUE(heard<control::Redirect>("a"));
+  EXPECT_FALSE(heard<control::Refused>("a"));
+}
+
+TEST_F(AnnounceLeader, R17_WhatWasSaidEndsWithItsConnection) {
+  says_who_leads("x");
+  join("a");
+  EXPECT_TRUE(heard<control::Redirect>("a"));
+  EXPECT_TRUE(core.jobs().empty());
+  dies("x");
+  join("b");
+  EXPECT_FALSE(heard<control::Redirect>("b"));
+  EXPECT_EQ(core.jobs().size(), 1U);
+}
+
+}  // namespace
+}  // namespace cpprun::test

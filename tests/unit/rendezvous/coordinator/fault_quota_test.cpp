@@ -1,0 +1,98 @@
+#include "rendezvous/coordinator/fault_quota.hpp"
+#include "common/limits/faults.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/rendezvous/coordinator/support_job.hpp"
+
+namespace cpprun {
+namespace {
+
+TEST(FaultQuota, AFaultComesAsOftenAsItMay) {
+  FaultQuota fault_counts;
+  EXPECT_EQ(fault_counts.claim(3, 2), 1);
+  EXPECT_EQ(fault_counts.claim(3, 2), 2);
+  EXPECT_EQ(fault_counts.claim(3, 2), std::nullopt);
+  EXPECT_EQ(fault_counts.claim(0, 1), 1);
+}
+
+TEST(FaultQuota, WhatAgentsHaveHeardCounts) {
+  FaultQuota fault_counts;
+  fault_counts.learn({0, 1});
+  fault_counts.learn({0, 0, 5});
+  EXPECT_EQ(fault_counts.claim(1, 1), std::nullopt);
+  EXPECT_EQ(fault_counts.claim(2, 6), 6);
+  EXPECT_EQ(fault_counts.claim(0, 1), 1);
+}
+
+TEST(FaultQuota, NumbersThatNoPlanHasAreRefused) {
+  FaultQuota fault_counts;
+  for (int64_t fault : {int64_t{-1}, INT64_MIN, INT64_MAX, int64_t{limits::kFaultsPerPlan}}) {
+    EXPECT_EQ(fault_counts.claim(fault, 1), std::nullopt) << fault;
+  }
+  EXPECT_EQ(fault_counts.claim(0, 0), std::nullopt);
+  EXPECT_EQ(fault_counts.claim(0, -1), std::nullopt);
+}
+
+class StrikesOfAJob : public test::JobTest {
+ protected:
+  // What it was told of faults since the last look.
+  std::vector<control::FaultPermit> told(const std::string& name) {
+    std::vector<control::FaultPermit> all;
+    for (const control::CoordinatorMessage& message : player(name).heard) {
+      if (const auto* struck = std::get_if<control::FaultPermit>(&message)) all.push_back(*struck);
+    }
+    player(name).heard.clear();
+    return all;
+  }
+};
+
+TEST_F(StrikesOfAJob, OneOfTwoWhoAskIsGivenAndBothHearOfIt) {
+  nodes(2, 2);
+  a_and_b_run();
+  told("a");
+  told("b");
+  says("a", control::FaultPermitRequest{0, 1, "rank 1", 7, 2});
+  says("b", control::FaultPermitRequest{0, 1, "rank 3", 7, 2});
+  const auto a = told("a"), b = told("b");
+  ASSERT_EQ(a.size(), 1U);
+  EXPECT_TRUE(a[0].is_given && a[0].is_answer);
+  EXPECT_EQ(a[0].where, "rank 1");
+  EXPECT_EQ(a[0].step, 7);
+  ASSERT_EQ(b.size(), 2U);
+  EXPECT_TRUE(b[0].is_given && !b[0].is_answer);
+  EXPECT_TRUE(!b[1].is_given && b[1].is_answer);
+}
+
+TEST_F(StrikesOfAJob, TheOthersHearOfItBeforeItStrikes) {
+  nodes(2, 2);
+  a_and_b_run();
+  int64_t fault = 0;
+  for (const char* asker : {"a", "b"}) {
+    const SessionId asking = *player(asker).session;
+    Effects effects;
+    core.on_message(now, asking, control::FaultPermitRequest{fault++, 1, "", -1, -1}, effects);
+    std::vector<SessionId> told;
+    for (const Effect& effect : effects) {
+      if (const auto* sent = std::get_if<Send>(&effect)) told.push_back(sent->session);
+    }
+    ASSERT_EQ(told.size(), 2U);
+    EXPECT_TRUE(told.back() == asking) << asker;
+  }
+}
+
+TEST_F(StrikesOfAJob, WhoRegistersBringsWhatItHasHeard) {
+  nodes(1, 1);
+  player("a").facts.fault_counts = {0, 1};
+  join("a");
+  told("a");
+  says("a", control::FaultPermitRequest{1, 1, "", -1, -1});
+  says("a", control::FaultPermitRequest{0, 1, "", -1, -1});
+  const auto a = told("a");
+  ASSERT_EQ(a.size(), 2U);
+  EXPECT_FALSE(a[0].is_given);
+  EXPECT_TRUE(a[1].is_given);
+}
+
+}  // namespace
+}  // namespace cpprun

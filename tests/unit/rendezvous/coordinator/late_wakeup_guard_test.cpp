@@ -1,0 +1,49 @@
+// When a coordinator judges by its deadlines, and when it reads its mail first.
+#include "rendezvous/coordinator/late_wakeup_guard.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cpprun {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Instant kDeadline = Instant::from_nanoseconds(1'000'000'000);
+
+TEST(LateWakeupGuard, R11_whoever_is_on_time_judges_at_once) {
+  LateWakeupGuard patience;
+  EXPECT_EQ(patience.look_at(kDeadline), kDeadline);
+  EXPECT_FALSE(patience.may_expire(kDeadline - 1ms, kDeadline));
+  EXPECT_TRUE(patience.may_expire(kDeadline + 100ms, kDeadline));
+}
+
+TEST(LateWakeupGuard, R11_whoever_has_slept_reads_first) {
+  LateWakeupGuard patience;
+  Instant woken = kDeadline + 3s;
+  EXPECT_FALSE(patience.may_expire(woken, kDeadline));
+  EXPECT_EQ(patience.look_at(kDeadline), woken + LateWakeupGuard::kDrainInputFirst);
+  EXPECT_TRUE(patience.may_expire(woken + LateWakeupGuard::kDrainInputFirst, kDeadline));
+  EXPECT_EQ(patience.look_at(kDeadline), kDeadline);
+}
+
+// However much mail there is: the time to judge does not move with it.
+TEST(LateWakeupGuard, R11_mail_that_keeps_coming_puts_nothing_off) {
+  LateWakeupGuard patience;
+  Instant woken = kDeadline + 3s;
+  EXPECT_FALSE(patience.may_expire(woken, kDeadline));
+  for (Duration after = 1ms; after < LateWakeupGuard::kDrainInputFirst; after += 1ms) {
+    EXPECT_FALSE(patience.may_expire(woken + after, kDeadline));
+    EXPECT_EQ(patience.look_at(kDeadline), woken + LateWakeupGuard::kDrainInputFirst);
+  }
+  EXPECT_TRUE(patience.may_expire(woken + LateWakeupGuard::kDrainInputFirst, kDeadline));
+}
+
+TEST(LateWakeupGuard, R11_a_second_sleep_is_one_too) {
+  LateWakeupGuard patience;
+  EXPECT_FALSE(patience.may_expire(kDeadline + 3s, kDeadline));
+  EXPECT_FALSE(patience.may_expire(kDeadline + 9s, kDeadline));
+  EXPECT_TRUE(patience.may_expire(kDeadline + 9s + LateWakeupGuard::kDrainInputFirst, kDeadline));
+}
+
+}  // namespace
+}  // namespace cpprun

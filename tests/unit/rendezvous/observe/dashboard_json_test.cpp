@@ -1,0 +1,169 @@
+// What the dashboard is told.
+#include <nlohmann/json.hpp>
+
+#include "common/limits/dashboard.hpp"
+#include "rendezvous/observe/dashboard_json.hpp"
+#include "tests/unit/rendezvous/coordinator/support_job.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using nlohmann::json;
+
+class Feed : public JobTest {
+ public:
+  json state() { return json::parse(dashboard_state(core, job_history)).at("jobs").at(run_id); }
+  json progress() { return json::parse(dashboard_progress(core)).at("jobs"); }
+  json steps() {
+    history.update(now, core);
+    return json::parse(dashboard_steps(history)).at("jobs");
+  }
+  json lines(int64_t rank) { return json::parse(dashboard_lines(core, {run_id, rank})); }
+  void tail(int64_t rank) {
+    call([&](Effects& e) { core.tail({run_id, rank}, 10s, e); });
+  }
+  StepHistory history;
+  void watch(Duration lasts) {
+    call([&](Effects& e) { core.watch(lasts, e); });
+  }
+};
+
+TEST_F(Feed, NodesComeInTheOrderOfTheirRanks) {
+  nodes(2, 2);
+  join("z");
+  join("b");
+  all({"z", "b"}, &JobTest::says_started);
+  join("a-spare");
+  const json rows = state().at("nodes");
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0], json({"b", "running", 2, "default", "10.0.0.9", 0, 0}));
+  EXPECT_EQ(rows[1], json({"z", "running", 2, "default", "10.0.0.9", 1, 2}));
+  EXPECT_EQ(rows[2], json({"a-spare", "idle", 2, "default", "10.0.0.9", nullptr, nullptr}));
+}
+
+TEST_F(Feed, ABrokenRoundIsTold) {
+  a_and_b_run();
+  WorkerExit end;
+  end.exit_code = 3;
+  end.rank = Rank(2);
+  end.last_lines = {"<script>alert(1)</script>", "\xff is no UTF-8"};
+  says("b", control::Failed{round_of("b"), end});
+  all({"a", "b"}, &JobTest::says_stopped);
+  const json rounds = state().at("rounds");
+  ASSERT_EQ(rounds.size(), 2U);
+  EXPECT_EQ(rounds[0].at("cause"), "failure");
+  EXPECT_EQ(rounds[0].at("class"), "user_error");
+  EXPECT_EQ(rounds[0].at("last_lines")[0], "<script>alert(1)</script>") << "the page escapes";
+  EXPECT_TRUE(rounds[1].at("started_ms").is_null());
+}
+
+TEST_F(Feed, TheOutcomeIsTold) {
+  job_spec.max_restarts = 0;
+  a_and_b_run();
+  EXPECT_TRUE(state().at("outcome").is_null());
+  says_failed("a", 9);
+  all({"a", "b"}, &JobTest::says_stopped);
+  EXPECT_EQ(state().at("outcome"), "failure");
+  EXPECT_NE(state().at("failure_summary").get<std::string>().find("exited with code 9"),
+            std::string::npos);
+}
+
+TEST_F(Feed, OnlyWhoUnderstandsIsAskedHowFarItIs) {
+  player("a").facts.reports_progress = true;
+  a_and_b_run();
+  watch(10s);
+  ASSERT_TRUE(heard<control::Watch>("a"));
+  EXPECT_EQ(heard<control::Watch>("a")->lasts, 10s);
+  EXPECT_FALSE(heard<control::Watch>("b"));
+}
+
+TEST_F(Feed, ProgressIsShownByGlobalRank) {
+  a_and_b_run();
+  EXPECT_EQ(progress(), json::object()) << "nobody has told anything";
+  says("b", control::Progress{round_of("b"), {70, 71}, {1000, -1}});
+  EXPECT_EQ(progress().at("job").at("steps"), json({-1, -1, 70, 71}));
+  EXPECT_EQ(progress().at("job").at("step_us"), json({-1, -1, 1000, -1}));
+}
+
+TEST_F(Feed, SenselessProgressCountsAsNothing) {
+  a_and_b_run();
+  std::vector<int64_t> many(limits::kProgressWorkers + 1, 5);
+  says("a", control::Progress{round_of("a"), many, {}});
+  says("b", control::Progress{RoundNumber(99), {5, 5}, {}});
+  EXPECT_EQ(progress(), json::object());
+  says("a", control::Progress{round_of("a"), std::vector<int64_t>(500, 5), {}});
+  EXPECT_EQ(progress().at("job").at("steps"), json({5, 5, -1, -1})) << "it has two workers";
+  says_failed("a");
+  all({"a", "b"}, &JobTest::says_stopped);
+  EXPECT_EQ(progress(), json::object()) << "of an older round";
+}
+
+TEST_F(Feed, StepsAreRememberedForWhoComesLater) {
+  a_and_b_run();
+  EXPECT_EQ(steps(), json::object());
+  says("a", control::Progress{round_of("a"), {70, 71}, {1000, 3000}});
+  says("b", control::Progress{round_of("b"), {69, -1}, {2000, -1}});
+  const json one = steps().at("job").at(0);
+  EXPECT_EQ(one.at(1), round_of("a").value);
+  EXPECT_EQ(json(one.begin() + 2, one.end()), json::array({71, 69, 2000, 3000, 1})) << one;
+  EXPECT_EQ(steps().at("job").size(), 1U) << "nothing is new";
+  for (int64_t step = 0; step < 2000; ++step) {
+    says("b", control::Progress{round_of("b"), {100 + step}, {}});
+    history.update(now, core);
+  }
+  EXPECT_EQ(steps().at("job").size(), limits::kStepPoints);
+  EXPECT_EQ(steps().at("job").back().at(2), 2099);
+}
+
+TEST_F(Feed, ThePointOfRanksThatDoNotTell) {
+  const StepPoint nothing = point_of(Instant{}, {RoundNumber(1), {-1, -1}, {-1, -1}});
+  EXPECT_EQ(std::pair(nothing.step, nothing.last), std::pair(int64_t{-1}, int64_t{-1}));
+  EXPECT_FALSE(nothing.median_us || nothing.slowest_us);
+  const StepPoint even = point_of(Instant{}, {RoundNumber(1), {}, {40, 10, 30, 20}});
+  EXPECT_EQ(even.median_us, 20) << "the lower of the two in the middle, as the page has it";
+  EXPECT_EQ(even.slowest_rank, 0);
+}
+
+TEST_F(Feed, TheNodeOfARankIsAskedForItsLines) {
+  player("b").facts.reports_log_lines = true;
+  a_and_b_run();
+  tail(0);
+  EXPECT_FALSE(heard<control::LogTailRequest>("a")) << "it would not understand";
+  tail(3);
+  ASSERT_TRUE(heard<control::LogTailRequest>("b"));
+  EXPECT_EQ(heard<control::LogTailRequest>("b")->local_rank, 1);
+  tail(4);
+  tail(-1);
+  EXPECT_EQ(lines(4).at("why"), "no node has this rank now");
+  EXPECT_EQ(lines(0).at("why"), "the agent of its node is older and tells no lines");
+  EXPECT_EQ(lines(3).at("why"), "waiting for its node");
+}
+
+TEST_F(Feed, LinesAreShownOfTheRankThatIsAskedFor) {
+  player("b").facts.reports_log_lines = true;
+  a_and_b_run();
+  says("b", control::LogLines{round_of("b"), 1, true, {"<b>", "\xff"}, {"oh"}});
+  EXPECT_EQ(lines(3).at("out").at(0), "<b>") << "the page shows it as text";
+  EXPECT_EQ(lines(3).at("err"), json({"oh"}));
+  EXPECT_EQ(lines(3).at("why"), "");
+  EXPECT_EQ(lines(2).at("out"), json::array());
+  says("b", control::LogLines{round_of("b"), 1, false, {}, {}});
+  EXPECT_NE(lines(3).at("why").get<std::string>().find("--tee 3"), std::string::npos);
+  says("b", control::LogLines{RoundNumber(99), 1, true, {"of another round"}, {}});
+  EXPECT_EQ(lines(3).at("out"), json::array());
+}
+
+TEST_F(Feed, SenselessLinesCountAsNothing) {
+  player("b").facts.reports_log_lines = true;
+  a_and_b_run();
+  const RoundNumber round = round_of("b");
+  says("b", control::LogLines{round, 7, true, {"of no worker"}, {}});
+  says("b",
+       control::LogLines{round, 1, true, std::vector<std::string>(limits::kTailLines + 1), {}});
+  says("b",
+       control::LogLines{round, 1, true, {}, {std::string(limits::kLineBytesReported + 1, 'x')}});
+  EXPECT_EQ(lines(3).at("why"), "waiting for its node");
+}
+
+}  // namespace
+}  // namespace cpprun::test

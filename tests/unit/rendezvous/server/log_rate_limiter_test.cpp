@@ -1,0 +1,31 @@
+// How often the same text, and how many different ones, are said.
+#include "rendezvous/server/log_rate_limiter.hpp"
+
+#include <gtest/gtest.h>
+
+namespace cpprun::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Instant kBegin = Instant::from_nanoseconds(1'000'000'000);
+
+TEST(LogRateLimiter, TheSameTextOnceAMinute) {
+  LogRateLimiter texts;
+  EXPECT_TRUE(texts.may_log(kBegin, "a"));
+  EXPECT_FALSE(texts.may_log(kBegin + 1s, "a"));
+  EXPECT_TRUE(texts.may_log(kBegin + 1s, "b"));
+  EXPECT_FALSE(texts.may_log(kBegin + 59s, "a"));
+  EXPECT_TRUE(texts.may_log(kBegin + 60s, "a"));
+}
+
+TEST(LogRateLimiter, DifferentOnesAreBoundedToo) {
+  LogRateLimiter texts;
+  size_t said = 0;
+  for (int i = 0; i < 1000; ++i) said += texts.may_log(kBegin, std::to_string(i)) ? 1 : 0;
+  EXPECT_EQ(said, limits::kLogTextsKept);
+  EXPECT_TRUE(texts.may_log(kBegin + 1min, "another"));
+}
+
+}  // namespace
+}  // namespace cpprun::test

@@ -1,0 +1,220 @@
+#include "cpprun/dist/init/rank_registration.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "common/text.hpp"
+#include "cpprun/dist/init/rank_key.hpp"
+
+namespace cpprun::dist {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr const char* kFailed = "cpprun/failed";
+constexpr const char* kFailedSeen = "cpprun/failed/seen";
+constexpr const char* kShape = "cpprun/shape";
+constexpr milliseconds kLinger{1'500};
+constexpr milliseconds kPoll{20};
+constexpr milliseconds kPatience{30'000};
+
+// What Gloo of every program sets: the address of one rank.
+std::string gloo_key(int rank) {
+  return "cpu//0/" + std::to_string(rank);
+}
+
+std::vector<uint8_t> bytes(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+std::string own_name() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return "process " + std::to_string(getpid()) + " on " + host.data();
+}
+
+// What this key was first set to, by whomever.
+std::string first(c10d::Store& store, const std::string& key, const std::string& value) {
+  const auto held = store.compareSet(key, bytes(""), bytes(value));
+  return {held.begin(), held.end()};
+}
+
+// Default groups differ in their size only; lists of ranks are shown.
+std::string shape_of(const std::vector<int>& ranks) {
+  std::vector<std::string> words;
+  bool is_world = true;
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    words.push_back(std::to_string(ranks[i]));
+    is_world = is_world && ranks[i] == static_cast<int>(i);
+  }
+  return is_world ? "world size " + std::to_string(ranks.size())
+                  : "ranks " + text::join(words, ", ");
+}
+
+void claim_rank(const RankRegistration& registration, const std::string& self) {
+  const std::string holder = first(*registration.store, rank_key(registration.rank), self);
+  if (holder == self) return;
+  const std::string rank =
+      std::to_string(registration.ranks[static_cast<size_t>(registration.rank)]);
+  throw DistArgumentError(registration.call + ": rank " + rank + " is taken twice, by " + holder +
+                          " and by " + self +
+                          "; each process needs a rank of its own, and a store of an earlier run "
+                          "can't be used again");
+}
+
+void compare_shape(const RankRegistration& registration, const std::string& self) {
+  const std::string shape = shape_of(registration.ranks);
+  const std::string rank =
+      std::to_string(registration.ranks[static_cast<size_t>(registration.rank)]);
+  const std::string held =
+      first(*registration.store, kShape, shape + "|rank " + rank + " (" + self + ")");
+  const size_t bar = held.find('|');
+  if (held.substr(0, bar) == shape) return;
+  const std::string text = registration.call + ": rank " + rank + " has " + shape + ", but " +
+                           held.substr(bar + 1) + " has " + held.substr(0, bar);
+  if (shape.starts_with("world") && held.starts_with("world")) throw DistArgumentError(text);
+  throw DistMismatchError(text);
+}
+
+int seats_of_others(const RankRegistration& registration) {
+  int taken = 0;
+  for (int rank = 0; rank < static_cast<int>(registration.ranks.size()); ++rank) {
+    if (rank != registration.rank && registration.store->check({rank_key(rank)})) ++taken;
+  }
+  return taken;
+}
+
+// A host that ended at once would take the bad news with it.
+void linger(const RankRegistration& registration) {
+  if (!registration.is_host) return;
+  const int others = seats_of_others(registration);
+  for (milliseconds waited{0}; waited < kLinger; waited += kPoll) {
+    if (registration.store->add(kFailedSeen, 0) >= others) return;
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+void report_missing(const RankRegistration& registration) {
+  std::vector<std::string> names;
+  for (const int rank : missing_ranks(registration)) names.push_back(std::to_string(rank));
+  std::fprintf(stderr, "cpprun: %s: still waiting for rank(s) %s\n", registration.call.c_str(),
+               text::join(names, ", ").c_str());
+}
+
+// An error as it travels through the store: one letter for its class, then its text.
+std::string packed(const std::exception_ptr& failed) {
+  try {
+    std::rethrow_exception(failed);
+  } catch (const DistArgumentError& error) {
+    return std::string("A") + error.what();
+  } catch (const DistMismatchError& error) {
+    return std::string("M") + error.what();
+  } catch (const DistTimeoutError& error) {
+    return std::string("T") + error.what();
+  } catch (const std::exception& error) {
+    return std::string("B") + error.what();
+  }
+}
+
+std::exception_ptr unpacked(const RankRegistration& registration, const std::string& packed_error) {
+  const std::string text = registration.call + ": another rank gave up: " + packed_error.substr(1);
+  switch (packed_error.front()) {
+    case 'A':
+      return std::make_exception_ptr(DistArgumentError(text));
+    case 'M':
+      return std::make_exception_ptr(DistMismatchError(text));
+    case 'T':
+      return std::make_exception_ptr(DistTimeoutError(text));
+    default:
+      return std::make_exception_ptr(DistBackendError(text));
+  }
+}
+
+// Null if nobody reported anything.
+std::exception_ptr reported(const RankRegistration& registration) {
+  if (!registration.store->check({kFailed})) return nullptr;
+  const auto value = registration.store->get(kFailed);
+  registration.store->add(kFailedSeen, 1);
+  return unpacked(registration, {value.begin(), value.end()});
+}
+
+// Sets what Gloo waits for. The value is some other rank's: Gloo of a Python rank, which does not
+// look for failures, then fails to connect, while it would crash on one that is no address. A late
+// rank overwrites its own key, but looks for failures before. Who waits has set his own.
+void wake_others(const RankRegistration& registration) {
+  const int size = static_cast<int>(registration.ranks.size());
+  std::vector<uint8_t> address;
+  for (int rank = 0; rank < size && address.empty(); ++rank) {
+    if (registration.store->check({gloo_key(rank)}))
+      address = registration.store->get(gloo_key(rank));
+  }
+  for (int rank = 0; rank < size && !address.empty(); ++rank) {
+    if (!registration.store->check({gloo_key(rank)}))
+      registration.store->set(gloo_key(rank), address);
+  }
+}
+
+}  // namespace
+
+void register_rank(const RankRegistration& registration) {
+  const std::string self = own_name();
+  if (const auto others = reported(registration)) std::rethrow_exception(others);
+  try {
+    claim_rank(registration, self);
+    compare_shape(registration, self);
+  } catch (const c10::NotImplementedError&) {
+    // A store of the user's own that can't compare and set: then nobody checks the seats.
+  } catch (const DistError&) {
+    report_failure(registration, std::current_exception());
+    throw;
+  }
+}
+
+void report_failure(const RankRegistration& registration,
+                    const std::exception_ptr& failed) noexcept {
+  try {
+    registration.store->compareSet(kFailed, bytes(""), bytes(packed(failed)));
+    wake_others(registration);
+    linger(registration);
+  } catch (...) {
+    // The store is gone, and with it everybody who would want to know.
+  }
+}
+
+WatchedStore::Watch watch_other_ranks(const RankRegistration& registration,
+                                      const std::shared_ptr<std::exception_ptr>& others) {
+  const auto look = [registration, others] {
+    *others = reported(registration);
+    if (*others) std::rethrow_exception(*others);
+  };
+  return {kPatience, [registration] { report_missing(registration); }, look};
+}
+
+std::exception_ptr failure_of_other_ranks(const RankRegistration& registration) noexcept {
+  try {
+    return reported(registration);
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+std::vector<int> missing_ranks(const RankRegistration& registration) noexcept {
+  std::vector<int> missing;
+  try {
+    for (int rank = 0; rank < static_cast<int>(registration.ranks.size()); ++rank) {
+      if (registration.store->check({rank_key(rank)}) ||
+          registration.store->check({gloo_key(rank)}))
+        continue;
+      missing.push_back(registration.ranks[static_cast<size_t>(rank)]);
+    }
+  } catch (...) {
+    missing.clear();
+  }
+  return missing;
+}
+
+}  // namespace cpprun::dist

@@ -1,0 +1,138 @@
+#include "cpprun/dist/init/store_rendezvous.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <vector>
+
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "cpprun/dist/backend/error_translation.hpp"
+#include "cpprun/dist/init/local_address.hpp"
+
+namespace cpprun::dist {
+namespace {
+
+constexpr const char* kLeft = "cpprun/left";
+
+// How often this process has met others. Every rank starts its groups in the same order, so the
+// numbers agree; from the second on they are a prefix, because the old keys may still be there.
+int next_rendezvous_number() {
+  static std::atomic<int> meetings{0};
+  return meetings++;
+}
+
+// Stores that this process serves, kept to its end: other ranks may still be leaving a group when
+// this one has left it.
+void keep(const c10::intrusive_ptr<c10d::Store>& store) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<c10::intrusive_ptr<c10d::Store>>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(store);
+}
+
+c10::intrusive_ptr<c10d::Store> with_prefix(const std::string& prefix,
+                                            const c10::intrusive_ptr<c10d::Store>& store) {
+  return c10::make_intrusive<c10d::PrefixStore>(prefix, store);
+}
+
+c10::intrusive_ptr<c10d::Store> with_group_prefix(c10::intrusive_ptr<c10d::Store> store) {
+  const int rendezvous_number = next_rendezvous_number();
+  if (rendezvous_number > 0)
+    store = with_prefix("cpprun/meeting/" + std::to_string(rendezvous_number), store);
+  return with_prefix("default_pg", store);
+}
+
+void expect_listener(const InitPlan& plan, const std::string& place,
+                     std::chrono::milliseconds timeout) {
+  const std::string why = wait_for_listener(plan.host, plan.port, timeout);
+  if (why.empty()) return;
+  throw DistTimeoutError("init_process_group with " + plan.shown + ": rank " +
+                         std::to_string(plan.rank) + " could not reach " + place + " within " +
+                         std::to_string(timeout.count()) + " ms (" + why + "); " +
+                         (plan.is_hosted_elsewhere ? "the launcher's agent serves it"
+                                                   : "rank 0 serves it: has it started?"));
+}
+
+StoreRendezvous meet_tcp(const InitPlan& plan, std::chrono::milliseconds timeout) {
+  StoreRendezvous met;
+  met.is_host = plan.rank == 0 && !plan.is_hosted_elsewhere;
+  met.place = "the store at " + plan.host + ":" + std::to_string(plan.port);
+  if (!met.is_host) expect_listener(plan, met.place, timeout);
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(plan.port);
+  options.isServer = met.is_host;
+  options.multiTenant = true;
+  options.timeout = timeout;
+  // A Python rank 0 waits until all have signed in, which clients do on this condition. A host of
+  // ours does not wait here: the group's own rendezvous does, and knows who is missing.
+  options.numWorkers = static_cast<size_t>(plan.world_size);
+  options.waitWorkers = !met.is_host;
+  const char* way = met.is_host ? ": rank 0 can't serve " : ": can't use ";
+  translated("init_process_group with " + plan.shown + way + met.place,
+             [&] { met.store = c10::make_intrusive<c10d::TCPStore>(plan.host, options); });
+  if (met.is_host) keep(met.store);
+  return met;
+}
+
+[[noreturn]] void refuse_file(const InitPlan& plan, const std::string& why) {
+  throw DistArgumentError("init_process_group with " + plan.shown + ": " + why);
+}
+
+// FileStore would wait for a folder that never comes, and throw without a path.
+void check_file(const InitPlan& plan) {
+  const std::filesystem::path folder = std::filesystem::path(plan.path).parent_path();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    refuse_file(plan, "there is no folder '" + folder.string() + "'; make it first");
+  }
+  const int fd = open(plan.path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) refuse_file(plan, "can't open '" + plan.path + "': " + std::strerror(errno));
+  const bool is_locked = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno == EWOULDBLOCK;
+  const int error = errno;
+  close(fd);
+  if (is_locked) return;
+  refuse_file(plan, "can't lock '" + plan.path + "': " + std::strerror(error) +
+                        "; its file system must support flock");
+}
+
+StoreRendezvous meet_file(const InitPlan& plan, std::chrono::milliseconds timeout) {
+  check_file(plan);
+  StoreRendezvous met;
+  met.place = "the file '" + plan.path + "'";
+  // -1: FileStore's own count of users is wrong for ever once a user died; see leave_file.
+  c10::intrusive_ptr<c10d::Store> file = c10::make_intrusive<c10d::FileStore>(plan.path, -1);
+  file->setTimeout(timeout);
+  // Its destructor would write to the file, and so make it anew after the last rank removed it.
+  keep(file);
+  met.store = plan.attempt.empty() ? file : with_prefix(plan.attempt, file);
+  return met;
+}
+
+}  // namespace
+
+void leave_file(const InitPlan& plan, c10d::Store& store) {
+  if (plan.method != InitPlan::Method::File) return;
+  if (store.add(kLeft, 1) >= plan.world_size) unlink(plan.path.c_str());
+}
+
+StoreRendezvous connect_store(const InitPlan& plan, const Store& given,
+                              std::chrono::milliseconds timeout) {
+  if (plan.method == InitPlan::Method::Given) {
+    // As Python: no prefix, and the store's own timeout.
+    return {native(given), "the given store", false};
+  }
+  StoreRendezvous met =
+      plan.method == InitPlan::Method::Tcp ? meet_tcp(plan, timeout) : meet_file(plan, timeout);
+  met.store = with_group_prefix(std::move(met.store));
+  return met;
+}
+
+}  // namespace cpprun::dist

@@ -1,0 +1,117 @@
+#include "cpprun/snapshot/snapshot_comm.hpp"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include "common/limits/snapshots.hpp"
+#include "cpprun/dist/collectives.hpp"
+#include "cpprun/dist/native.hpp"
+#include "cpprun/dist/objects.hpp"
+#include "cpprun/dist/process_group.hpp"
+#include "cpprun/worker/environment.hpp"
+
+namespace cpprun::snapshot {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kSlice{500};
+
+Error peer_error(const std::string& key, const char* what) {
+  return {ErrorKind::Network, "ranks can't agree on a snapshot (" + key + "): " + what};
+}
+
+}  // namespace
+
+SnapshotComm SnapshotComm::here() {
+  SnapshotComm ranks;
+  if (dist::is_initialized()) {
+    ranks.rank_ = dist::get_rank();
+    ranks.world_ = dist::get_world_size();
+    return ranks;
+  }
+  const Result<worker::Environment>& own = worker::environment();
+  if (own && own->world_size > 1) {
+    throw std::logic_error(
+        "a Snapshot was made before the process group: call "
+        "dist::init_process_group() first");
+  }
+  return ranks;
+}
+
+std::vector<std::string> SnapshotComm::gather(const std::string& text) const {
+  if (world_ == 1) return {text};
+  return dist::all_gather_bytes(text, "snapshot");
+}
+
+bool SnapshotComm::any(bool own) const {
+  if (world_ == 1) return own;
+  at::Tensor flag =
+      at::full({1}, own ? 1 : 0, at::TensorOptions(at::kInt)).to(dist::local_device());
+  dist::all_reduce(flag, dist::ReduceOp::MAX);
+  return flag.item<int>() != 0;
+}
+
+std::vector<int64_t> SnapshotComm::from_first(std::vector<int64_t> numbers) const {
+  if (world_ == 1) return numbers;
+  at::Tensor tensor = at::tensor(numbers, at::TensorOptions(at::kLong)).to(dist::local_device());
+  dist::broadcast(tensor, 0);
+  tensor = tensor.cpu();
+  std::copy_n(tensor.const_data_ptr<int64_t>(), numbers.size(), numbers.begin());
+  return numbers;
+}
+
+dist::Store SnapshotComm::connect() const {
+  if (world_ == 1) return {};
+  return dist::wrap(dist::native(dist::default_group().store())->clone());
+}
+
+Status StoreChannel::set(const std::string& key, const std::string& value) {
+  told_[key] = store_ ? std::string() : value;
+  if (!store_) return {};
+  try {
+    store_.set(prefix_ + key, value);
+    return {};
+  } catch (const std::exception& error) {
+    return peer_error(key, error.what());
+  }
+}
+
+Result<std::string> StoreChannel::get(const std::string& key) {
+  if (!store_) {
+    const auto found = told_.find(key);
+    if (found == told_.end()) return peer_error(key, "nobody told it");
+    return found->second;
+  }
+  const auto end = steady_clock::now() + limits::kSnapshotOthersWrite;
+  for (;;) {
+    try {
+      store_.wait({prefix_ + key}, kSlice);
+      return store_.get(prefix_ + key);
+    } catch (const dist::DistTimeoutError&) {
+      if (gives_up_.load()) return peer_error(key, "this process ends");
+      if (steady_clock::now() > end) return peer_error(key, "a rank did not answer in time");
+    } catch (const std::exception& error) {
+      return peer_error(key, error.what());
+    }
+  }
+}
+
+void StoreChannel::delete_keys() {
+  if (!store_) return;
+  try {
+    for (const auto& [key, value] : told_) store_.delete_key(prefix_ + key);
+  } catch (const std::exception&) {
+    return;  // the store goes with its round
+  }
+}
+
+int Group::place_of(int rank) const {
+  const auto found = std::find(members.begin(), members.end(), rank);
+  return found == members.end() ? -1 : static_cast<int>(found - members.begin());
+}
+
+}  // namespace cpprun::snapshot

@@ -1,0 +1,166 @@
+#include "cpprun/snapshot/state/state_layout.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <stdexcept>
+
+#include "snapshot_files/folders/manifest.hpp"
+
+namespace cpprun::snapshot {
+namespace {
+
+using pickle::Dict;
+using pickle::List;
+using pickle::Value;
+using snapshot_files::kModelName;
+using snapshot_files::kOptimizerName;
+using snapshot_files::rank_file_name;
+
+constexpr int64_t kFormat = 1;
+
+size_t modules_of(const std::vector<Tracked>& tracked) {
+  return static_cast<size_t>(std::count_if(
+      tracked.begin(), tracked.end(), [](const auto& each) { return each.kind == Kind::Module; }));
+}
+
+std::string key_of(const Tracked& tracked, bool is_single) {
+  return is_single && !tracked.is_per_rank ? single_key(tracked) : tracked.name;
+}
+
+void put_counters(Dict& dict, const Counters& counters) {
+  dict.pairs.emplace_back(kFormatKey, kFormat);
+  dict.pairs.emplace_back(kStepKey, counters.step);
+  dict.pairs.emplace_back(kSecondsKey, counters.seconds);
+}
+
+Content captured(std::string name, Dict dict, Capture& capture) {
+  return {std::move(name), std::move(dict), capture.take_storages()};
+}
+
+// Finds what was captured, whatever form it has.
+class Finder {
+ public:
+  Finder(bool is_single, int rank, size_t modules, const Loaded& loaded)
+      : is_single_(is_single), modules_(modules) {
+    shared_ = file(loaded, is_single ? kSingleName : kOptimizerName);
+    models_ = file(loaded, is_single ? kSingleName : kModelName);
+    own_ = file(loaded, rank_file_name(rank).c_str());  // in memory the single form has it too
+    if (!is_single || own_ != nullptr) {
+      own_dict_ = own_ == nullptr ? nullptr : own_->value.get_if<Dict>();
+      return;
+    }
+    own_ = shared_;
+    const Value* ranks = find(shared_, kRanksKey);
+    const auto* list = ranks == nullptr ? nullptr : ranks->get_if<List>();
+    if (list != nullptr && static_cast<size_t>(rank) < list->items.size()) {
+      own_dict_ = list->items[static_cast<size_t>(rank)].get_if<Dict>();
+    }
+  }
+
+  struct Found {
+    const Value* value = nullptr;
+    const Storages* storages = nullptr;
+  };
+  Found find(const Tracked& each) const {
+    if (each.is_per_rank) {
+      const Value* value = own_dict_ == nullptr ? nullptr : own_dict_->find(each.name);
+      return {value, own_ == nullptr ? nullptr : own_->storages.get()};
+    }
+    const LoadedFile* where = each.kind == Kind::Module ? models_ : shared_;
+    if (where == nullptr) return {};
+    const bool is_whole = !is_single_ && each.kind == Kind::Module && modules_ == 1;
+    return {is_whole ? &where->value : find(where, key_of(each, is_single_)),
+            where->storages.get()};
+  }
+  const Value* counter(const char* key) const { return find(shared_, key); }
+  const Storages* counter_storages() const { return shared_->storages.get(); }
+  bool has_own() const { return own_dict_ != nullptr; }
+
+ private:
+  static const LoadedFile* file(const Loaded& loaded, const char* name) {
+    const auto found = loaded.find(name);
+    return found == loaded.end() ? nullptr : &found->second;
+  }
+  static const Value* find(const LoadedFile* where, const std::string& key) {
+    const auto* dict = where == nullptr ? nullptr : where->value.get_if<Dict>();
+    return dict == nullptr ? nullptr : dict->find(key);
+  }
+
+  const bool is_single_;
+  const size_t modules_;
+  const LoadedFile *shared_ = nullptr, *models_ = nullptr, *own_ = nullptr;
+  const Dict* own_dict_ = nullptr;
+};
+
+}  // namespace
+
+std::string single_key(const Tracked& tracked) {
+  std::string key = tracked.name;
+  std::transform(key.begin(), key.end(), key.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return tracked.kind == Kind::Value ? key : key + "_STATE";
+}
+
+Contents capture(const std::vector<Tracked>& tracked, bool is_single, int rank,
+                 const Counters& counters) {
+  Capture models, others, own;
+  Dict model_dict, other_dict, own_dict;
+  const bool is_whole = !is_single && modules_of(tracked) == 1;
+  Value only;  // the one module's
+  put_counters(other_dict, counters);
+  for (const Tracked& each : tracked) {
+    const std::string key = key_of(each, is_single);
+    if (each.is_per_rank) {
+      own_dict.pairs.emplace_back(key, each.save(own));
+    } else if (is_single || each.kind != Kind::Module) {
+      other_dict.pairs.emplace_back(key, each.save(others));
+    } else if (is_whole) {
+      only = each.save(models);
+    } else {
+      model_dict.pairs.emplace_back(key, each.save(models));
+    }
+  }
+  Contents contents;
+  if (!is_single) {
+    contents.shared.push_back({kModelName,
+                               is_whole ? std::move(only) : Value(std::move(model_dict)),
+                               models.take_storages()});
+  }
+  contents.shared.push_back(
+      captured(is_single ? kSingleName : kOptimizerName, std::move(other_dict), others));
+  contents.own = captured(rank_file_name(rank), std::move(own_dict), own);
+  return contents;
+}
+
+Applied apply(const std::vector<Tracked>& tracked, bool is_single, int rank, const Loaded& loaded) {
+  const Finder finder(is_single, rank, modules_of(tracked), loaded);
+  Applied applied;
+  applied.lacks_rank = !finder.has_own();
+  applied.is_marked = finder.counter(kFormatKey) != nullptr;
+  if (const Value* step = finder.counter(kStepKey)) {
+    applied.counters.step = static_cast<int64_t>(number_of(*step, *finder.counter_storages()));
+  }
+  if (const Value* seconds = finder.counter(kSecondsKey.c_str())) {
+    applied.counters.seconds = number_of(*seconds, *finder.counter_storages());
+  }
+  for (const Tracked& each : tracked) {
+    const auto found = finder.find(each);
+    if (found.value == nullptr && each.kind == Kind::Module) {
+      throw std::runtime_error("the snapshot has no module '" + each.name + "'");
+    }
+    if (found.value == nullptr) {
+      const bool is_told = !each.is_optional && (!each.is_per_rank || finder.has_own());
+      if (is_told) applied.missing.push_back(each.name);
+      if (each.derive) each.derive(static_cast<uint64_t>(applied.counters.step), rank);
+      continue;
+    }
+    try {
+      each.load(*found.value, *found.storages);
+    } catch (const std::exception& error) {
+      throw std::runtime_error("'" + each.name + "' can't be resumed: " + error.what());
+    }
+  }
+  return applied;
+}
+
+}  // namespace cpprun::snapshot
