@@ -2,7 +2,7 @@
 // by control.hpp.
 //
 // An admin command comes from the agent that the operator's tool has reached; the coordinator
-// decides what it means (rendezvous/coordinator/membership_admin.cpp) and answers. Where the job
+// decides what it means (rendezvous/coordinator/job_admin.cpp) and answers. Where the job
 // has an admin token, the coordinator answers with a challenge first, and the agent says the order
 // again as a command. docs/protocol.md, "Admin commands".
 #pragma once

@@ -19,7 +19,7 @@ std::string name_of(const control::RankAssignment& assignment) {
 
 // ---------------------------------------------------------------- what agents say
 
-void Heard::on_message(const Membership* job, const control::Hello& from,
+void Heard::on_message(const Job* job, const control::Hello& from,
                        const control::AgentMessage& message) {
   const auto* facts = std::get_if<control::Register>(&message);
   const bool is_anew = facts && (!job || (job->is_over() && !job->has_led(facts->term)));
@@ -105,7 +105,7 @@ void Heard::on_sent(Term term, Incarnation to, const control::CoordinatorMessage
   }
 }
 
-void Heard::after_call(const Membership& job) {
+void Heard::after_call(const Job& job) {
   if (formed_now_.empty()) return;
   judge_standby(job);
   // Who is not told has lost its connection just now: then not all is known here.
@@ -150,7 +150,7 @@ const control::RankAssignment* Heard::round_before() const {
   return newest_ ? &*newest_ : nullptr;
 }
 
-void Heard::judge_standby(const Membership& job) {
+void Heard::judge_standby(const Job& job) {
   const control::RankAssignment* before = round_before();
   const std::optional<control::Standby>& now = formed_now_.begin()->second.standby;
   const std::string where = name_of(formed_now_.begin()->second) + ": ";

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 #include "tests/support/sim/checks.hpp"
 
@@ -28,14 +28,13 @@ class Heard {
       : checks_(&checks), first_term_(first_term), host_(host), is_standby_(is_standby) {}
 
   // Before the core hears it; `job` as it is then, nullptr: there is none.
-  void on_message(const Membership* job, const control::Hello& from,
-                  const control::AgentMessage& message);
+  void on_message(const Job* job, const control::Hello& from, const control::AgentMessage& message);
   // Its connection has ended by FIN: it is dead, or has left (R4).
   void on_farewell(Incarnation from) { gone_.insert(from); }
   // `term`: of the job, by now.
   void on_sent(Term term, Incarnation to, const control::CoordinatorMessage& message);
   // All that one call of the core sent has been told.
-  void after_call(const Membership& job);
+  void after_call(const Job& job);
 
  private:
   struct Member {
@@ -54,7 +53,7 @@ class Heard {
   void on_fault_permit(Member& member, const control::FaultPermit& message);
   void judge_memory(const control::RankAssignment& assignment);
   void judge_going_on();
-  void judge_standby(const Membership& job);
+  void judge_standby(const Job& job);
   const control::RankAssignment* round_before() const;
   void judge_snapshots();
   bool has(const Member& member, const control::SnapshotName& snapshot) const;
