@@ -1,9 +1,8 @@
-// Effects: what the coordinator's cores wish to happen. Plain data; the server carries it out, the
-// simulator too.
+// Effects: what the coordinator's cores ask their runner to do. Plain data; the server carries the
+// effects out, and so does the simulator.
 //
-// Ordering contract: carried out front to back, each before the next. A `Close` comes after
-// everything that was sent to that session; a `ServeStore` comes before every `RankAssignment` that
-// names its port.
+// Ordering contract: the runner carries effects out front to back. A `Close` comes after everything
+// that is sent to that session; a `ServeStore` comes before every `RankAssignment` with its port.
 #pragma once
 
 #include <string>
@@ -22,38 +21,38 @@ struct Send {
   control::CoordinatorMessage message;
 };
 
-// End a connection after what was sent: politely (FIN), or by reset where FIN would be taken for a
-// farewell.
+// End a connection after everything that was sent on it: by FIN, or by reset where the agent would
+// take a FIN as evidence that the coordinator is dead.
 struct Close {
   SessionId session;
   bool is_reset = false;
 };
 
-// Open a listening port for the next round's store and tell the job: Coordinator::on_store_port().
+// Open a listening port for the next round's store; the answer is Coordinator::on_store_port().
 struct WantStorePort {
   std::string run_id;
 };
 
-// From now on a fresh, empty store of this round is served at `port` (0: at the main port); the
-// round's predecessor and its port are closed.
+// Serve a fresh, empty store of this round at `port` (0: at the main port). Close the store and the
+// port of the round before.
 struct ServeStore {
   std::string run_id;
   RoundNumber round;
   int64_t port = 0;
 };
 
-// By a leader lease only (R18): nothing behind this, of later calls neither, goes out before these
-// facts stand in etcd.
+// Under a leader lease only (R18): the runner carries out no later effect, of this call or of later
+// calls, before this state is persisted in etcd.
 struct PersistState {
   control::PersistedJobState facts;
 };
 
-// The job is over: its store and its spare port are closed.
+// The job is over: close its store and its spare port.
 struct DropStores {
   std::string run_id;
 };
 
-// A log line as data. Tests assert on `event`, the shell prints the text.
+// A log line as data. Tests compare `event`, the runner prints the text.
 struct LogEvent {
   enum class Level { Debug, Info, Warning } level = Level::Info;
   std::string event;

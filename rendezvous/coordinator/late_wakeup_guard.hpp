@@ -1,8 +1,8 @@
-// LateWakeupGuard: when a coordinator looks at its deadlines. One that comes late has slept
-// (frozen, suspended, starved); then mail is read before anybody is judged by it (R11), but not for
-// ever.
+// LateWakeupGuard: when a coordinator expires its deadlines. A coordinator whose timer fires late
+// was frozen, suspended or starved. It then reads the messages that came meanwhile before it takes
+// any node as lost (R11), but not for ever.
 //
-// Thinks; no clock. The server and the simulator hold one per Coordinator.
+// Pure: no clock. The server and the simulator hold one per Coordinator.
 #pragma once
 
 #include <chrono>
@@ -14,14 +14,15 @@ namespace cpprun {
 
 class LateWakeupGuard {
  public:
-  // A timer that is this late was slept through; reading what came meanwhile takes this long.
+  // From this delay on a timer counts as late. Reading the waiting messages takes this long.
   static constexpr Duration kLateWakeup = std::chrono::milliseconds(200);
   static constexpr Duration kDrainInputFirst = std::chrono::milliseconds(50);
 
-  // When to look, given the core's nearest deadline.
+  // When to call may_expire(), given the core's nearest deadline.
   Instant look_at(Instant deadline) const { return draining_until_.value_or(deadline); }
 
-  // At the time of look_at(): may the core judge now? If not, look again.
+  // At the time of look_at(): whether the core may expire its deadlines now. If not, ask again at
+  // the new look_at().
   bool may_expire(Instant now, Instant deadline) {
     const Instant due = look_at(deadline);
     if (now < due) return false;

@@ -15,14 +15,14 @@ std::optional<RankProgress> rank_progress(const Job& job) {
   for (const auto& [incarnation, assignment] : job.assignments()) {
     const auto it = job.nodes().find(incarnation);
     if (it == job.nodes().end() || !it->second.progress) continue;
-    const control::Progress& told = *it->second.progress;
-    if (told.round != job.round()) continue;
+    const control::Progress& report = *it->second.progress;
+    if (report.round != job.round()) continue;
     const auto base = static_cast<size_t>(assignment.base_rank);
-    const auto room = size - std::min(size, base);
+    const auto space = size - std::min(size, base);
     const auto workers = static_cast<size_t>(it->second.facts.nproc);
-    for (size_t i = 0; i < std::min({room, told.steps.size(), workers}); ++i) {
-      all.steps[base + i] = told.steps[i];
-      if (i < told.step_us.size()) all.step_us[base + i] = told.step_us[i];
+    for (size_t i = 0; i < std::min({space, report.steps.size(), workers}); ++i) {
+      all.steps[base + i] = report.steps[i];
+      if (i < report.step_us.size()) all.step_us[base + i] = report.step_us[i];
       is_any = true;
     }
   }

@@ -1,4 +1,4 @@
-// What nodes have told of their workers, by global rank. Pure views of a Job.
+// What nodes have reported of their workers, by global rank. Pure views of a Job.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace cpprun {
 
-// -1: not known. At most limits::kRanksShown ranks.
+// -1: unknown. At most limits::kRanksShown ranks.
 struct RankProgress {
   RoundNumber round;
   std::vector<int64_t> steps;
-  std::vector<int64_t> step_us;  // what the last step took, in microseconds
+  std::vector<int64_t> step_us;  // duration of the last step in microseconds
 };
-// Nothing while nobody has told anything of the round that runs.
+// Nothing while no node has reported progress in the running round.
 std::optional<RankProgress> rank_progress(const Job& job);
 
 // Where a rank of the newest round is.
 struct RankLocation {
-  const Node* node = nullptr;  // in touch or not
+  const Node* node = nullptr;  // connected or not
   int64_t local_rank = 0;
 };
-// Nothing: no node has it.
+// Nothing: no node of the job has that rank.
 std::optional<RankLocation> place_of(const Job& job, int64_t rank);
 
 }  // namespace cpprun

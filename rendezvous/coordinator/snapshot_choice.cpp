@@ -13,7 +13,7 @@ using control::SnapshotName;
 
 struct Holders {
   std::vector<size_t> all;      // nodes, ascending
-  std::vector<size_t> servers;  // those of them that others can fetch from
+  std::vector<size_t> servers;  // those from which other nodes can fetch
 };
 
 using Key = std::pair<int64_t, std::string>;  // step, id
@@ -24,7 +24,7 @@ std::map<Key, Holders> holders_of_all(const std::vector<SnapshotView>& nodes) {
     if (!nodes[i].has_dir) continue;
     for (const SnapshotName& snapshot : nodes[i].complete) {
       Holders& holders = found[Key(snapshot.step, snapshot.id)];
-      if (!holders.all.empty() && holders.all.back() == i) continue;  // said twice
+      if (!holders.all.empty() && holders.all.back() == i) continue;  // listed twice
       holders.all.push_back(i);
       if (nodes[i].serves) holders.servers.push_back(i);
     }

@@ -1,7 +1,7 @@
-// Which snapshot a round begins with. Pure functions of what its nodes said.
+// Which snapshot a round resumes from. Pure functions of what its nodes report.
 //
-// Not the judge of contents: a snapshot counts as what its manifest says. Who loads it verifies it,
-// and falls back one where it has to (docs/snapshots.md).
+// These functions trust manifests. The worker that loads a snapshot verifies it, and takes the one
+// before it if it is damaged (docs/snapshots.md).
 #pragma once
 
 #include <cstddef>
@@ -16,41 +16,41 @@ namespace cpprun {
 
 // What one node of the round has.
 struct SnapshotView {
-  bool has_dir = false;  // --snapshot-dir; without one it has no say and gets none
+  bool has_dir = false;  // --snapshot-dir; without one the node does not count and gets none
   bool serves = false;   // other nodes can fetch from it
   std::vector<control::SnapshotName> complete{};
 };
 
 struct SnapshotChoice {
   control::SnapshotName snapshot;
-  // For each node, where it gets the snapshot: the index of another node, or nothing if it has it
-  // or no folder for it.
+  // For each node the index of the node from which it fetches the snapshot. Nothing: it has the
+  // snapshot, or no folder for it.
   std::vector<std::optional<size_t>> sources;
 
-  bool is_fetched() const;  // by anybody
+  bool is_fetched() const;  // by at least one node
 };
 
-// The newest that every node with a folder has, or that one which serves has and the others lack,
-// whichever is newer; of the same step the one that most nodes have. What is in `damaged` (ids) is
-// never fetched. Those who fetch are dealt out over those who serve.
+// The newest snapshot that every node with a folder has or can fetch from another node; of several
+// with the same step the one that most nodes have. Snapshots in `damaged` (ids) are never fetched.
+// The nodes that fetch are spread evenly over the nodes that serve.
 std::optional<SnapshotChoice> choose_snapshot(const std::vector<SnapshotView>& nodes,
                                               const std::set<std::string>& damaged);
 
-// What one node of the round says of replicas in memory (--snapshot-replicas), in the order of
+// What one node of the round reports of replicas in memory (--snapshot-replicas), in the order of
 // group ranks.
 struct ReplicaView {
-  bool keeps = false;   // it keeps replicas for others, and serves its own
-  bool is_new = false;  // its workers' shards may lie elsewhere
+  bool keeps = false;   // it keeps replicas for other nodes, and serves its own shards
+  bool is_new = false;  // the shards of its ranks may be at another node
 };
 struct ReplicaPeers {
-  std::optional<size_t> of;  // of whose shards it keeps replicas: the node before it
-  std::optional<size_t> at;  // where its own may lie: at the node behind it
+  std::optional<size_t> of;  // the node whose shards it replicates: the one before it
+  std::optional<size_t> at;  // the node that may have replicas of its own: the one behind it
 };
-// Around in a circle. A node that keeps none has no part in it, and one alone has nobody; where all
-// are new nobody has anything.
+// The nodes form a ring. A node that keeps no replicas has no peers, and neither has a lone node.
+// If all nodes are new, none has replicas.
 std::vector<ReplicaPeers> choose_replicas(const std::vector<ReplicaView>& nodes);
 
-// Nobody's list of snapshots is longer, out of range, or names one otherwise.
+// Whether the list is short enough, and every step and id in it is well-formed.
 bool are_sane(const std::vector<control::SnapshotName>& snapshots);
 
 }  // namespace cpprun
