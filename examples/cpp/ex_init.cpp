@@ -1,4 +1,4 @@
-// Joins a process group in one of four ways, adds up the ranks, prints Done.
+// Joins a process group in one of four ways, sums up the ranks, prints Done.
 //
 //   cpprun --nproc_per_node=4 ./ex_init                          # env://, the usual way
 //   cpprun --nproc_per_node=4 ./ex_init --init-method file:///tmp/meeting-point
@@ -6,7 +6,8 @@
 //   ./ex_init --init-method tcp://127.0.0.1:23456 --world-size 2 --rank 1
 //   ./ex_init --method manual --port 12355 --rank 0 --world-size 1   # env://, set by hand
 //
-// The rest of its options go wrong on purpose: a rank that is killed, a group that nobody destroys.
+// The other options cause failures on purpose: a rank that is killed, a group that is not
+// destroyed.
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -55,7 +56,7 @@ const cpprun::worker::Environment& launched() {
   return *environment;
 }
 
-// What is not said here comes from the launcher; what is said wins over it.
+// Values left at -1 come from the launcher; others take precedence over it.
 dist::InitOptions how_to_join(const Settings& s) {
   dist::InitOptions options{.backend = "gloo"};
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(s.timeout * 1000));
@@ -65,7 +66,7 @@ dist::InitOptions how_to_join(const Settings& s) {
     options.init_method = s.init_method;
     return options;
   }
-  // By hand, as programs without a launcher do: all know the same address, rank 0 serves there.
+  // Without a launcher: all ranks know the same address, and rank 0 serves the store there.
   setenv("MASTER_ADDR", "localhost", 1);
   setenv("MASTER_PORT", std::to_string(s.port).c_str(), 1);
   return options;
@@ -87,7 +88,7 @@ int main(int argc, char** argv) {
     if (total.item<int>() != world * (world - 1) / 2)
       throw std::runtime_error("the ranks add up to " + examples::list(total));
 
-    // The group is destroyed at the end of its scope, unless nothing ever ends that.
+    // The guard destroys the group at the end of the scope; leak it for --no-destroy.
     if (settings.is_left_undestroyed) new dist::ProcessGroupGuard(std::move(group));
     examples::say("Done");
   });

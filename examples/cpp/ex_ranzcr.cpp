@@ -1,11 +1,11 @@
-// Finds catheters and lines on chest X-rays: 11 labels per image, the pipeline of a real
-// competition (RANZCR CLiP), on its data or on made-up images.
+// Detects catheters and lines on chest X-rays: 11 labels per image, the pipeline of a real
+// competition (RANZCR CLiP), with its data or with synthetic images.
 //
 //   cpprun --standalone --nproc_per_node=2 ./ex_ranzcr --data ranzcr-clip --epochs 5
 //   cpprun --standalone --nproc_per_node=2 ./ex_ranzcr --synthetic 96 --image-size 32 --epochs 1
 //   ./ex_ranzcr --solo --synthetic 96 --image-size 32        # the same code, alone
 //
-// What a pipeline of several processes must take care of stands beside the lines that do.
+// Comments explain what a pipeline must do differently when it runs on several processes.
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -80,8 +80,8 @@ struct Sides {
   cpprun::data::GroupShuffleSplit split;
 };
 
-// All images of a patient go to the same side, and all ranks must make the same split: they draw
-// from the same seed, and compare.
+// All images of a patient must be on the same side of the split, and all ranks must make the same
+// split: they use the same seed and compare the results.
 Sides divide(const Settings& settings) {
   const auto seed = static_cast<uint64_t>(settings.seed);
   Sides sides{settings.data.empty() ? ranzcr::make_up(settings.synthetic, seed)
@@ -119,8 +119,7 @@ torch::data::DataLoaderOptions loader_options(const Settings& settings) {
       .workers(static_cast<size_t>(settings.loader_threads));
 }
 
-// One after the other from each rank, as UnpaddedDistributedSampler dealt them: sample i is rank i
-// % world's.
+// Undoes the order of UnpaddedDistributedSampler, which assigns sample i to rank i % world.
 at::Tensor in_order(const std::vector<at::Tensor>& shares, int64_t size) {
   std::vector<at::Tensor> rows;
   const auto world = static_cast<int64_t>(shares.size());
@@ -177,8 +176,8 @@ class Pipeline {
 
   void train(int64_t epoch) {
     cpprun::worker::fault_point(epoch);
-    sampler_.set_epoch(epoch);  // without it each training epoch repeats the order of the first
-    model_.train();             // evaluation switched it off
+    sampler_.set_epoch(epoch);  // without it, each training epoch repeats the order of the first
+    model_.train();             // evaluate() has switched to evaluation mode
     auto loader =
         torch::data::make_data_loader(stacked(train_), sampler_, loader_options(settings_));
     const auto device = dist::local_device();
@@ -196,14 +195,15 @@ class Pipeline {
       if (++steps % settings_.log_interval == 0 && dist::is_main_process())
         examples::say("Epoch ", epoch, " step ", steps, " loss=", loss.item<double>());
     }
-    dist::all_reduce(totals);  // the loss of all ranks' batches, not of rank 0's
+    dist::all_reduce(totals);  // to report the loss of all ranks' batches, not only rank 0's
     if (dist::is_main_process())
       examples::say("Epoch ", epoch, " steps=", steps,
                     " average loss=", (totals[0] / totals[1]).item<double>());
   }
 
-  // Loss and AUC of the whole validation set: each rank scores its share, all shares are put
-  // together, and each sample counts once. Means of the ranks' own AUCs would be something else.
+  // Loss and AUC of the whole validation set: each rank scores its part, all ranks gather the
+  // scores, and each sample counts once. The mean of the ranks' own AUCs would be a different
+  // number.
   void evaluate() {
     torch::NoGradGuard no_grad;
     model_.eval();
@@ -229,14 +229,14 @@ class Pipeline {
     if (!settings_.predictions.empty()) write_predictions(logits, labels);
   }
 
-  // Rank 0 saves, all load; nobody reads too early, and nobody goes on to overwrite or delete the
-  // file before all have read it. DDP keeps parameters equal anyway: the pattern is for programs
-  // whose ranks differ.
+  // Rank 0 saves, all ranks load. The barriers: no rank reads the file too early, and none
+  // overwrites or deletes it before all have read it. DDP keeps parameters equal anyway; the
+  // pattern is for programs whose ranks differ.
   void checkpoint(int64_t epoch) {
     const auto path = "model.checkpoint_" + std::to_string(epoch) + ".pt";
     if (dist::is_main_process()) save(path);
     dist::barrier();
-    cpprun::load_state_dict(*net_, path);  // onto this rank's device
+    cpprun::load_state_dict(*net_, path);  // to this rank's device
     dist::barrier();
   }
 
@@ -254,7 +254,7 @@ class Pipeline {
   cpprun::Snapshot snapshot_{{.file = settings_.snapshot}};
 };
 
-// One line per sample: 11 scores, then the 11 labels.
+// A line per sample: 11 scores, then the 11 labels.
 void Pipeline::write_predictions(const at::Tensor& logits, const at::Tensor& labels) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
       std::fopen(settings_.predictions.c_str(), "w"), std::fclose);

@@ -1,6 +1,6 @@
-// Prints which samples a rank gets: DistributedSampler alone, without a process group.
+// Prints the samples that a rank gets: DistributedSampler alone, without a process group.
 //
-//   ./ex_sampler --n 10 --k 3 --rank 1                        # 1 4 7 0: padded from the front
+//   ./ex_sampler --n 10 --k 3 --rank 1                        # 1 4 7 0: padded from the start
 //   ./ex_sampler --n 10 --k 3 --rank 1 --drop-last            # 1 4 7
 //   ./ex_sampler --n 10 --k 3 --rank 1 --shuffle --epoch 2    # Python's order, bit for bit
 #include <sstream>
@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
                                               .shuffle = is_shuffled,
                                               .seed = static_cast<uint64_t>(seed),
                                               .drop_last = drops_last});
-    sampler.set_epoch(epoch);  // without it each training epoch repeats the order of the first
+    sampler.set_epoch(epoch);  // without it, each training epoch repeats the order of the first
 
     std::ostringstream line;
     for (size_t index : sampler.indices()) line << (line.tellp() > 0 ? " " : "") << index;

@@ -2,7 +2,7 @@
 
 cpprun --nproc_per_node=2 examples/python/envdump.py                    # of every worker
 cpprun --nproc_per_node=2 examples/python/envdump.py --rank 0           # of global rank 0 only
-cpprun --nproc_per_node=2 examples/python/envdump.py --rank 0 --names   # the names alone
+cpprun --nproc_per_node=2 examples/python/envdump.py --rank 0 --names   # only the names
 cpprun --nproc_per_node=2 examples/python/envdump.py --names PATH,RANK  # the values of these
 """
 

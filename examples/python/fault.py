@@ -1,4 +1,4 @@
-"""One worker goes wrong in a chosen way, the others wait. Needs no torch.
+"""One worker fails in a chosen way, the others wait. Needs no torch.
 
 cpprun --standalone --nproc_per_node=2 examples/python/fault.py --how exit:13
 cpprun --standalone --nproc_per_node=2 examples/python/fault.py --how signal:SEGV --rank 1

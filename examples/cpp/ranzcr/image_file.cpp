@@ -43,7 +43,7 @@ at::Tensor read_jpeg(const std::string& path, const Bytes& bytes) {
                           &colours) != 0)
     fail(path, std::string("broken JPEG: ") + tjGetErrorStr2(reader.get()));
   auto image = room(path, height, width);
-  // A file that ends too early is a warning to the library, and grey below; to us it is broken.
+  // For a truncated file the library warns and fills with grey; we treat it as broken.
   if (tjDecompress2(reader.get(), bytes.data(), bytes.size(), image.data_ptr<uint8_t>(), width, 0,
                     height, TJPF_GRAY, 0) != 0)
     fail(path, std::string("broken JPEG: ") + tjGetErrorStr2(reader.get()));
