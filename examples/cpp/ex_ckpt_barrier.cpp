@@ -121,14 +121,14 @@ void evaluate(const Settings& settings) {
 int main(int argc, char** argv) {
   return cpprun::main(argc, argv, [](cpprun::Args args) {
     Settings s;
-    examples::Options("One rank saves, all load.")
-        .add("--rounds", s.rounds, "how often")
-        .add("--slow-save", s.slow_save, "seconds that saving takes longer")
+    examples::Options("Rank 0 saves a checkpoint, all ranks load it.")
+        .add("--rounds", s.rounds, "how many times")
+        .add("--slow-save", s.slow_save, "seconds added to each save")
         .add("--no-barrier", s.has_no_barrier, "leave the barriers out")
         .add("--same-name", s.has_one_name, "one file for all rounds, overwritten each time")
         .add("--jitter", s.has_jitter, "ranks pause for random milliseconds")
-        .add("--eval", s.evaluates, "count samples of an evaluation instead")
-        .add("--n", s.size, "samples of the evaluation")
+        .add("--eval", s.evaluates, "evaluate instead, and count the samples")
+        .add("--n", s.size, "samples in the evaluation")
         .add("--print-count", s.prints_count, "print how many samples all ranks evaluated")
         .parse(args);
     auto group = dist::init_process_group_or_single({.backend = "gloo"});

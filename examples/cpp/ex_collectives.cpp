@@ -238,12 +238,13 @@ int main(int argc, char** argv) {
     Settings settings;
     std::string names = "all";
     for (const auto& [name, call] : kCalls) names += ", " + name;
-    examples::Options("Every collective once, with small numbers.")
+    examples::Options("Calls every collective once, with small numbers.")
         .add("--backend", settings.backend, "gloo or nccl")
         .add("--only", settings.only, names)
-        .add("--table", settings.shows_table, "what the backend can do, by operation and type")
+        .add("--table", settings.shows_table,
+             "print what the backend supports, by operation and type")
         .add("--mismatch", settings.is_mismatched, "broadcast different shapes")
-        .add("--skip-rank", settings.skip_rank, "this rank stays away from monitored_barrier")
+        .add("--skip-rank", settings.skip_rank, "this rank does not call monitored_barrier")
         .parse(args);
 
     auto group = dist::init_process_group_or_single(

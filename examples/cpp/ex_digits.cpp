@@ -174,8 +174,8 @@ Settings parse(cpprun::Args args) {
   examples::Options("Learns to read handwritten digits with any number of workers.")
       .add("--epochs", s.epochs, "training epochs")
       .add("--snapshot", s.snapshot, "snapshot file")
-      .add("--data", s.data, "the images")
-      .add("--sleep", s.sleep, "seconds added to each training epoch, for watching")
+      .add("--data", s.data, "file with the images")
+      .add("--sleep", s.sleep, "seconds added to each training epoch")
       .parse(args);
   return s;
 }

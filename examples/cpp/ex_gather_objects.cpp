@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
   return cpprun::main(argc, argv, [](cpprun::Args args) {
     bool uses_cuda = false;
     examples::Options("Gathers objects of all ranks on rank 0.")
-        .add("--cuda", uses_cuda, "tensors live on this rank's GPU")
+        .add("--cuda", uses_cuda, "use tensors on this rank's GPU")
         .parse(args);
 
     // With a GPU, this call selects the rank's device: gathered tensors arrive there.

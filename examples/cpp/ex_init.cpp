@@ -36,16 +36,16 @@ struct Settings {
 
 Settings parse(cpprun::Args args) {
   Settings s;
-  examples::Options("Joins a process group, adds up the ranks, prints Done.")
+  examples::Options("Joins a process group, sums up the ranks, prints Done.")
       .add("--method", s.method, "url, or manual: MASTER_ADDR and MASTER_PORT set by the program")
       .add("--init-method", s.init_method, "env://, tcp://HOST:PORT or file:///PATH")
       .add("--port", s.port, "port for --method manual")
-      .add("--rank", s.rank, "-1: what the launcher says")
-      .add("--world-size", s.world_size, "-1: what the launcher says")
+      .add("--rank", s.rank, "-1: from the launcher")
+      .add("--world-size", s.world_size, "-1: from the launcher")
       .add("--timeout", s.timeout, "seconds to wait for the others")
       .add("--crash-rank", s.crash_rank, "this rank kills itself after joining")
       .add("--crash-attempt", s.crash_attempt, "... at this restart count")
-      .add("--no-destroy", s.is_left_undestroyed, "end without destroying the group")
+      .add("--no-destroy", s.is_left_undestroyed, "exit without destroying the group")
       .parse(args);
   return s;
 }

@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   return cpprun::main(argc, argv, [](cpprun::Args args) {
     std::string path;
     examples::Options("Strips \"module.\" from the names of a saved model.")
-        .add("--save-wrapped", path, "save a model that DDP has wrapped, and show its names")
+        .add("--save-wrapped", path, "save a model wrapped in DDP, and print its names")
         .parse(args);
     path.empty() ? show_stripping() : save_wrapped(path);
   });

@@ -14,14 +14,14 @@ int main(int argc, char** argv) {
     int64_t size = 10, seed = 0, epoch = 0;
     int world = 1, rank = 0;
     bool is_shuffled = false, drops_last = false;
-    examples::Options("Prints the indices of the samples that a rank gets.")
+    examples::Options("Prints the indices of a rank's samples.")
         .add("--n", size, "samples in the data set")
         .add("--k", world, "number of ranks")
-        .add("--rank", rank, "whose share")
-        .add("--shuffle", is_shuffled, "another order each training epoch")
+        .add("--rank", rank, "the rank whose samples to print")
+        .add("--shuffle", is_shuffled, "shuffle, differently in each training epoch")
         .add("--epoch", epoch, "training epoch")
-        .add("--seed", seed, "of the shuffling; the same on all ranks")
-        .add("--drop-last", drops_last, "cut the tail instead of padding it")
+        .add("--seed", seed, "seed of the shuffling; the same on all ranks")
+        .add("--drop-last", drops_last, "drop the last samples instead of padding")
         .parse(args);
 
     cpprun::data::DistributedSampler sampler(static_cast<size_t>(size),

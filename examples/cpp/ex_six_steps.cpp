@@ -39,10 +39,10 @@ int main(int argc, char** argv) {
     bool compares = false, has_spare = false, finds_unused = false;
     double tolerance = 1e-6;
     examples::Options("DistributedDataParallel in six steps.")
-        .add("--compare-solo", compares, "fail unless one process with joined batches ends alike")
-        .add("--tol", tolerance, "how much a parameter may differ then")
-        .add("--unused-branch", has_spare, "give the model a layer that is never used")
-        .add("--find-unused", finds_unused, "let DDP look for such layers")
+        .add("--compare-solo", compares, "also train in one process, and fail on a difference")
+        .add("--tol", tolerance, "tolerated difference of a parameter")
+        .add("--unused-branch", has_spare, "add a layer that is never used")
+        .add("--find-unused", finds_unused, "let DDP detect such layers")
         .parse(args);
     // 1. Set up: rank, world size and rendezvous address come from the launcher's environment.
     auto group = dist::init_process_group_or_single({.backend = "gloo"});

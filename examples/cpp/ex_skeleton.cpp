@@ -10,7 +10,7 @@ namespace dist = cpprun::dist;
 
 int train(cpprun::Args args) {
   int epochs = 20;
-  examples::Options("The shape of a training that survives.")
+  examples::Options("A fault-tolerant training.")
       .add("--epochs", epochs, "training epochs")
       .parse(args);
 

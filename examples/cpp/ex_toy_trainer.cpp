@@ -36,12 +36,12 @@ Settings parse(cpprun::Args args) {
       .add("--total-epochs,epochs", s.total_epochs, "training epochs")
       .add("--save-every,every", s.save_every, "training epochs between snapshots")
       .add("--batch_size,--batch-size", s.batch_size, "samples per worker and step")
-      .add("--snapshot-path", s.snapshot_path, "where the snapshot is")
-      .add("--task", s.task, "tutorial, or regression: one that can be learned")
-      .add("--solo", s.is_solo, "one process, whatever the launcher says")
+      .add("--snapshot-path", s.snapshot_path, "snapshot file")
+      .add("--task", s.task, "tutorial, or regression, which can be learned")
+      .add("--solo", s.is_solo, "run as a single process, without the launcher's ranks")
       .add("--print-params", s.prints_params, "print the parameters at the end")
       .add("--hash", s.prints_hash, "print a hash of the parameters at the end")
-      .add("--hash-each-epoch", s.prints_hashes, "on all ranks, after each training epoch")
+      .add("--hash-each-epoch", s.prints_hashes, "print it on all ranks after each training epoch")
       .parse(args);
   return s;
 }

@@ -135,7 +135,7 @@ def parse_args():
     parser.add_argument("--epochs", type=int, default=20, help="training epochs, default: 20")
     parser.add_argument("--snapshot", default="digits.pt", help="snapshot file, default: digits.pt")
     parser.add_argument(
-        "--sleep", type=float, default=0, help="seconds added to each training epoch, for watching"
+        "--sleep", type=float, default=0, help="seconds added to each training epoch"
     )
     return parser.parse_args()
 

@@ -31,7 +31,7 @@ PREFIXES = ("TORCHELASTIC_", "CPPRUN_")
 parser = argparse.ArgumentParser()
 parser.add_argument("--rank", help="only the worker of this global rank prints")
 parser.add_argument(
-    "--names", nargs="?", const="", help="names alone, or the values of NAMES (a,b)"
+    "--names", nargs="?", const="", help="print only the names, or the values of NAMES (a,b)"
 )
 args = parser.parse_args()
 

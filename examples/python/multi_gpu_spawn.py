@@ -58,7 +58,7 @@ def train(rank, nprocs, port, is_cpu):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--nprocs", type=int, help="processes, default: the number of GPUs")
-    parser.add_argument("--cpu", action="store_true", help="over gloo, without GPUs")
+    parser.add_argument("--cpu", action="store_true", help="use gloo, without GPUs")
     args = parser.parse_args()
     nprocs = args.nprocs or torch.cuda.device_count()
     if nprocs < 1:
