@@ -29,7 +29,7 @@ std::string describe(const ProcessGroup::State& state) {
 }
 
 std::shared_ptr<ProcessGroup::State> resolve(const ProcessGroup& group, const char* call) {
-  const auto state = group.state() ? group.state() : world::default_group();
+  const auto state = group.state() ? group.state() : registry::default_group();
   if (!state) {
     throw DistStateError(std::string(call) +
                          ": there is no default group; call init_process_group() first");
@@ -74,7 +74,7 @@ Store ProcessGroup::store() const {
 }
 
 bool is_initialized() {
-  return world::default_group() != nullptr;
+  return registry::default_group() != nullptr;
 }
 
 bool is_torchelastic_launched() {

@@ -133,7 +133,7 @@ std::exception_ptr translate(const std::exception_ptr& thrown, const std::string
 
 std::exception_ptr translate(const std::exception_ptr& thrown, const char* call,
                              const ProcessGroup& group) {
-  const auto state = group.state() ? group.state() : world::default_group();
+  const auto state = group.state() ? group.state() : registry::default_group();
   return translate(thrown, state ? std::string(call) + " in " + describe(*state) : call);
 }
 

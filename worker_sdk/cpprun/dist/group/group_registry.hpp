@@ -9,7 +9,7 @@
 
 #include "cpprun/dist/group/group_state.hpp"
 
-namespace cpprun::dist::world {
+namespace cpprun::dist::registry {
 
 using Group = std::shared_ptr<ProcessGroup::State>;
 
@@ -28,4 +28,4 @@ std::vector<Group> remove_all();
 // All ranks make groups in the same order, so they agree. Starts anew after remove_all().
 std::string next_name();
 
-}  // namespace cpprun::dist::world
+}  // namespace cpprun::dist::registry

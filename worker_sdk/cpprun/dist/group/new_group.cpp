@@ -61,7 +61,7 @@ ProcessGroup new_group(const std::vector<int>& ranks, InitOptions options) {
   plan.backend = options.backend.empty() ? parent->backend : options.backend;
   parse_backend(plan.backend);
   // Every rank takes the name, members or not: names are counted, and part of the keys.
-  plan.name = world::next_name();
+  plan.name = registry::next_name();
   plan.shown_name = options.group_name.empty() ? plan.name : options.group_name;
   plan.registration.call = std::string(kCall) + " '" + plan.shown_name + "'";
   {
@@ -73,7 +73,7 @@ ProcessGroup new_group(const std::vector<int>& ranks, InitOptions options) {
   plan.device = options.device_id;
   plan.master_address = own_environment("MASTER_ADDR").value_or("");
   const auto state = make_group(plan);
-  world::add(state);
+  registry::add(state);
   return ProcessGroup(state);
 }
 

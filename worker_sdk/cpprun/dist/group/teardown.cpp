@@ -39,7 +39,7 @@ void end_group(NativeGroup group, const std::function<void()>& leave, bool abort
 }
 
 // False: something of it still runs after `limit`, and is left to itself.
-bool retire(const world::Group& state, milliseconds limit, bool aborts) {
+bool retire(const registry::Group& state, milliseconds limit, bool aborts) {
   NativeGroup group;
   {
     const std::lock_guard lock(state->mutex);
@@ -61,7 +61,7 @@ bool retire(const world::Group& state, milliseconds limit, bool aborts) {
 
 void retire_all(milliseconds limit, bool aborts) {
   const auto end = std::chrono::steady_clock::now() + limit;
-  for (const world::Group& state : world::remove_all()) {
+  for (const registry::Group& state : registry::remove_all()) {
     const auto left =
         std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
     if (retire(state, std::max(left, milliseconds(0)), aborts) || aborts) continue;
@@ -84,8 +84,8 @@ void destroy_process_group() {
 }
 
 void destroy_process_group(const ProcessGroup& group) {
-  if (!group || group.state() == world::default_group()) return destroy_process_group();
-  if (world::remove(group.state())) retire(group.state(), kPatience, false);
+  if (!group || group.state() == registry::default_group()) return destroy_process_group();
+  if (registry::remove(group.state())) retire(group.state(), kPatience, false);
 }
 
 ProcessGroupGuard::ProcessGroupGuard(ProcessGroupGuard&& other) noexcept
@@ -98,7 +98,7 @@ ProcessGroupGuard& ProcessGroupGuard::operator=(ProcessGroupGuard&& other) noexc
 }
 
 ProcessGroupGuard::~ProcessGroupGuard() {
-  if (!is_active_ || group_.state() != world::default_group()) return;
+  if (!is_active_ || group_.state() != registry::default_group()) return;
   try {
     const bool unwinds = std::uncaught_exceptions() > 0;
     retire_all(unwinds ? kImpatience : kPatience, unwinds);

@@ -42,7 +42,7 @@ GroupPlan group_plan(const InitOptions& options, const InitPlan& plan, const std
   group.registration.rank = plan.rank;
   group.registration.ranks.resize(static_cast<size_t>(plan.world_size));
   std::iota(group.registration.ranks.begin(), group.registration.ranks.end(), 0);
-  group.name = world::next_name();
+  group.name = registry::next_name();
   group.shown_name = options.group_name.empty() ? group.name : options.group_name;
   group.backend = backend;
   group.timeout = options.timeout.value_or(default_timeout(backend));
@@ -65,11 +65,11 @@ ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
     group.registration.is_host = met.is_host;
     const auto state = make_group(group);
     state->leave = [plan, store = state->store] { leave_file(plan, *store); };
-    world::set_default(state);
+    registry::set_default(state);
     retire_at_exit();
     return ProcessGroupGuard(ProcessGroup(state));
   } catch (...) {
-    world::remove_all();  // the next try begins with Python's first name again
+    registry::remove_all();  // the next try begins with Python's first name again
     throw;
   }
 }
@@ -77,7 +77,7 @@ ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
 }  // namespace
 
 ProcessGroupGuard init_process_group(InitOptions options) {
-  world::check_no_default();
+  registry::check_no_default();
   check_timeout(options);
   return start(options, make_init_plan(options, own_environment));
 }
