@@ -1,4 +1,4 @@
-// The verb stacks: what the workers of this machine are doing.
+// The verb stacks: the call stacks of this machine's workers.
 #include "common/limits/operators.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
 #include "launcher/cpprunctl/jobs/local_jobs.hpp"
