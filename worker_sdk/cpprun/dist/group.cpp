@@ -1,4 +1,4 @@
-// ProcessGroup handles: what they say of themselves, and the default group.
+// ProcessGroup handles and the default group.
 #include <algorithm>
 
 #include "cpprun/dist/group/group_registry.hpp"
@@ -78,7 +78,7 @@ bool is_initialized() {
 }
 
 bool is_torchelastic_launched() {
-  // Python asks for the same variable: both launchers set it, static MPI-like ones do not.
+  // As in Python; unlike MPI or Slurm, both launchers set TORCHELASTIC_RUN_ID.
   return !worker::environment().ok() ? false : !worker::environment()->run_id.empty();
 }
 
