@@ -70,6 +70,7 @@ def _own_agent():
 
 
 def has_agent():
+    """True if a cpprun agent started this process and answers."""
     return _own_agent() is not None
 
 
