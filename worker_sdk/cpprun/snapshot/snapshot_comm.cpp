@@ -105,7 +105,7 @@ void StoreChannel::delete_keys() {
   try {
     for (const auto& [key, value] : told_) store_.delete_key(prefix_ + key);
   } catch (const std::exception&) {
-    return;  // the store goes with its round
+    return;  // the store ends with its round
   }
 }
 
