@@ -9,7 +9,7 @@
 namespace cpprun {
 namespace {
 
-// Words that begin with "class=" or "signal=" fit the end itself, not what was said.
+// A pattern that begins with "class=" or "signal=" matches how the worker ended, not its text.
 constexpr std::array kHints{
     Hint{"out_of_memory", "A worker ran out of memory",
          "class=out_of_memory|Cannot allocate memory",
@@ -142,7 +142,7 @@ std::string said_by(const WorkerExit& end, FailureClass kind, std::string_view w
   return text;
 }
 
-// A word about the end itself is a whole line.
+// "class=" and "signal=" patterns must match a whole line.
 bool stands_in(const std::string& word, const std::string& said) {
   const bool is_about_end = word.starts_with("class=") || word.starts_with("signal=");
   return said.find(is_about_end ? word + "\n" : word) != std::string::npos;

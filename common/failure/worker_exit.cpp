@@ -13,8 +13,7 @@
 namespace cpprun {
 namespace {
 
-// Files are stamped with a clock that is up to a tick of the kernel behind: this much later is the
-// last moment at which one can have been written.
+// File time stamps lag by up to one kernel tick: the file was written at most this much later.
 constexpr int64_t kTickUs = 10'000;
 
 WallTime first_death(const std::vector<WorkerExit>& ends) {
@@ -25,8 +24,9 @@ WallTime first_death(const std::vector<WorkerExit>& ends) {
   return first;
 }
 
-// When this failure happened, for the order of failures. An error file written after the first
-// death tells of a consequence, whatever stamp stands in it. Who died first has written his before.
+// The time of this failure, for the order of failures. The stamp in an error file counts only if
+// the file was written before the first death: a later file describes a consequence. The file of
+// the worker that died first was written before.
 WallTime counts_from(const WorkerExit& end, WallTime first) {
   if (!end.error || !end.error->stamp) return end.ended_at_wall;
   const bool is_before = end.ended_at_wall == first ||
@@ -34,7 +34,7 @@ WallTime counts_from(const WorkerExit& end, WallTime first) {
   return is_before ? std::min(*end.error->stamp, end.ended_at_wall) : end.ended_at_wall;
 }
 
-// What Gloo, NCCL and torch's TCPStore say of a peer that has gone.
+// Errors of Gloo, NCCL and torch's TCPStore after a peer has closed the connection.
 constexpr std::array<std::string_view, 8> kPeerWords{"Connection closed by peer",
                                                      "Connection reset by peer",
                                                      ": Broken pipe",
@@ -44,7 +44,7 @@ constexpr std::array<std::string_view, 8> kPeerWords{"Connection closed by peer"
                                                      "Failed to recv, got 0 bytes",
                                                      "peer lost"};
 
-// How a program tells that it was only told to stop.
+// Errors of a program that ends because of a stop signal.
 constexpr std::array<std::string_view, 4> kStoppedWords{"SignalException", "KeyboardInterrupt",
                                                         "SystemExit", "Terminated"};
 
@@ -54,7 +54,7 @@ bool has_any(const std::string& text, const Words& words) {
                      [&](std::string_view word) { return text.find(word) != std::string::npos; });
 }
 
-// The end of what it said: what stands further up may be a warning that led to nothing.
+// The error message, else the last few lines: earlier lines may be harmless warnings.
 std::string last_said(const WorkerExit& end) {
   constexpr size_t kLines = 8;
   if (end.error && !end.error->message.empty()) return end.error->message;
@@ -64,7 +64,7 @@ std::string last_said(const WorkerExit& end) {
   return text;
 }
 
-// It was stopped while an exception of its own was on its way out.
+// Whether a worker that the agent stopped was already ending with an exception of its own.
 bool failed_before_stop(const WorkerExit& end) {
   if (end.exit_code <= 0) return false;
   const std::string said = last_said(end);
@@ -73,12 +73,11 @@ bool failed_before_stop(const WorkerExit& end) {
   return is_exception && !has_any(said, kStoppedWords);
 }
 
-// All workers lived when one of them was found to hang: what came after follows from the stop.
 bool is_hang(const WorkerExit& end) {
   return end.is_hang();
 }
 
-// The newest, as many as fit.
+// The newest lines that fit into limits::kLastLinesWireBytes.
 std::vector<std::string> newest_lines(const std::vector<std::string>& lines) {
   size_t room = limits::kLastLinesWireBytes;
   std::vector<std::string> kept;

@@ -6,7 +6,7 @@
 namespace cpprun::faults {
 namespace {
 
-// What a number is drawn for: none depends on another.
+// The purpose of a random number. Numbers for different purposes are independent.
 enum class Use : uint64_t { Rank, Node, Step, Epoch, Round, Connector, After, Gap, Victim };
 
 // The mixing step of SplitMix64 (Steele, Lea and Flood, 2014).

@@ -58,7 +58,7 @@ ExpectationResult of_recovery(const std::vector<InjectedFault>& injections, cons
   return result;
 }
 
-// Steps or training epochs, by what a strike has of them.
+// Lost steps or lost epochs, as `lost` selects.
 ExpectationResult of_loss(const std::vector<InjectedFault>& injections, const Plan& plan,
                           const char* noun, int64_t most,
                           std::optional<int64_t> InjectedFault::*lost) {
@@ -114,7 +114,7 @@ std::vector<ExpectationResult> FaultReport::check_expectations(int exit_code,
       all.push_back({name, true, account_of(injected, fault),
                      injected.recovery ? to_seconds(*injected.recovery) : 0});
     }
-    // Random ones may well not come in a short job.
+    // A random fault need not occur in a short job.
     if (!was_injected) all.push_back({name, fault.every.has_value(), "never injected"});
   }
   if (!plan_.expect) return all;

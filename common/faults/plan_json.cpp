@@ -1,4 +1,4 @@
-// Plans as JSON: the one reader and writer of the format.
+// Plan as JSON: parser and writer.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 
 constexpr int64_t kNumberMax = std::numeric_limits<int64_t>::max() / 2;
 constexpr int kExitCodeMax = 255;
-constexpr double kSecondsMax = 1e6;  // eleven days; nanoseconds of it are exact
+constexpr double kSecondsMax = 1e6;  // eleven days; a double is exact to the nanosecond there
 constexpr FaultKind kWhats[] = {FaultKind::Kill,
                                 FaultKind::Stop,
                                 FaultKind::Exit,
@@ -32,7 +32,7 @@ std::string shown(const ordered_json& value) {
   return value.dump(-1, ' ', true, ordered_json::error_handler_t::replace).substr(0, 80);
 }
 
-// One object of the plan and where it stands; keeps the first thing that is wrong anywhere.
+// Reads the fields of one JSON object of the plan; keeps the first error of the whole plan.
 class Fields {
  public:
   Fields(const ordered_json& object, std::string path, std::optional<Error>& error)
@@ -40,7 +40,7 @@ class Fields {
     if (!object_.is_object()) refuse("", object_, "an object");
   }
 
-  // Refuses keys that are none of these.
+  // Refuses all other keys.
   void know(std::initializer_list<const char*> keys) {
     if (!object_.is_object()) return;
     const std::vector<std::string> known(keys.begin(), keys.end());
@@ -90,7 +90,7 @@ class Fields {
     into = 0;
     number(key, *into, 0, kNumberMax);
   }
-  // A whole number, or [from, to].
+  // Accepts a whole number, or [from, to].
   void span(const char* key, std::optional<Span>& into) {
     read_span(key, into, "a whole number from 0, or a range as [2, 9]",
               [](const ordered_json& value) { return whole(value, 0, kNumberMax); });
@@ -185,7 +185,7 @@ void read_place(Fields& at, Fault& fault) {
   }
 }
 
-// What makes no sense together. Empty: nothing.
+// The first combination of fields that makes no sense; empty if there is none.
 std::string contradiction(const Fault& fault, const Fields& own) {
   const std::string name = name_of(fault.what);
   const int whens =
