@@ -1,5 +1,4 @@
-// AgentDaemon: what operators' tools on this machine ask, and may do to the workers here; and what
-// the dashboard is told.
+// AgentDaemon: admin queries from tools on this machine, and reports for the dashboard.
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
@@ -134,7 +133,7 @@ void AgentDaemon::Impl::open_dashboard() {
   tails_ = std::make_unique<LogTailReporter>(loop_, std::move(tails));
 }
 
-// To the group of one worker, or of all that are here.
+// Sends a signal to the process group of one worker, or of all workers of this node.
 std::string AgentDaemon::Impl::on_signal_query(const admin::AdminQuery& query) {
   const std::optional<int64_t> number = query.number("signal");
   if (!number || *number < 1 || *number > kLastSignal) {
@@ -153,8 +152,8 @@ std::string AgentDaemon::Impl::on_signal_query(const admin::AdminQuery& query) {
   return admin::done(what);
 }
 
-// As if the agent had got the signal: SIGTERM lets the workers of all nodes save first. Asked again
-// it hurries nothing; a real signal does.
+// Acts as if the agent had received a signal: SIGTERM lets the workers of all nodes save first. A
+// second query is refused; only a second real signal stops the workers faster.
 std::string AgentDaemon::Impl::on_leave_query(const admin::AdminQuery& query) {
   using State = agent::Agent::State;
   const State state = core_->state();
@@ -164,7 +163,7 @@ std::string AgentDaemon::Impl::on_leave_query(const admin::AdminQuery& query) {
   const bool saves = query.number("resumable") == 1;
   log::info(saves ? "an operator asks this node to save and leave"
                   : "an operator asks this node to leave");
-  // Once it is answered: the core may end the loop at once.
+  // Posted, so that the reply leaves first: the core may end the loop at once.
   asio::post(loop_, [this, saves] {
     host_->hurry();
     run_core([&](agent::Effects& e) { core_->on_signal(boot_now(), saves ? SIGTERM : SIGINT, e); });

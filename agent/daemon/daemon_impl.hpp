@@ -1,4 +1,5 @@
-// The inside of AgentDaemon: what each of its parts is joined by. Private. Thread: the loop's.
+// AgentDaemon::Impl: owns the loop and all parts of the agent, passes events to the core, and
+// executes the core's effects. Private. Thread: the loop's.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -57,7 +58,7 @@ class AgentDaemon::Impl {
   std::optional<Duration> may_stay() const;
 
  private:
-  // Carries the effects of one call of the core out, and those of the calls that follow from them.
+  // Executes the effects of one call of the core, and those of the calls that follow from them.
   template <class Call>
   void run_core(Call call) {
     agent::Effects effects;
@@ -146,23 +147,23 @@ class AgentDaemon::Impl {
 
   const AgentConfig config_;
   const std::string host_name_;
-  const std::string token_;  // what belongs to this agent has it in its environment
-  const std::string key_;    // shows the coordinator that we are this node; nobody else has it
+  const std::string token_;  // in the environment of every process of this agent
+  const std::string key_;    // secret; proves to the coordinator that we are this node
   Endpoint coordinator_;
-  HostJob host_job_;                             // none: this agent never hosts its job
-  BecomeCoordinator take_over_;                  // none: this agent is never a standby
-  std::optional<PortReservation> control_port_;  // where it would lead its job
-  Arbiter arbiter_;                              // none: the coordinator is not elected
-  std::optional<std::pair<bool, bool>> told_;    // to it
+  HostJob host_job_;                             // empty: this agent never hosts its job
+  BecomeCoordinator take_over_;                  // empty: this agent is never a standby
+  std::optional<PortReservation> control_port_;  // for a coordinator in this process
+  Arbiter arbiter_;                              // empty: the coordinator is not elected
+  std::optional<std::pair<bool, bool>> told_;    // the last report to the arbiter
   Instant told_at_;
-  std::string no_election_;  // why it is not known who leads; "" once somebody has led
+  std::string no_election_;  // why the leader is unknown; "" once there was a leader
 
   boost::asio::io_context loop_;
   boost::asio::steady_timer timer_;
   boost::asio::signal_set signals_;
   boost::asio::posix::stream_descriptor reaper_fd_;
   Instant armed_for_ = Instant::never();
-  Instant worker_lease_deadline_ = Instant::never();  // workers live until then
+  Instant worker_lease_deadline_ = Instant::never();  // workers may run until then
 
   std::unique_ptr<Reaper> reaper_;
   LogFolder folder_;
@@ -180,15 +181,15 @@ class AgentDaemon::Impl {
   std::unique_ptr<FileTimerServer> timers_;     // with TORCHELASTIC_ENABLE_FILE_TIMER only
   HealthServer health_{loop_};                  // opened by TORCHELASTIC_HEALTH_CHECK_PORT only
   bool is_own_ = false;                         // the coordinator is in this process
-  Endpoint led_from_;                           // where this agent reaches it, or did last
-  std::unique_ptr<ControlClient> connection_;   // none before the snapshots here are known
+  Endpoint led_from_;                           // the coordinator's current or last endpoint
+  std::unique_ptr<ControlClient> connection_;   // nullptr until the first snapshot scan has ended
   std::unique_ptr<SnapshotManager> snapshots_;  // with --snapshot-dir only
   std::unique_ptr<ReplicaManager> replicas_;    // with --snapshot-replicas=1 only
   std::unique_ptr<FaultInjector> faults_;       // with a fault plan only
-  std::unique_ptr<ProgressReporter> progress_;  // with the connection
-  std::unique_ptr<LogTailReporter> tails_;      // likewise
+  std::unique_ptr<ProgressReporter> progress_;  // created with the connection
+  std::unique_ptr<LogTailReporter> tails_;      // created with the connection
   std::optional<agent::Agent> core_;
-  AdminSocket admin_{loop_};  // who can answer a verb of cpprunctl says admin_.on()
+  AdminSocket admin_{loop_};
   AdminCommandRelay orders_{[this](const control::AgentMessage& message) {
                               if (!is_connected()) return false;
                               connection_->send(message);

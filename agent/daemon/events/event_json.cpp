@@ -49,7 +49,7 @@ double milliseconds(Duration duration) {
   return std::round(to_seconds(duration) * 1e3 * kSteps) / kSteps;
 }
 
-// nlohmann writes recursively, and a worker may have left anything in its file.
+// Bounds the recursion of nlohmann's writer; the input is untrusted.
 bool is_shallow(const std::string& bytes) {
   constexpr int kDepthMax = 64;
   int depth = 0;

@@ -41,7 +41,6 @@ void EventRecorder::run_started() {
   take_start_times();
 }
 
-// What the launcher has measured until here.
 void EventRecorder::take_start_times() {
   const StartTimes& times = start_times_;
   if (times.main_at == Instant{}) return phases_.begin(boot_now());
@@ -95,7 +94,7 @@ void EventRecorder::on_signal(int signal) {
 }
 
 void EventRecorder::starting() {
-  started_.clear();  // of a start that failed
+  started_.clear();  // lines of a start that failed
   if (is_fetching_) phases_.reach("fetch", boot_now());
 }
 
@@ -137,7 +136,7 @@ void EventRecorder::worker_resumed(LocalRank local_rank) {
   startup_progress_.loaded(local_rank, boot_now());
 }
 
-// The end of the account: what comes now is training.
+// Ends the measurement: after the first step the workers train.
 void EventRecorder::worker_stepped(LocalRank local_rank) {
   if (!startup_progress_.stepped(local_rank) || !is_running_ || is_stopping_) return;
   if (startup_progress_.connected_at()) phases_.reach("import", *startup_progress_.connected_at());
@@ -156,7 +155,7 @@ void EventRecorder::worker_ready(LocalRank local_rank) {
   log_.write(lines);
 }
 
-// A worker may say one step again and again; only news is written.
+// Workers may repeat a step; only a new step is an event.
 void EventRecorder::snapshot_complete(LocalRank local_rank, int64_t step, const std::string& path) {
   if (step <= newest_snapshot_) return;
   newest_snapshot_ = step;
@@ -180,7 +179,7 @@ void EventRecorder::stopping() {
   phases_.reach("detect", stop_reported_at_->at);
 }
 
-// Once a round: the first reason is why.
+// Writes round_stopping once per round, with the first cause.
 void EventRecorder::stops(const std::string& cause, const std::string& why) {
   if (!is_running_ || std::exchange(is_stopping_, true)) return;
   cause_ = cause;
@@ -189,7 +188,7 @@ void EventRecorder::stops(const std::string& cause, const std::string& why) {
 
 void EventRecorder::quiet() {
   if (!is_running_) return;
-  // Nobody but our own worker lease tells us to stop without a word.
+  // Only an expired worker lease stops the workers without a cause.
   if (stop_reported_at_) stops("worker_lease", "the coordinator has not answered in time");
   is_running_ = false;
   phases_.reach("stop", boot_now());

@@ -21,7 +21,7 @@ double milliseconds(Duration duration) {
   return to_seconds(duration) * 1e3;
 }
 
-// What torchelastic has where a worker left no error file.
+// torchelastic's record for a worker without an error file.
 ordered_json raw_error(const WorkerExit& end) {
   const std::string message = end.error ? end.error->message : "<NONE>";
   return {{"message", message},
@@ -32,7 +32,7 @@ ordered_json raw_error(const WorkerExit& end) {
 
 struct TorchelasticEvents::Line {
   const char* state = "";
-  const Worker* worker = nullptr;  // null: of the agent
+  const Worker* worker = nullptr;  // nullptr: a record of the agent
   const WorkerExit* failure = nullptr;
   std::optional<Duration> took{};
   std::string error{};  // of the agent
@@ -46,8 +46,8 @@ void TorchelasticEvents::waits_for_round(Instant now) {
   waits_since_ = now;
 }
 
-// Ranks come with the round itself here, so dealing them out takes no time. Both records tell of
-// the place that the node had before, as torchrun's do.
+// The coordinator assigns ranks together with the round, so ASSIGN_WORKER_RANKS takes no time. Both
+// records contain the node's previous ranks, as torchrun's do.
 void TorchelasticEvents::round_formed(Instant now, const control::RankAssignment& assignment) {
   restarts_ = agent::restarts_of(assignment);
   print({"RENDEZVOUS", nullptr, nullptr, now - waits_since_});

@@ -13,7 +13,7 @@ namespace cpprun {
 namespace {
 
 constexpr size_t kShownRanks = 16;
-constexpr size_t kShownLines = 40;  // of the odd one's stack
+constexpr size_t kShownLines = 40;  // of the hung worker's stack
 
 std::vector<WorkerObservation> sights_of(const std::vector<StackTarget>& witnesses) {
   std::vector<WorkerObservation> sights;
@@ -89,7 +89,7 @@ void HangMonitor::look() {
 }
 
 void HangMonitor::collect(const agent::Hang& hang, std::vector<StackTarget> witnesses) {
-  auto found = std::make_shared<Found>();  // shared: with the thread, which may outlive us
+  auto found = std::make_shared<Found>();  // shared with the thread, which may outlive us
   found->round = round_;
   found->hang = hang;
   found->witnesses = std::move(witnesses);
@@ -109,7 +109,7 @@ void HangMonitor::collect(const agent::Hang& hang, std::vector<StackTarget> witn
   if (Status started = start_detached_thread(run); !started) done();
 }
 
-// It was only slow: what looked like a hang is over.
+// Whether the worker has made progress since `before`, so that it was only slow.
 bool HangMonitor::goes_on(const WorkerObservation& before) {
   for (const StackTarget& witness : events_.look()) {
     const WorkerObservation& after = witness.worker;
@@ -121,7 +121,7 @@ bool HangMonitor::goes_on(const WorkerObservation& before) {
                            after.state != WorkerObservation::State::Stopped;
     return has_beaten || is_let_go;
   }
-  return false;  // it has ended; its end tells more
+  return false;  // the worker has ended; its exit is reported separately
 }
 
 void HangMonitor::on_evidence(const Found& found) {

@@ -12,7 +12,6 @@
 namespace cpprun {
 namespace {
 
-// Whose lines are wanted, and where they are.
 struct ReadRequest {
   control::LogLines lines;
   LogTailReporter::Files files;
@@ -44,7 +43,7 @@ void LogTailReporter::on_tail(const control::LogTailRequest& tail) {
   if (tail.local_rank < 0 || tail.local_rank >= callbacks_.workers) return;
   const bool is_known = until_.contains(tail.local_rank);
   if (!is_known && until_.size() >= limits::kStreams) return;
-  if (!is_known) told_.erase(tail.local_rank);  // whoever asks anew has not heard it
+  if (!is_known) told_.erase(tail.local_rank);  // a new reader needs the lines even if unchanged
   until_[tail.local_rank] = boot_now() + std::clamp(tail.lasts, Duration{}, limits::kWatchDuration);
   if (!is_known && !is_looking_) look();
 }
@@ -55,7 +54,7 @@ void LogTailReporter::on_disconnected() {
   timer_.set(Instant::never());
 }
 
-// One look at a time: who waits for a disk is not asked twice.
+// Reads with one thread at a time, even if the disk hangs.
 void LogTailReporter::look() {
   std::erase_if(until_, [now = boot_now()](const auto& entry) { return entry.second <= now; });
   if (until_.empty() || is_looking_) return;

@@ -47,7 +47,7 @@ void ProgressReporter::on_disconnected() {
   timer_.cancel();
 }
 
-// Told again only if it is news, and at most this often: a look that had nothing to tell counts.
+// Sends a report only if it differs from the last one, at most once per limits::kProgressEvery.
 void ProgressReporter::look() {
   is_ticking_ = boot_now() < until_;
   if (!is_ticking_) return told_.reset();

@@ -13,7 +13,7 @@ struct Found {
   std::vector<admin::WorkerStack> stacks;
 };
 
-// In bytes of text; written as JSON it may take twice as much.
+// Bytes of plain text; as JSON they may double.
 constexpr size_t kMostBytes = limits::kAdminReplyBytes / 3;
 
 void collect(Found& found) {
@@ -34,7 +34,7 @@ void StackDumpService::ask(const admin::AdminQuery& query, const Reply& reply) {
   if (reply_) {
     return reply(admin::refusal("somebody looks at the stacks already; try again"));
   }
-  auto found = std::make_shared<Found>();  // shared: with the thread, which may outlive us
+  auto found = std::make_shared<Found>();  // shared with the thread, which may outlive us
   found->witnesses = look_();
   const std::optional<int64_t> rank = query.number("rank");
   if (rank) {

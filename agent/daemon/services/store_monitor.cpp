@@ -11,7 +11,7 @@
 namespace cpprun {
 namespace {
 
-constexpr int kAtOnce = 64;  // messages that are read before others have their turn
+constexpr int kAtOnce = 64;  // messages read before the loop does other work
 
 }  // namespace
 

@@ -1,9 +1,9 @@
-// StoreMonitor: warns once in a round, when a minute has passed and a program here tries in vain to
-// connect to MASTER_PORT, that nobody serves it. Worker 0 has to, and a program whose workers are
-// all clients waits without a word until torch's timeout.
+// StoreMonitor: warns once per round if no process serves MASTER_PORT after `patience` and a
+// program tries to connect to it. Worker 0 must serve it; a program whose workers are all clients
+// would wait silently until torch's timeout.
 //
-// Runs on the node of worker 0. A program without torch.distributed never connects, so nothing is
-// said of it. Thread: the loop's. Owner: the daemon.
+// Runs on the node of worker 0. Programs without torch.distributed never connect and cause no
+// warning. Thread: the loop's. Owner: the daemon.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

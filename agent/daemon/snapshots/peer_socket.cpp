@@ -38,7 +38,7 @@ bool is_later() {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-// Not yet connected, but on the way; or not open.
+// Starts a non-blocking connect; the result is not open after an immediate failure.
 UniqueFd begin_connect(const addrinfo& address) {
   UniqueFd socket(
       ::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
@@ -125,7 +125,7 @@ Status PeerSocket::send(std::string_view bytes, Duration limit) {
 }
 
 Status PeerSocket::send_file(int file, uint64_t bytes, Duration limit) {
-  constexpr uint64_t kStretch = 4 << 20;  // so that a stop is seen
+  constexpr uint64_t kStretch = 4 << 20;  // small enough to notice a stop soon
   while (bytes > 0) {
     if (Status ready = wait_for(POLLOUT, limit); !ready) return ready;
     const auto most = static_cast<size_t>(std::min(bytes, kStretch));

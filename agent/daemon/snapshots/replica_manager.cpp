@@ -95,7 +95,7 @@ void ReplicaManager::on_copied(const control::PeerAddress& of, int64_t step) {
       false, "the memory of " + name_of(of) + " at step " + std::to_string(step) + " is copied");
 }
 
-// Once in a job: what is too slow today is so tomorrow.
+// Warns once per job: a connection that is too slow stays so.
 void ReplicaManager::on_trouble(const control::PeerAddress& of, const std::string& why) {
   if (std::exchange(is_trouble_reported_, true)) return;
   events_.on_warning("the newest saves of " + name_of(of) +

@@ -15,9 +15,9 @@ using replica_protocol::ShardNamespace;
 using snapshot_protocol::Answer;
 
 constexpr Duration kRetry = std::chrono::milliseconds(100);
-constexpr int kTooSlow = 3;  // replicas in a row that came to nothing, until that is worth a line
+constexpr int kTooSlow = 3;  // failed copies in a row before a warning
 
-// One connection to the agent that has the shards.
+// A connection to the agent with the shards.
 class Line {
  public:
   static Result<Line> open(const ShardSource& source,
@@ -41,7 +41,7 @@ class Line {
     return replica_protocol::decode_shards(text);
   }
 
-  // Fills the room. Error (Refused): the shard is gone, as the next save was quicker.
+  // Fills `room`. Error (Refused): a newer save has replaced the shard.
   Status get(ShardNamespace shard_namespace, const ShardId& name, ShardWriter& room) {
     const Result<uint64_t> bytes = ask({source_->secret, shard_namespace, name}, name.bytes);
     if (!bytes) return bytes.error();
@@ -54,7 +54,8 @@ class Line {
   Line(const ShardSource& source, PeerSocket socket)
       : source_(&source), socket_(std::move(socket)) {}
 
-  // How many bytes follow. Error (System): ask later; (Refused): it is not to be had.
+  // Returns the number of bytes that follow. Error (System): try again later; (Refused): the peer
+  // does not have it.
   Result<uint64_t> ask(const replica_protocol::Request& request, uint64_t most) {
     if (Status sent = socket_.send(replica_protocol::encode(request), source_->stalls); !sent) {
       return sent.error();
@@ -76,7 +77,7 @@ class Line {
     return answer->bytes;
   }
 
-  // Who sends a byte now and then would hold the job up for ever.
+  // Requires a minimum rate: a peer that sends single bytes must not delay the job for ever.
   Status receive(std::span<std::byte> into) {
     const auto seconds = static_cast<int64_t>(into.size() / limits::kShardBytesPerSecond);
     const Instant until = boot_now() + source_->stalls + std::chrono::seconds(seconds);
@@ -103,7 +104,7 @@ Result<std::vector<ShardWriter>> rooms_for(const std::vector<ShardId>& shards, A
   return rooms;
 }
 
-// All of a save, or none of it.
+// Completes all shards of a save, or none.
 Status bring(Line& line, ShardNamespace shard_namespace, const std::vector<ShardId>& theirs,
              std::vector<ShardWriter>& rooms) {
   for (size_t i = 0; i < rooms.size(); ++i) {
@@ -119,7 +120,7 @@ size_t arenas_of(const std::vector<ShardId>& shards) {
   return indexes.size();
 }
 
-// The same shards as they are named where they lie.
+// The `wanted` shards with their names at the peer (shards_to_restore() changes `index`).
 std::vector<ShardId> as_named_in(const std::vector<ShardId>& all,
                                  const std::vector<ShardId>& wanted) {
   std::vector<ShardId> named;
@@ -168,7 +169,7 @@ ReplicaCount keep_replicas(const ShardSource& source, Arenas& replicas,
       left_out_in_a_row = 0;
       continue;
     }
-    line.reset();  // what stands in it is of no use now
+    line.reset();  // unread bytes of the failed copy are in it
     ++count.left_out;
     if (++left_out_in_a_row == kTooSlow) {
       events.on_trouble(

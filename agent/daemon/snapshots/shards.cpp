@@ -15,7 +15,7 @@ namespace {
 using snapshot_files::ArenaSlots;
 using snapshot_files::Slot;
 
-// An arena as this process sees it; only the pages that are looked at are paid for.
+// A read-only mapping of an arena. Only the pages that are read cost memory.
 class Look {
  public:
   explicit Look(const Arenas::View& view) {

@@ -24,17 +24,17 @@ using snapshot_protocol::Answer;
 constexpr size_t kStretch = 1 << 20;
 constexpr Duration kRetry = std::chrono::milliseconds(100);
 
-// Why a try came to nothing, and what follows from it.
+// The failure of an attempt, and what to do next.
 struct Trouble {
   enum class Then {
-    TryAgain,  // the line broke, or the other is not there yet
-    Queue,     // the other serves as many as it may
+    TryAgain,  // the connection broke, or the peer is not ready
+    Queue,     // the peer serves its maximum number of agents
     GiveUp,
     Damaged,
   } then = Then::GiveUp;
   std::string text{};
 };
-using Outcome = std::optional<Trouble>;  // nothing: it went well
+using Outcome = std::optional<Trouble>;  // nullopt: success
 
 Trouble again(const Error& error) {
   return {Trouble::Then::TryAgain, error.text};
@@ -54,7 +54,7 @@ class Fetch {
       : files_(files), task_(task), cancel_token_(std::move(cancel_token)), on_size_(on_size) {}
 
   Fetched run() {
-    if (is_here()) return {};  // a shared folder that showed it late
+    if (is_here()) return {};  // in a shared folder it may have become visible late
     Outcome trouble;
     while ((trouble = try_once()) && may_try_again(*trouble)) {
       if (cancel_token_->wait(kRetry)) break;
@@ -100,7 +100,7 @@ class Fetch {
     return publish();
   }
 
-  // Asks for a file; the size that is announced is this one, or at most `most`.
+  // Requests a file and returns its announced size in `bytes`, at most `most`.
   Outcome ask(PeerSocket& line, const std::string& file, uint64_t most, uint64_t& bytes) {
     const snapshot_protocol::Request request{task_.secret, task_.resume.snapshot, file};
     if (Status sent = line.send(snapshot_protocol::encode(request), task_.stalls); !sent) {
@@ -174,11 +174,11 @@ class Fetch {
     if (Outcome trouble = receive(line, bytes, take)) return trouble;
     if (crc != expected.crc32) return damaged(expected.name + " has another checksum there");
     if (Status synced = (*file)->sync(); !synced) return give_up(synced.error().text);
-    moved_at_ = boot_now();  // the other did not wait for our disk
+    moved_at_ = boot_now();  // the time of our own disk does not count as a stall
     return {};
   }
 
-  // `take` gets whole stretches, so that writes can go past the page cache.
+  // Calls `take` with full blocks of kStretch, so that direct I/O can write them.
   template <class Take>
   Outcome receive(PeerSocket& line, uint64_t bytes, Take take) {
     std::vector<std::byte> stretch(static_cast<size_t>(std::min<uint64_t>(bytes, kStretch)));
@@ -200,7 +200,7 @@ class Fetch {
     return {};
   }
 
-  // Who sends a byte now and then would hold the job up for ever.
+  // Requires a minimum rate: a peer that sends single bytes must not delay the job for ever.
   bool is_too_slow() const {
     const uint64_t all = manifest_ ? to_come_ : limits::kManifestBytes;
     const auto seconds = static_cast<int64_t>(all / limits::kSnapshotBytesPerSecond);
@@ -228,7 +228,7 @@ class Fetch {
   std::optional<Manifest> manifest_;
   std::optional<Draft> draft_;
   uint64_t to_come_ = 0;
-  size_t got_ = 0;  // files of the manifest that are here
+  size_t got_ = 0;  // files of the manifest that are complete
 };
 
 }  // namespace

@@ -135,13 +135,13 @@ class SnapshotManager::Impl {
   void on_seen(const ScanResult& scanned) {
     look_timer_.set(Instant::never());
     is_looking_ = false;
-    if (is_wanted_) return look_now();  // what was seen may be older than the wish
+    if (is_wanted_) return look_now();  // the scan began before the last look()
     if (!scanned.status) events_.on_warning("--snapshot-dir: " + scanned.status.error().text);
     events_.on_snapshots(scanned.snapshots);
   }
 
   void on_no_answer() {
-    ++looks_;  // that thread's answer, should it come, counts no more
+    ++looks_;  // ignore a late result of that thread
     on_seen(
         ScanResult{{}, Error{ErrorKind::System, dir_ + " does not answer; going on without it"}});
   }
@@ -169,7 +169,7 @@ class SnapshotManager::Impl {
   Timer look_timer_;
   Timer slow_timer_;
   bool is_looking_ = false;
-  bool is_wanted_ = false;  // again, as soon as this look is over
+  bool is_wanted_ = false;  // scan again after the running scan
   int64_t looks_ = 0;
   std::unique_ptr<SnapshotServer> server_;
   std::string served_at_;

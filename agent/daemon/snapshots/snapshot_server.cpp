@@ -29,7 +29,7 @@ using snapshot_protocol::Request;
 
 constexpr int kBacklog = 256;
 
-// As long for every secret of the same length.
+// Compares in constant time for secrets of equal length.
 bool are_same(const std::string& a, const std::string& b) {
   if (a.size() != b.size()) return false;
   unsigned char difference = 0;
@@ -49,7 +49,7 @@ UniqueFd listen_on(const std::string& address) {
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
   const addrinfo* best = found;
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    if (address.empty() && a->ai_family == AF_INET6) best = a;  // takes IPv4 too
+    if (address.empty() && a->ai_family == AF_INET6) best = a;  // accepts IPv4 too
   }
   for (const addrinfo* a : {best, static_cast<const addrinfo*>(found)}) {
     UniqueFd socket(::socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -74,7 +74,7 @@ uint16_t port_of(int socket) {
   return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
-// A regular file of exactly this size, opened; not a link to one.
+// Opens a regular file of exactly this size; does not follow links.
 UniqueFd open_exactly(const std::string& path, uint64_t bytes) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info {};
@@ -107,7 +107,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
  private:
   struct Peer {
     bool is_served = false;
-    std::optional<FoundSnapshot> known;  // the one that was asked for last
+    std::optional<FoundSnapshot> known;  // the last requested snapshot
   };
 
   void accept_all() {
@@ -119,7 +119,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
       UniqueFd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (socket.is_open()) {
         take(PeerSocket(std::move(socket), cancel_token_));
-      } else if (cancel_token_->wait(limits::kAcceptPause)) {  // no descriptors: one will be free
+      } else if (cancel_token_->wait(limits::kAcceptPause)) {  // perhaps out of descriptors: retry
         return;
       }
     }
@@ -127,7 +127,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
 
   void take(PeerSocket peer) {
     if (!enter(connections_, limits::kSnapshotConnections)) return;
-    auto shared = std::make_shared<PeerSocket>(std::move(peer));  // a function can be copied
+    auto shared = std::make_shared<PeerSocket>(std::move(peer));  // std::function must be copyable
     const Status ok = start_detached_thread([self = shared_from_this(), shared] {
       self->serve(*shared);
       self->leave(self->connections_);
@@ -149,7 +149,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   void serve(PeerSocket& peer) {
     Peer state;
     for (;;) {
-      // Whoever fetches may be busy with its disk between two files.
+      // The peer may be busy with its disk between two files.
       Result<std::string> line = peer.receive_line(
           state.is_served ? limits::kSnapshotStallTimeout : limits::kSnapshotRequestTimeout);
       if (!line) break;
@@ -176,7 +176,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     return false;
   }
 
-  // False: it has been told why not.
+  // On false the peer has received the reason.
   bool admit(PeerSocket& peer, const std::string& secret, Peer& state) {
     if (!is_secret(secret)) return refuse(peer, Answer::Kind::Secret, "");
     if (!state.is_served) state.is_served = enter(served_, limits::kSnapshotPeers);
@@ -194,7 +194,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
       return peer.send(words + names, limits::kSnapshotStallTimeout).ok();
     }
     const Result<OpenShard> shard = open_shard(*shard_namespace, *request.shard);
-    if (!shard) {  // the next save was quicker; whoever asks goes on
+    if (!shard) {  // a newer save has replaced it; the peer may ask for another shard
       const std::string words = encode(Answer{Answer::Kind::No, 0, shard.error().text});
       return peer.send(words, limits::kSnapshotStallTimeout).ok();
     }
@@ -203,7 +203,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
            peer.send_file(shard->file.get(), shard->bytes, limits::kSnapshotStallTimeout).ok();
   }
 
-  // False: nothing more is said to this peer.
+  // Returns false if the connection must be closed.
   bool answer(PeerSocket& peer, const Request& request, Peer& state) {
     if (!admit(peer, request.secret, state)) return false;
     std::optional<FoundSnapshot>& known = state.known;
@@ -224,7 +224,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
     return *found;
   }
 
-  // Only the manifest, and what it names.
+  // Opens the manifest, or a file that it names.
   static UniqueFd open(const FoundSnapshot& snapshot, const std::string& name, uint64_t& bytes) {
     const std::string path = snapshot.path + "/" + name;
     if (name == snapshot_files::kManifestName) {
@@ -243,12 +243,12 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   const ShardArenas shards_;
   const UniqueFd listener_;
   const uint16_t port_;
-  // Shared with what waits in each thread.
+  // Shared with the sockets of all threads.
   const std::shared_ptr<CancelToken> cancel_token_ = std::make_shared<CancelToken>();
   std::mutex mutex_;
   std::string secret_;
   size_t connections_ = 0;
-  size_t served_ = 0;  // those of them that have shown the secret
+  size_t served_ = 0;  // connections that have sent the secret
 };
 
 Result<std::unique_ptr<SnapshotServer>> SnapshotServer::start(const std::string& dir,
