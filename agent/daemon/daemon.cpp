@@ -53,7 +53,7 @@ AgentDaemon::Impl::Impl(AgentConfig given)
 
 AgentDaemon::Impl::~Impl() {
   poster_->close();
-  if (!finish_) leave_folder(true);  // no worker was ever started
+  if (!finish_) close_folder(true);  // no worker was ever started
 }
 
 Status AgentDaemon::Impl::prepare() {
@@ -87,21 +87,21 @@ void AgentDaemon::Impl::start_host() {
     event_recorder_->worker_started(local_rank, rank, pid);
   };
   events.on_ready = [this](LocalRank local_rank) { event_recorder_->worker_ready(local_rank); };
-  events.on_milestone = [this](int local_rank, WorkerMilestone word) {
-    on_milestone(local_rank, word);
+  events.on_milestone = [this](int local_rank, WorkerMilestone milestone) {
+    on_milestone(local_rank, milestone);
   };
   events.on_end = [this](const WorkerExit& end) {
     event_recorder_->worker_exited(end);
     run_core([&](agent::Effects& e) { core_->on_worker_exit(boot_now(), end, e); });
   };
   events.on_all_workers_gone = [this] {
-    event_recorder_->quiet();
+    event_recorder_->workers_gone();
     if (faults_) faults_->on_stopped();
     unwatch_workers();
     if (timers_) timers_->end_round();
     run_core([&](agent::Effects& e) { core_->on_all_workers_gone(boot_now(), e); });
   };
-  events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.look(std::move(all)); };
+  events.on_stuck = [this](std::vector<StuckProcess> all) { stuck_.inspect(std::move(all)); };
   events.on_stdout_closed = [](bool goes_on) {
     const std::string text = "stdout was closed by its reader";
     if (!goes_on) return log::info(text);
@@ -111,7 +111,7 @@ void AgentDaemon::Impl::start_host() {
   events.holds_worker_lease = [this] { return boot_now() < worker_lease_deadline_; };
   events.on_snapshot = [this](int local_rank, int64_t step, const std::string& path) {
     event_recorder_->snapshot_complete(LocalRank(local_rank), step, path);
-    if (snapshots_) snapshots_->look();
+    if (snapshots_) snapshots_->scan();
   };
   events.on_fell_back = [this](int, int64_t step) {
     run_core([&](agent::Effects& e) { core_->on_fell_back(step, e); });
@@ -136,7 +136,7 @@ void AgentDaemon::Impl::start_host() {
 
 void AgentDaemon::Impl::watch_for_hangs() {
   HangMonitor::Events events;
-  events.look = [this] { return host_->look(); };
+  events.sample = [this] { return host_->look(); };
   events.on_hang = [this](const WorkerExit& hung) {
     run_core([&](agent::Effects& e) { core_->on_hang(boot_now(), hung, e); });
   };
@@ -174,12 +174,12 @@ int AgentDaemon::Impl::run(const Endpoint& coordinator, bool is_own) {
   run_core([&](agent::Effects& e) { core_->start(boot_now(), e); });
   loop_.run();
   CPPRUN_CHECK(finish_.has_value());
-  say_unended(host_->kill_everything());  // an agent that the coordinator refused may have workers
+  warn_unended(host_->kill_everything());  // an agent that the coordinator refused may have workers
   reaper_->dismiss();
   const int code = reporter_->finish(*finish_, *event_recorder_);
   event_recorder_->finished(*finish_, code);
   using How = agent::Finish::How;
-  leave_folder(finish_->how == How::Success || finish_->how == How::Stopped);
+  close_folder(finish_->how == How::Success || finish_->how == How::Stopped);
   return faults_ ? faults_->finish(code) : code;
 }
 
@@ -189,7 +189,7 @@ std::optional<Duration> AgentDaemon::Impl::may_stay() const {
 }
 
 // A temporary folder is kept only after a failure, to look for its reason.
-void AgentDaemon::Impl::leave_folder(bool is_well) {
+void AgentDaemon::Impl::close_folder(bool is_well) {
   // NFS renames a removed file that is still open, and the folder would not be empty.
   if (event_recorder_) event_recorder_->close();
   const std::string said = folder_.leave(is_well);
@@ -207,22 +207,22 @@ void AgentDaemon::Impl::keep_control_port() {
 
 void AgentDaemon::Impl::open_faults() {
   if (!config_.faults.plan) return;
-  FaultInjector::Callbacks election_callbacks;
-  election_callbacks.request_permit = [this](const control::FaultPermitRequest& strike) {
-    if (connection_) connection_->send(strike);
+  FaultInjector::Callbacks callbacks;
+  callbacks.request_permit = [this](const control::FaultPermitRequest& request) {
+    if (connection_) connection_->send(request);
   };
-  election_callbacks.pid_of = [this](int local_rank) { return host_->pid_of(local_rank); };
-  election_callbacks.step_of = [this](int local_rank) { return host_->step_of(local_rank); };
-  election_callbacks.drop_connection = [this] {
+  callbacks.pid_of = [this](int local_rank) { return host_->pid_of(local_rank); };
+  callbacks.step_of = [this](int local_rank) { return host_->step_of(local_rank); };
+  callbacks.drop_connection = [this] {
     if (connection_) connection_->reconnect();
   };
-  faults_ = std::make_unique<FaultInjector>(loop_, config_.faults, std::move(election_callbacks));
+  faults_ = std::make_unique<FaultInjector>(loop_, config_.faults, std::move(callbacks));
 }
 
 void AgentDaemon::Impl::open_replicas() {
   if (!config_.keeps_replicas) return;
   ReplicaManager::Events events;
-  events.on_sought = [this] {
+  events.on_fetch_ended = [this] {
     run_core([&](agent::Effects& e) { core_->on_replicas_fetched(boot_now(), e); });
   };
   events.on_note = [](bool is_rare, const std::string& text) {
@@ -271,7 +271,7 @@ void AgentDaemon::Impl::connect() {
   ControlClient::Events events;
   events.on_connected = [this](std::vector<std::string> addresses, const Endpoint& peer) {
     serve_snapshots(addresses);
-    led_from_ = peer;
+    coordinator_peer_ = peer;
     run_core([&](agent::Effects& e) { core_->on_connected(boot_now(), addresses, peer, e); });
     if (faults_) faults_->on_connected();
   };
@@ -280,7 +280,7 @@ void AgentDaemon::Impl::connect() {
     progress_->on_disconnected();
     tails_->on_disconnected();
     if (faults_) faults_->on_disconnected();
-    orders_.on_disconnected();
+    admin_commands_.on_disconnected();
     run_core([&](agent::Effects& e) { core_->on_disconnected(boot_now(), e); });
   };
   events.on_refused = [this](const std::vector<Endpoint>& places) {
@@ -304,8 +304,10 @@ std::optional<Endpoint> AgentDaemon::Impl::host_if_free(const std::vector<std::s
 }
 
 void AgentDaemon::Impl::on_message(const control::CoordinatorMessage& message) {
-  if (const auto* answer = std::get_if<control::AdminReply>(&message)) orders_.on_answer(*answer);
-  if (const auto* asked = std::get_if<control::Challenge>(&message)) orders_.on_challenge(*asked);
+  if (const auto* answer = std::get_if<control::AdminReply>(&message))
+    admin_commands_.on_answer(*answer);
+  if (const auto* asked = std::get_if<control::Challenge>(&message))
+    admin_commands_.on_challenge(*asked);
   const auto tell = [this](const control::CoordinatorMessage& said) {
     event_recorder_->on_message(said);
     run_core([&](agent::Effects& e) { core_->on_message(boot_now(), said, e); });
@@ -391,8 +393,8 @@ void AgentDaemon::may_host(HostJob host_job) {
 void AgentDaemon::may_lead(BecomeCoordinator take_over) {
   impl_->may_lead(std::move(take_over));
 }
-void AgentDaemon::took(const StartTimes& times) {
-  impl_->took(times);
+void AgentDaemon::set_start_times(const StartTimes& times) {
+  impl_->set_start_times(times);
 }
 Result<uint16_t> AgentDaemon::keep_port() {
   return impl_->keep_port();
@@ -509,12 +511,12 @@ void AgentDaemon::Impl::report_debugged_worker(const std::vector<WorkerSpec>& sp
   }
 }
 
-void AgentDaemon::Impl::on_milestone(int local_rank, WorkerMilestone word) {
+void AgentDaemon::Impl::on_milestone(int local_rank, WorkerMilestone milestone) {
   const LocalRank worker(local_rank);
-  if (word == WorkerMilestone::Connected) event_recorder_->worker_connected(worker);
-  if (word == WorkerMilestone::Resumed) event_recorder_->worker_resumed(worker);
-  if (word == WorkerMilestone::Stepped) event_recorder_->worker_stepped(worker);
-  if (word == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
+  if (milestone == WorkerMilestone::Connected) event_recorder_->worker_connected(worker);
+  if (milestone == WorkerMilestone::Resumed) event_recorder_->worker_resumed(worker);
+  if (milestone == WorkerMilestone::Stepped) event_recorder_->worker_stepped(worker);
+  if (milestone == WorkerMilestone::EndedBeforeStep) core_->on_no_step(worker);
 }
 
 // Reports the processes that are still stuck after StuckReporter has read their state.
@@ -531,7 +533,7 @@ void AgentDaemon::Impl::on_stuck(const std::vector<std::string>& lines) {
 }
 
 // Reports processes that are still alive at the end of the run.
-void AgentDaemon::Impl::say_unended(const std::vector<StuckProcess>& left) const {
+void AgentDaemon::Impl::warn_unended(const std::vector<StuckProcess>& left) const {
   if (finish_->how == agent::Finish::How::Unusable) return;
   for (const StuckProcess& process : left) {
     log::warning(name_of(process) +
@@ -632,10 +634,11 @@ void AgentDaemon::Impl::on_led_from(const Endpoint& place) {
 void AgentDaemon::Impl::notify_arbiter() {
   const Instant now = boot_now();
   const std::pair reported_phase(core_->is_led(now), core_->would_lead());
-  if (told_ == reported_phase && now - told_at_ < config_.rendezvous.conf.heartbeat / 2) return;
+  if (reported_ == reported_phase && now - reported_at_ < config_.rendezvous.conf.heartbeat / 2)
+    return;
   if (reported_phase.first) no_election_.clear();
-  told_ = reported_phase;
-  told_at_ = now;
+  reported_ = reported_phase;
+  reported_at_ = now;
   arbiter_(reported_phase.first, reported_phase.second);
 }
 

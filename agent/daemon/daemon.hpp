@@ -62,7 +62,7 @@ class AgentDaemon {
   ElectionCallbacks election_callbacks();
 
   // The launcher's measurements of its own start. Before run().
-  void took(const StartTimes& times);
+  void set_start_times(const StartTimes& times);
 
   // Runs the job to its end and returns the exit code. Prints messages for the user on stderr.
   // `is_own`: the coordinator is in this process.

@@ -81,8 +81,9 @@ void AgentDaemon::Impl::open_admin_socket() {
   });
   admin_.on("stacks",
             [this](const AdminQuery& query, const Answer& answer) { stacks_.ask(query, answer); });
-  admin_.on("admin_command",
-            [this](const AdminQuery& query, const Answer& answer) { orders_.ask(query, answer); });
+  admin_.on("admin_command", [this](const AdminQuery& query, const Answer& answer) {
+    admin_commands_.ask(query, answer);
+  });
   if (Status ok = admin_.open(); !ok) log::info(ok.error().text);
 }
 
@@ -94,7 +95,7 @@ admin::NodeView AgentDaemon::Impl::node_view() const {
   view.pid = ::getpid();
   view.state = name_of(core_->state());
   view.is_host = is_own_;
-  if (is_connected()) view.coordinator = to_string(led_from_);
+  if (is_connected()) view.coordinator = to_string(coordinator_peer_);
   const control::RankAssignment& assignment = core_->assignment();
   view.round = assignment.round.value;
   view.group_rank = assignment.group_rank;
@@ -120,7 +121,7 @@ void AgentDaemon::Impl::open_dashboard() {
   ProgressReporter::Callbacks progress;
   progress.live = [this] { return host_->live(); };
   progress.round = [this] { return core_->assignment().round; };
-  progress.tell = [this](const control::Progress& told) { connection_->send(told); };
+  progress.send = [this](const control::Progress& told) { connection_->send(told); };
   progress_ = std::make_unique<ProgressReporter>(loop_, std::move(progress));
   LogTailReporter::Callbacks tails;
   tails.files = [this](int local_rank) {
@@ -128,7 +129,7 @@ void AgentDaemon::Impl::open_dashboard() {
     return LogTailReporter::Files{std::move(streams.out.file), std::move(streams.err.file)};
   };
   tails.round = [this] { return core_->assignment().round; };
-  tails.tell = [this](const control::LogLines& lines) { connection_->send(lines); };
+  tails.send = [this](const control::LogLines& lines) { connection_->send(lines); };
   tails.workers = config_.workers.nproc;
   tails_ = std::make_unique<LogTailReporter>(loop_, std::move(tails));
 }

@@ -48,7 +48,7 @@ class AgentDaemon::Impl {
 
   Status prepare();
   Incarnation incarnation() const { return node_id_of(key_); }
-  void took(const StartTimes& times) { event_recorder_->took(times); }
+  void set_start_times(const StartTimes& times) { event_recorder_->set_start_times(times); }
   void may_lead(BecomeCoordinator take_over) { take_over_ = std::move(take_over); }
   void may_host(HostJob host_job) { host_job_ = std::move(host_job); }
   int run(const Endpoint& coordinator, bool is_own);
@@ -96,24 +96,26 @@ class AgentDaemon::Impl {
   }
   void carry_out(const agent::LogEvent& effect);
   void carry_out(const agent::Finish& effect);
-  void carry_out(const agent::ScanSnapshots&) { snapshots_->look(); }
+  void carry_out(const agent::ScanSnapshots&) { snapshots_->scan(); }
   void carry_out(const agent::FetchSnapshot& e) { snapshots_->fetch(e.resume, e.secret); }
   void carry_out(const agent::DropFetch&) {
     snapshots_->drop_fetch();
     if (replicas_) replicas_->cancel_fetch();
   }
   void carry_out(const agent::FetchReplicas& effect) {
-    replicas_->seek(effect.at, effect.assignment);
+    replicas_->fetch(effect.at, effect.assignment);
   }
-  void carry_out(const agent::KeepReplicas& effect) { replicas_->keep(effect.of, effect.secret); }
+  void carry_out(const agent::KeepReplicas& effect) {
+    replicas_->replicate(effect.of, effect.secret);
+  }
   void carry_out(const agent::ServeSnapshots& effect) { snapshots_->allow(effect.secret); }
 
   Status start_workers(const control::RankAssignment& assignment);
   void begin_files(const Status& made);
   void start_host();
-  void on_milestone(int local_rank, WorkerMilestone word);
+  void on_milestone(int local_rank, WorkerMilestone milestone);
   void on_stuck(const std::vector<std::string>& lines);
-  void say_unended(const std::vector<StuckProcess>& left) const;
+  void warn_unended(const std::vector<StuckProcess>& left) const;
   void keep_control_port();
   void open_faults();
   void watch_for_hangs();
@@ -143,19 +145,19 @@ class AgentDaemon::Impl {
   std::string on_leave_query(const admin::AdminQuery& query);
   void close(bool is_reset);
   void end_loop();
-  void leave_folder(bool is_well);
+  void close_folder(bool is_well);
 
   const AgentConfig config_;
   const std::string host_name_;
   const std::string token_;  // in the environment of every process of this agent
   const std::string key_;    // secret; proves to the coordinator that we are this node
   Endpoint coordinator_;
-  HostJob host_job_;                             // empty: this agent never hosts its job
-  BecomeCoordinator take_over_;                  // empty: this agent is never a standby
-  std::optional<PortReservation> control_port_;  // for a coordinator in this process
-  Arbiter arbiter_;                              // empty: the coordinator is not elected
-  std::optional<std::pair<bool, bool>> told_;    // the last report to the arbiter
-  Instant told_at_;
+  HostJob host_job_;                               // empty: this agent never hosts its job
+  BecomeCoordinator take_over_;                    // empty: this agent is never a standby
+  std::optional<PortReservation> control_port_;    // for a coordinator in this process
+  Arbiter arbiter_;                                // empty: the coordinator is not elected
+  std::optional<std::pair<bool, bool>> reported_;  // the last report to the arbiter
+  Instant reported_at_;
   std::string no_election_;  // why the leader is unknown; "" once there was a leader
 
   boost::asio::io_context loop_;
@@ -181,7 +183,7 @@ class AgentDaemon::Impl {
   std::unique_ptr<FileTimerServer> timers_;     // with TORCHELASTIC_ENABLE_FILE_TIMER only
   HealthServer health_{loop_};                  // opened by TORCHELASTIC_HEALTH_CHECK_PORT only
   bool is_own_ = false;                         // the coordinator is in this process
-  Endpoint led_from_;                           // the coordinator's current or last endpoint
+  Endpoint coordinator_peer_;                   // the coordinator's current or last endpoint
   std::unique_ptr<ControlClient> connection_;   // nullptr until the first snapshot scan has ended
   std::unique_ptr<SnapshotManager> snapshots_;  // with --snapshot-dir only
   std::unique_ptr<ReplicaManager> replicas_;    // with --snapshot-replicas=1 only
@@ -190,12 +192,12 @@ class AgentDaemon::Impl {
   std::unique_ptr<LogTailReporter> tails_;      // created with the connection
   std::optional<agent::Agent> core_;
   AdminSocket admin_{loop_};
-  AdminCommandRelay orders_{[this](const control::AgentMessage& message) {
-                              if (!is_connected()) return false;
-                              connection_->send(message);
-                              return true;
-                            },
-                            config_.rendezvous.run_id, operator_token()};
+  AdminCommandRelay admin_commands_{[this](const control::AgentMessage& message) {
+                                      if (!is_connected()) return false;
+                                      connection_->send(message);
+                                      return true;
+                                    },
+                                    config_.rendezvous.run_id, operator_token()};
   StackDumpService stacks_{loop_, [this] { return host_->look(); }};
   StuckReporter stuck_{loop_, [this](const std::vector<std::string>& lines) { on_stuck(lines); }};
   const Instant begun_at_ = boot_now();

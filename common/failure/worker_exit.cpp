@@ -27,7 +27,7 @@ WallTime first_death(const std::vector<WorkerExit>& ends) {
 // The time of this failure, for the order of failures. The stamp in an error file counts only if
 // the file was written before the first death: a later file describes a consequence. The file of
 // the worker that died first was written before.
-WallTime counts_from(const WorkerExit& end, WallTime first) {
+WallTime failure_time(const WorkerExit& end, WallTime first) {
   if (!end.error || !end.error->stamp) return end.ended_at_wall;
   const bool is_before = end.ended_at_wall == first ||
                          end.error->file_time.microseconds <= first.microseconds - kTickUs;
@@ -35,18 +35,19 @@ WallTime counts_from(const WorkerExit& end, WallTime first) {
 }
 
 // Errors of Gloo, NCCL and torch's TCPStore after a peer has closed the connection.
-constexpr std::array<std::string_view, 8> kPeerWords{"Connection closed by peer",
-                                                     "Connection reset by peer",
-                                                     ": Broken pipe",
-                                                     "ncclRemoteError",
-                                                     "remote process exited or there was a network",
-                                                     "Connection was likely closed",
-                                                     "Failed to recv, got 0 bytes",
-                                                     "peer lost"};
+constexpr std::array<std::string_view, 8> kLostPeerErrors{
+    "Connection closed by peer",
+    "Connection reset by peer",
+    ": Broken pipe",
+    "ncclRemoteError",
+    "remote process exited or there was a network",
+    "Connection was likely closed",
+    "Failed to recv, got 0 bytes",
+    "peer lost"};
 
 // Errors of a program that ends because of a stop signal.
-constexpr std::array<std::string_view, 4> kStoppedWords{"SignalException", "KeyboardInterrupt",
-                                                        "SystemExit", "Terminated"};
+constexpr std::array<std::string_view, 4> kStopErrors{"SignalException", "KeyboardInterrupt",
+                                                      "SystemExit", "Terminated"};
 
 template <class Words>
 bool has_any(const std::string& text, const Words& words) {
@@ -55,7 +56,7 @@ bool has_any(const std::string& text, const Words& words) {
 }
 
 // The error message, else the last few lines: earlier lines may be harmless warnings.
-std::string last_said(const WorkerExit& end) {
+std::string error_tail(const WorkerExit& end) {
   constexpr size_t kLines = 8;
   if (end.error && !end.error->message.empty()) return end.error->message;
   std::string text;
@@ -67,10 +68,10 @@ std::string last_said(const WorkerExit& end) {
 // Whether a worker that the agent stopped was already ending with an exception of its own.
 bool failed_before_stop(const WorkerExit& end) {
   if (end.exit_code <= 0) return false;
-  const std::string said = last_said(end);
+  const std::string said = error_tail(end);
   const bool is_exception =
       said.find("Error") != std::string::npos || said.find("Exception") != std::string::npos;
-  return is_exception && !has_any(said, kStoppedWords);
+  return is_exception && !has_any(said, kStopErrors);
 }
 
 bool is_hang(const WorkerExit& end) {
@@ -114,14 +115,14 @@ RootCause for_the_wire(RootCause root_cause) {
 }
 
 bool is_consequence(const WorkerExit& end) {
-  return (end.error && end.error->is_consequence) || has_any(last_said(end), kPeerWords);
+  return (end.error && end.error->is_consequence) || has_any(error_tail(end), kLostPeerErrors);
 }
 
 bool has_own_cause(const WorkerExit& end) {
   if (end.is_hang()) return true;
   if (end.is_success() || is_consequence(end)) return false;
   if (!end.is_stopped_by_us) return true;
-  return (end.error && !has_any(last_said(end), kStoppedWords)) || failed_before_stop(end);
+  return (end.error && !has_any(error_tail(end), kStopErrors)) || failed_before_stop(end);
 }
 
 Duration lived(const WorkerExit& end) {
@@ -150,7 +151,7 @@ size_t root_cause_index(const std::vector<WorkerExit>& ends) {
   size_t root = ends.size();
   for (size_t i = 0; i < ends.size(); ++i) {
     if (ends[i].is_success() || (others_yield && !has_own_cause(ends[i]))) continue;
-    if (root == ends.size() || counts_from(ends[i], first) < counts_from(ends[root], first)) {
+    if (root == ends.size() || failure_time(ends[i], first) < failure_time(ends[root], first)) {
       root = i;
     }
   }

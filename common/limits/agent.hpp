@@ -15,31 +15,31 @@ using namespace std::chrono_literals;
 inline constexpr Duration kStopGrace = 30s;  // TERM to KILL; long enough to save a snapshot
 inline constexpr Duration kSweepGrace = 5s;  // TERM to KILL for processes that a worker left behind
 // From SIGKILL until the process counts as stuck; the kernel needs seconds to free hundreds of GiB.
-inline constexpr Duration kKillPatience = 5s;
+inline constexpr Duration kKillTimeout = 5s;
 // The same after a second stop signal: the user does not want to wait, but a process that only ends
 // slowly must not make its node count as unusable.
-inline constexpr Duration kUrgentKillPatience = 2s;
+inline constexpr Duration kUrgentKillTimeout = 2s;
 inline constexpr Duration kEndingTimeout = 1s;  // a ProcessHost waits for what it killed
 // A worker that ends sooner counts as a start-up failure.
 inline constexpr Duration kStartUp = 10s;
 
 // Files of a run. The file server may be gone and must not keep the agent alive.
-inline constexpr Duration kLastLook = 5s;       // the last scan of --snapshot-dir before a stop
-inline constexpr Duration kFolderRemoval = 5s;  // removing the run's temporary folder
+inline constexpr Duration kFinalScanTimeout = 5s;  // the last scan of --snapshot-dir before a stop
+inline constexpr Duration kFolderRemovalTimeout = 5s;  // removing the run's temporary folder
 inline constexpr int kFolderDepth = 64;  // of that folder; removal holds one descriptor per level
 
 // The reaper process.
 inline constexpr Duration kReaperTimeout = 1s;  // search for processes of a dead agent
 // Reading one process's environment; the process is then skipped until the next pass.
-inline constexpr Duration kReaperLookTakes = 200ms;
+inline constexpr Duration kReaperReadTimeout = 200ms;
 // One pass over all processes, on a slow machine or with many blocked processes.
-inline constexpr Duration kReaperSearchTakes = 10s;
+inline constexpr Duration kReaperScanTimeout = 10s;
 
 // Reports about processes that SIGKILL does not end.
-inline constexpr Duration kStuckLookTakes = 1s;  // reading /proc, which may block too
-inline constexpr size_t kStuckProcesses = 64;    // shown one by one; the others are counted
-inline constexpr size_t kStuckThreads = 1024;    // of one process, searched for the blocked one
-inline constexpr size_t kStuckStackFrames = 12;  // of a kernel stack, innermost first
+inline constexpr Duration kStuckReadTimeout = 1s;  // reading /proc, which may block too
+inline constexpr size_t kStuckProcesses = 64;      // shown one by one; the others are counted
+inline constexpr size_t kStuckThreads = 1024;      // of one process, searched for the blocked one
+inline constexpr size_t kStuckStackFrames = 12;    // of a kernel stack, innermost first
 
 // Output of workers.
 // How long to wait for the end of a dead worker's pipe; another process may keep it open.

@@ -15,11 +15,11 @@ inline constexpr size_t kEtcdHeaderBytes = 16 * 1024;
 inline constexpr size_t kEtcdReplyBytes = kEtcdBodyBytes + kEtcdHeaderBytes + 64 * 1024;
 inline constexpr size_t kEtcdEndpoints = 16;  // in --rdzv-endpoint
 inline constexpr size_t kEtcdCalls = 16;      // at one time; further calls are refused, not queued
-inline constexpr size_t kEtcdIdle = 2;        // connections kept for later calls
+inline constexpr size_t kEtcdIdleConnections = 2;  // connections kept for later calls
 // Then the client tries another member, if there is one.
-inline constexpr Duration kEtcdConnect = std::chrono::milliseconds(400);
+inline constexpr Duration kEtcdConnectTimeout = std::chrono::milliseconds(400);
 // To log in: etcd hashes passwords slowly, on purpose.
-inline constexpr Duration kEtcdLogin = std::chrono::seconds(5);
+inline constexpr Duration kEtcdLoginTimeout = std::chrono::seconds(5);
 // The first request of all: it includes the search for a member that answers.
 inline constexpr Duration kEtcdRetryTimeout = std::chrono::seconds(10);
 inline constexpr Duration kEtcdRetryInterval = std::chrono::milliseconds(500);

@@ -10,7 +10,7 @@ namespace cpprun::limits {
 using namespace std::chrono_literals;
 
 // Unread text that is kept; several times the longest failure summary.
-inline constexpr size_t kLogWaitingBytes = 256 * 1024;
+inline constexpr size_t kLogPendingBytes = 256 * 1024;
 // How long a launcher that ends by a signal waits for a reader of its messages.
 inline constexpr Duration kLogFlushTimeout = 1s;
 

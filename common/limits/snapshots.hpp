@@ -11,7 +11,7 @@ namespace cpprun::limits {
 using namespace std::chrono_literals;
 
 // A rank waits this long for the shards of the others; then it gives this snapshot up.
-inline constexpr Duration kSnapshotOthersWrite = 600s;
+inline constexpr Duration kSnapshotShardsTimeout = 600s;
 inline constexpr size_t kSnapshotsReported = 8;            // the newest ones of a folder
 inline constexpr size_t kSnapshotFolderEntries = 100'000;  // a larger folder is no snapshot folder
 inline constexpr size_t kManifestBytes = 16 << 20;         // twice 100,000 ranks of some 60 bytes

@@ -15,22 +15,22 @@ namespace cpprun::log {
 
 void AsyncLogWriter::write(std::string_view text) {
   const std::lock_guard lock(mutex_);
-  if (waiting_.size() + text.size() > limits::kLogWaitingBytes) {
-    ++lost_;
+  if (pending_.size() + text.size() > limits::kLogPendingBytes) {
+    ++dropped_;
     return;
   }
-  waiting_ += text;
+  pending_ += text;
   if (!has_thread_ && !write_out()) start_thread();
 }
 
 bool AsyncLogWriter::write_out() {
-  while (!waiting_.empty()) {
-    const ssize_t size = output_.write_some(waiting_);
+  while (!pending_.empty()) {
+    const ssize_t size = output_.write_some(pending_);
     if (size < 0 && errno == EAGAIN) return false;
-    if (size < 0 && errno != EINTR) waiting_.clear();  // the console was closed
-    if (size > 0) waiting_.erase(0, static_cast<size_t>(size));
-    if (waiting_.empty() && lost_ > 0) {
-      waiting_ = "cpprun: " + text::count(std::exchange(lost_, 0), "message") +
+    if (size < 0 && errno != EINTR) pending_.clear();  // the console was closed
+    if (size > 0) pending_.erase(0, static_cast<size_t>(size));
+    if (pending_.empty() && dropped_ > 0) {
+      pending_ = "cpprun: " + text::count(std::exchange(dropped_, 0), "message") +
                  " left out here: nobody read them for too long\n";
     }
   }
@@ -68,7 +68,7 @@ void AsyncLogWriter::finish(std::optional<Duration> most) {
   if (!most) {
     written_.wait(lock, is_written);
   } else if (!written_.wait_for(lock, *most, is_written)) {
-    waiting_.clear();
+    pending_.clear();
     has_thread_ = false;  // the thread may never return from poll(); do not wait for it again
   }
 }

@@ -34,8 +34,8 @@ class AsyncLogWriter {
   std::mutex mutex_;
   std::condition_variable written_;
   NonblockingOutput output_;
-  std::string waiting_;
-  size_t lost_ = 0;  // texts
+  std::string pending_;
+  size_t dropped_ = 0;  // texts
   bool has_thread_ = false;
 };
 

@@ -22,14 +22,14 @@ class NonblockingOutput {
   // As write(2); EAGAIN if the reader takes nothing now.
   ssize_t write_some(std::string_view text);
   // The descriptor to poll for POLLOUT after EAGAIN.
-  int poll_fd() const { return own_ >= 0 ? own_ : fd_; }
+  int poll_fd() const { return own_fd_ >= 0 ? own_fd_ : fd_; }
 
  private:
-  enum class Way { Plain, OwnDescription, Socket, SmallSteps };
+  enum class Method { Plain, Reopened, Socket, SmallSteps };
 
   const int fd_;
-  int own_ = -1;
-  Way poster_ = Way::Plain;
+  int own_fd_ = -1;
+  Method method_ = Method::Plain;
 };
 
 }  // namespace cpprun

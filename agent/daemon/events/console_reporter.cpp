@@ -81,7 +81,7 @@ std::string ConsoleReporter::first_failure(const agent::FirstFailure& failure) c
 }
 
 int ConsoleReporter::finish(const agent::Finish& finish, EventRecorder& recorder) const {
-  const int code = outcome(finish, recorder);
+  const int code = report_outcome(finish, recorder);
   // Otherwise the user would believe that this node took part in the job.
   if (finish.ran_no_worker && finish.job_result) {
     log::warning("job '" + config_.rendezvous.run_id +
@@ -91,7 +91,7 @@ int ConsoleReporter::finish(const agent::Finish& finish, EventRecorder& recorder
   return code;
 }
 
-int ConsoleReporter::outcome(const agent::Finish& finish, EventRecorder& recorder) const {
+int ConsoleReporter::report_outcome(const agent::Finish& finish, EventRecorder& recorder) const {
   switch (finish.how) {
     case agent::Finish::How::Success:
       return kSuccess;
@@ -134,7 +134,7 @@ std::string ConsoleReporter::stopped_text(const agent::Finish& finish) const {
 
 // The failure as the coordinator knows it from all nodes, else from this node's workers; nullopt if
 // no worker is known to have failed.
-std::optional<Failure> ConsoleReporter::account(const agent::Finish& finish) const {
+std::optional<Failure> ConsoleReporter::failure_of(const agent::Finish& finish) const {
   const bool has_own = std::any_of(finish.ends.begin(), finish.ends.end(), is_own_failure);
   Failure failure;
   failure.title = config_.workers.title;
@@ -159,7 +159,7 @@ std::optional<Failure> ConsoleReporter::account(const agent::Finish& finish) con
 }
 
 void ConsoleReporter::torchrun_summary(const agent::Finish& finish, EventRecorder& recorder) const {
-  const std::optional<Failure> failure = account(finish);
+  const std::optional<Failure> failure = failure_of(finish);
   if (!failure) {
     log::error("the job failed: " + finish.text);
     return;

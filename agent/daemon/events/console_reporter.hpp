@@ -25,10 +25,10 @@ class ConsoleReporter {
   int finish(const agent::Finish& finish, EventRecorder& recorder) const;
 
  private:
-  int outcome(const agent::Finish& finish, EventRecorder& recorder) const;
+  int report_outcome(const agent::Finish& finish, EventRecorder& recorder) const;
   std::string stopped_text(const agent::Finish& finish) const;
   void torchrun_summary(const agent::Finish& finish, EventRecorder& recorder) const;
-  std::optional<Failure> account(const agent::Finish& finish) const;
+  std::optional<Failure> failure_of(const agent::Finish& finish) const;
 
   const AgentConfig& config_;
   const std::string host_name_;

@@ -212,7 +212,7 @@ std::string warning(const Stamp& stamp, const std::string& text) {
   return line(object);
 }
 
-std::string decided(const Stamp& stamp, const control::JobResult& message) {
+std::string job_result(const Stamp& stamp, const control::JobResult& message) {
   ordered_json object = begin(stamp, "job_result");
   object["is_success"] = message.is_success;
   object["is_resumable"] = message.is_resumable;

@@ -58,7 +58,7 @@ std::string round_stopping(const Stamp& stamp, RoundNumber round, const std::str
 std::string node_event(const Stamp& stamp, const control::Stop& stop);
 std::string round_stopped(const Stamp& stamp, RoundNumber round);
 std::string warning(const Stamp& stamp, const std::string& text);
-std::string decided(const Stamp& stamp, const control::JobResult& message);
+std::string job_result(const Stamp& stamp, const control::JobResult& message);
 std::string failure_summary(const Stamp& stamp, const Failure& failure, const std::string& text);
 // The failure summary without a failed worker: a node was lost, and none replaced it before the
 // join timeout.

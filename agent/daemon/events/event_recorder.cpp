@@ -60,7 +60,7 @@ void EventRecorder::on(const control::Registered&) {
 }
 
 void EventRecorder::on(const control::Wait& message) {
-  if (std::exchange(waits_for_, message.why) == message.why) return;
+  if (std::exchange(waiting_reason_, message.why) == message.why) return;
   log_.write(event_json::waiting(now(), message));
 }
 
@@ -69,7 +69,7 @@ void EventRecorder::on(const control::RankAssignment& message) {
   torch_.round_formed(boot_now(), message);
   round_ = message.round;
   is_fetching_ = message.resume && !message.resume->source_address.empty();
-  waits_for_.clear();
+  waiting_reason_.clear();
   const event_json::Stamp stamp = now();
   std::string lines = event_json::round_formed(stamp, message);
   if (message.resume) lines += event_json::snapshot_chosen(stamp, message);
@@ -81,16 +81,16 @@ void EventRecorder::on(const control::Stop& message) {
   if (is_about_a_node(message.cause) && is_running_ && !is_stopping_) {
     log_.write(event_json::node_event(now(), message));
   }
-  stops(control::name_of(message.cause), message.why);
+  begin_stop(control::name_of(message.cause), message.why);
 }
 
 void EventRecorder::on(const control::JobResult& message) {
-  log_.write(event_json::decided(now(), message));
-  stops("job_result", "the job is over");
+  log_.write(event_json::job_result(now(), message));
+  begin_stop("job_result", "the job is over");
 }
 
 void EventRecorder::on_signal(int signal) {
-  stops("signal", "the agent got " + signal_name(signal));
+  begin_stop("signal", "the agent got " + signal_name(signal));
 }
 
 void EventRecorder::starting() {
@@ -169,7 +169,7 @@ void EventRecorder::worker_exited(const WorkerExit& end) {
 }
 
 void EventRecorder::first_failure(const std::string& text) {
-  stops("failure", text);
+  begin_stop("failure", text);
 }
 
 void EventRecorder::stopping() {
@@ -180,16 +180,16 @@ void EventRecorder::stopping() {
 }
 
 // Writes round_stopping once per round, with the first cause.
-void EventRecorder::stops(const std::string& cause, const std::string& why) {
+void EventRecorder::begin_stop(const std::string& cause, const std::string& why) {
   if (!is_running_ || std::exchange(is_stopping_, true)) return;
   cause_ = cause;
   log_.write(event_json::round_stopping(stop_reported_at_.value_or(now()), round_, cause, why));
 }
 
-void EventRecorder::quiet() {
+void EventRecorder::workers_gone() {
   if (!is_running_) return;
   // Only an expired worker lease stops the workers without a cause.
-  if (stop_reported_at_) stops("worker_lease", "the coordinator has not answered in time");
+  if (stop_reported_at_) begin_stop("worker_lease", "the coordinator has not answered in time");
   is_running_ = false;
   phases_.reach("stop", boot_now());
   torch_.waits_for_round(boot_now());

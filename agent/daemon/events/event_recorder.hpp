@@ -26,7 +26,7 @@ class EventRecorder {
   EventRecorder(const AgentConfig& config, std::string node, const std::string& run_folder);
 
   // The launcher's measurements of its own start. Before run_started().
-  void took(const StartTimes& times) { start_times_ = times; }
+  void set_start_times(const StartTimes& times) { start_times_ = times; }
   void run_started();
   // To be called before the core gets the message.
   void on_message(const control::CoordinatorMessage& message);
@@ -43,8 +43,8 @@ class EventRecorder {
   void snapshot_complete(LocalRank local_rank, int64_t step, const std::string& path);
   void worker_exited(const WorkerExit& end);
   void first_failure(const std::string& text);
-  void stopping();  // the agent stops the workers, for any reason
-  void quiet();     // all workers are gone
+  void stopping();      // the agent stops the workers, for any reason
+  void workers_gone();  // all workers are gone
 
   void warning(const std::string& text);
   // Also writes failure_summary.json. `text`: the paragraph on the console.
@@ -60,12 +60,12 @@ class EventRecorder {
   void on(const control::RankAssignment& message);
   void on(const control::Stop& message);
   void on(const control::JobResult& message);
-  void on(const control::ShutdownRequest& message) { stops("admin", message.why); }
+  void on(const control::ShutdownRequest& message) { begin_stop("admin", message.why); }
   template <class Other>
   void on(const Other&) {}
 
   event_json::Stamp now() const;
-  void stops(const std::string& cause, const std::string& why);
+  void begin_stop(const std::string& cause, const std::string& why);
   void take_start_times();
   void keep_failure_summary(const std::string& line);
   // `until`: the milestone reached, "spawn" or "first_step".
@@ -90,7 +90,7 @@ class EventRecorder {
   bool is_running_ = false;           // there are workers
   bool is_stopping_ = false;          // the round_stopping event is written
   std::optional<event_json::Stamp> stop_reported_at_;
-  std::string waits_for_;  // reason of the last `waiting` event; repeats are skipped
+  std::string waiting_reason_;  // reason of the last `waiting` event; repeats are skipped
   int64_t newest_snapshot_ = 0;
 };
 

@@ -34,9 +34,9 @@ class TorchelasticEvents {
     LocalRank local_rank;
     int pid = 0;
   };
-  struct Line;  // the fields that differ between records
+  struct Record;  // the fields that differ between records
 
-  void print(const Line& line) const;
+  void print(const Record& record) const;
   void print_end(const Worker& worker, const WorkerExit* end, bool has_failed) const;
 
   const AgentConfig& config_;

@@ -35,7 +35,7 @@ class AdminCommandRelay {
 
  private:
   struct Waiting {
-    control::AdminCommand order;
+    control::AdminCommand command;
     Reply reply;
   };
 
@@ -43,7 +43,7 @@ class AdminCommandRelay {
   const std::string run_id_;
   const std::string token_;
   std::map<int64_t, Waiting> waiting_;  // by the command's id
-  int64_t newest_ = 0;
+  int64_t last_id_ = 0;
 };
 
 }  // namespace cpprun

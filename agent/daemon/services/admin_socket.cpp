@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "agent/process/timer.hpp"
+#include "common/limits/admin.hpp"
 #include "common/limits/channel.hpp"
-#include "common/limits/operators.hpp"
 #include "common/limits/server.hpp"
 #include "common/machine/identity.hpp"
 #include "common/machine/unique_fd.hpp"

@@ -22,7 +22,7 @@ namespace cpprun {
 class HangMonitor {
  public:
   struct Events {
-    std::function<std::vector<StackTarget>()> look;  // samples the live workers
+    std::function<std::vector<StackTarget>()> sample;  // samples the live workers
     // Called after on_warning has reported the stacks. `hung`: as for Agent::on_hang().
     std::function<void(const WorkerExit& hung)> on_hang;
     std::function<void(const std::string&)> on_warning;  // may have several lines
@@ -40,12 +40,12 @@ class HangMonitor {
   void on_stopped();  // a signal stopped a worker (state T): samples at once
 
  private:
-  struct Found;
+  struct Evidence;
 
-  void look();
-  void collect(const agent::Hang& hang, std::vector<StackTarget> witnesses);
-  void on_evidence(const Found& found);
-  bool goes_on(const WorkerObservation& before);
+  void sample();
+  void collect(const agent::Hang& hang, std::vector<StackTarget> targets);
+  void on_evidence(const Evidence& evidence);
+  bool has_progressed(const WorkerObservation& before);
 
   Events events_;
   agent::HangWatch watch_;

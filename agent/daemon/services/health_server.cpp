@@ -54,7 +54,7 @@ class HealthServer::Probe : public std::enable_shared_from_this<HealthServer::Pr
     deadline_.async_wait([self = shared_from_this()](error_code error) {
       if (!error) self->end();
     });
-    const auto into = asio::dynamic_buffer(request_, limits::kHealthRequest);
+    const auto into = asio::dynamic_buffer(request_, limits::kHealthRequestBytes);
     asio::async_read_until(socket_, into, "\r\n\r\n",
                            [self = shared_from_this()](error_code error, size_t) {
                              error ? self->end() : self->answer();

@@ -29,7 +29,7 @@ class LogTailReporter {
   struct Callbacks {
     std::function<Files(int local_rank)> files;
     std::function<RoundNumber()> round;  // the newest round with this node
-    std::function<void(const control::LogLines&)> tell;
+    std::function<void(const control::LogLines&)> send;
     int workers = 0;
   };
 
@@ -42,16 +42,16 @@ class LogTailReporter {
   void on_disconnected();
 
  private:
-  void look();
-  void on_seen(int64_t number, const std::vector<control::LogLines>& seen);
+  void read_files();
+  void on_read(int64_t number, const std::vector<control::LogLines>& lines_read);
 
   Callbacks callbacks_;
   const std::shared_ptr<LoopPoster> poster_;  // shared with threads, which may outlive us
   Timer timer_;
-  std::map<int64_t, Instant> until_;  // by local rank
-  std::map<int64_t, control::LogLines> told_;
-  bool is_looking_ = false;
-  int64_t looks_ = 0;
+  std::map<int64_t, Instant> watched_until_;  // by local rank
+  std::map<int64_t, control::LogLines> last_sent_;
+  bool is_reading_ = false;
+  int64_t generation_ = 0;
 };
 
 // The last limits::kTailLines lines of a file, newest last, each cut at limits::kLineBytesReported;

@@ -23,7 +23,7 @@ class ProgressReporter {
   struct Callbacks {
     std::function<std::vector<LiveWorker>()> live;
     std::function<RoundNumber()> round;  // the newest round with this node
-    std::function<void(const control::Progress&)> tell;
+    std::function<void(const control::Progress&)> send;
   };
 
   ProgressReporter(boost::asio::io_context& loop, Callbacks callbacks);
@@ -33,13 +33,13 @@ class ProgressReporter {
   void on_disconnected();
 
  private:
-  void look();
+  void report();
 
   Callbacks callbacks_;
   boost::asio::steady_timer timer_;
   bool is_ticking_ = false;
-  Instant until_;
-  std::optional<control::Progress> told_;
+  Instant watched_until_;
+  std::optional<control::Progress> last_sent_;
 };
 
 // The report about these workers; nullopt if none of them writes heartbeats.

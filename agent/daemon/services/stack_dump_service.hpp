@@ -20,11 +20,11 @@ namespace cpprun {
 
 class StackDumpService {
  public:
-  using Look = std::function<std::vector<StackTarget>()>;  // samples the live workers
+  using Sample = std::function<std::vector<StackTarget>()>;  // samples the live workers
   using Reply = std::function<void(std::string body)>;
 
-  StackDumpService(boost::asio::io_context& loop, Look look)
-      : look_(std::move(look)), poster_(std::make_shared<LoopPoster>(loop)) {}
+  StackDumpService(boost::asio::io_context& loop, Sample sample)
+      : sample_(std::move(sample)), poster_(std::make_shared<LoopPoster>(loop)) {}
   ~StackDumpService() { poster_->close(); }
   StackDumpService(const StackDumpService&) = delete;
 
@@ -32,7 +32,7 @@ class StackDumpService {
   void ask(const admin::AdminQuery& query, const Reply& reply);
 
  private:
-  Look look_;
+  Sample sample_;
   Reply reply_;  // of the running query; it holds objects of the loop and stays on its thread
   const std::shared_ptr<LoopPoster> poster_;
 };

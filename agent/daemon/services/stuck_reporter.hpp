@@ -1,5 +1,5 @@
 // StuckReporter: describes processes that SIGKILL did not end, from /proc. It reads on a thread of
-// its own, because the read may block too, and waits at most limits::kStuckLookTakes.
+// its own, because the read may block too, and waits at most limits::kStuckReadTimeout.
 //
 // Thread: the loop's. Owner: the daemon. Calls no callback after its destruction.
 #pragma once
@@ -26,16 +26,16 @@ class StuckReporter {
   StuckReporter(const StuckReporter&) = delete;
 
   // No effect while an earlier call is still running.
-  void look(std::vector<StuckProcess> processes);
+  void inspect(std::vector<StuckProcess> processes);
 
  private:
   void on_time();
-  void end(const std::vector<std::string>& lines);
+  void finish(const std::vector<std::string>& lines);
 
   Done done_;
   Timer timer_;
-  std::vector<StuckProcess> processes_;  // empty: no look() is running
-  uint64_t looks_ = 0;
+  std::vector<StuckProcess> processes_;  // empty: no inspection is running
+  uint64_t generation_ = 0;
   const std::shared_ptr<LoopPoster> poster_;
 };
 

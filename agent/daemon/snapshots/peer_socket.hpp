@@ -52,7 +52,7 @@ class PeerSocket {
   UniqueFd socket_;
   // Shared: the object that stops the transfer may be destroyed before this socket.
   std::shared_ptr<const CancelToken> cancel_token_;
-  std::string ahead_;  // bytes received after a line
+  std::string unread_;  // bytes received after a line
 };
 
 }  // namespace cpprun

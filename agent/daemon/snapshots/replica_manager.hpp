@@ -21,7 +21,7 @@ namespace cpprun {
 class ReplicaManager {
  public:
   struct Events {
-    std::function<void()> on_sought;  // seek() has ended, with or without success
+    std::function<void()> on_fetch_ended;  // fetch() has ended, with or without success
     std::function<void(bool is_rare, const std::string&)> on_note;  // rare: level INFO, else DEBUG
     std::function<void(const std::string&)> on_warning;
   };
@@ -35,9 +35,9 @@ class ReplicaManager {
 
   // Replicates the shards of `of` from now on; nullopt: stops replicating. Old replicas stay until
   // newer ones replace them.
-  void keep(const std::optional<control::PeerAddress>& of, const std::string& secret);
+  void replicate(const std::optional<control::PeerAddress>& of, const std::string& secret);
   // Fetches the shards of this node's ranks in `assignment` from `at`, unless this node has them.
-  void seek(const control::PeerAddress& at, const control::RankAssignment& assignment);
+  void fetch(const control::PeerAddress& at, const control::RankAssignment& assignment);
   void cancel_fetch();
 
  private:

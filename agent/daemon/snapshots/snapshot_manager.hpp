@@ -38,7 +38,7 @@ class SnapshotManager {
 
   // Scans the folder and calls on_snapshots with a result that is not older than this call. Calls
   // during a scan share one result. A folder that does not answer in time counts as empty.
-  void look();
+  void scan();
 
   // Opens the port at which other nodes fetch, on `address` ("": every interface), unless it is
   // open there; returns it, 0 on failure.

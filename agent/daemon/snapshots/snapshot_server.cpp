@@ -40,12 +40,12 @@ bool are_same(const std::string& a, const std::string& b) {
 }
 
 UniqueFd listen_on(const std::string& address) {
-  addrinfo wish{};
-  wish.ai_socktype = SOCK_STREAM;
-  wish.ai_flags = AI_PASSIVE | AI_NUMERICHOST;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICHOST;
   addrinfo* found = nullptr;
   const char* host = address.empty() ? nullptr : address.c_str();
-  if (::getaddrinfo(host, "0", &wish, &found) != 0) return UniqueFd();
+  if (::getaddrinfo(host, "0", &hints, &found) != 0) return UniqueFd();
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
   const addrinfo* best = found;
   for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
@@ -105,9 +105,9 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
  private:
-  struct Peer {
+  struct PeerState {
     bool is_served = false;
-    std::optional<FoundSnapshot> known;  // the last requested snapshot
+    std::optional<FoundSnapshot> snapshot;  // the last requested snapshot
   };
 
   void accept_all() {
@@ -147,7 +147,7 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void serve(PeerSocket& peer) {
-    Peer state;
+    PeerState state;
     for (;;) {
       // The peer may be busy with its disk between two files.
       Result<std::string> line = peer.receive_line(
@@ -171,49 +171,50 @@ class SnapshotServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   static bool refuse(PeerSocket& peer, Answer::Kind kind, const std::string& why) {
-    const std::string words = encode(Answer{kind, 0, why});
-    static_cast<void>(peer.send(words, limits::kSnapshotStallTimeout));
+    const std::string header = encode(Answer{kind, 0, why});
+    static_cast<void>(peer.send(header, limits::kSnapshotStallTimeout));
     return false;
   }
 
   // On false the peer has received the reason.
-  bool admit(PeerSocket& peer, const std::string& secret, Peer& state) {
+  bool admit(PeerSocket& peer, const std::string& secret, PeerState& state) {
     if (!is_secret(secret)) return refuse(peer, Answer::Kind::Secret, "");
     if (!state.is_served) state.is_served = enter(served_, limits::kSnapshotPeers);
     return state.is_served || refuse(peer, Answer::Kind::Busy, "");
   }
 
-  bool answer_shards(PeerSocket& peer, const replica_protocol::Request& request, Peer& state) {
+  bool answer_shards(PeerSocket& peer, const replica_protocol::Request& request, PeerState& state) {
     if (!admit(peer, request.secret, state)) return false;
     const bool is_own = request.shard_namespace == replica_protocol::ShardNamespace::Own;
     const std::shared_ptr<Arenas>& shard_namespace = is_own ? shards_.own : shards_.replicas;
     if (!shard_namespace) return refuse(peer, Answer::Kind::No, "it keeps no replicas in memory");
     if (!request.shard) {
       const std::string names = replica_protocol::encode(shards_in(*shard_namespace));
-      const std::string words = encode(Answer{Answer::Kind::Bytes, names.size(), {}});
-      return peer.send(words + names, limits::kSnapshotStallTimeout).ok();
+      const std::string header = encode(Answer{Answer::Kind::Bytes, names.size(), {}});
+      return peer.send(header + names, limits::kSnapshotStallTimeout).ok();
     }
     const Result<OpenShard> shard = open_shard(*shard_namespace, *request.shard);
     if (!shard) {  // a newer save has replaced it; the peer may ask for another shard
-      const std::string words = encode(Answer{Answer::Kind::No, 0, shard.error().text});
-      return peer.send(words, limits::kSnapshotStallTimeout).ok();
+      const std::string header = encode(Answer{Answer::Kind::No, 0, shard.error().text});
+      return peer.send(header, limits::kSnapshotStallTimeout).ok();
     }
-    const std::string words = encode(Answer{Answer::Kind::Bytes, shard->bytes, {}});
-    return peer.send(words, limits::kSnapshotStallTimeout).ok() &&
+    const std::string header = encode(Answer{Answer::Kind::Bytes, shard->bytes, {}});
+    return peer.send(header, limits::kSnapshotStallTimeout).ok() &&
            peer.send_file(shard->file.get(), shard->bytes, limits::kSnapshotStallTimeout).ok();
   }
 
   // Returns false if the connection must be closed.
-  bool answer(PeerSocket& peer, const Request& request, Peer& state) {
+  bool answer(PeerSocket& peer, const Request& request, PeerState& state) {
     if (!admit(peer, request.secret, state)) return false;
-    std::optional<FoundSnapshot>& known = state.known;
-    if (!known || known->manifest.id != request.snapshot.id) known = find(request.snapshot);
-    if (!known) return refuse(peer, Answer::Kind::No, "it is not there any more");
+    std::optional<FoundSnapshot>& snapshot = state.snapshot;
+    if (!snapshot || snapshot->manifest.id != request.snapshot.id)
+      snapshot = find(request.snapshot);
+    if (!snapshot) return refuse(peer, Answer::Kind::No, "it is not there any more");
     uint64_t bytes = 0;
-    UniqueFd file = open(*known, request.file, bytes);
+    UniqueFd file = open(*snapshot, request.file, bytes);
     if (!file.is_open()) return refuse(peer, Answer::Kind::No, "no such file in this snapshot");
-    const std::string words = encode(Answer{Answer::Kind::Bytes, bytes});
-    return peer.send(words, limits::kSnapshotStallTimeout).ok() &&
+    const std::string header = encode(Answer{Answer::Kind::Bytes, bytes});
+    return peer.send(header, limits::kSnapshotStallTimeout).ok() &&
            peer.send_file(file.get(), bytes, limits::kSnapshotStallTimeout).ok();
   }
 
