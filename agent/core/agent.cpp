@@ -326,7 +326,7 @@ void Agent::on_all_workers_gone(Instant now, Effects& effects) {
     case State::Draining:
       state_ = State::Saved;
       if (!options_.facts.has_snapshot_dir) return leave_after_drain(effects);
-      leave_at_ = now + limits::kLastLook;
+      leave_at_ = now + limits::kFinalScanTimeout;
       effects.push_back(ScanSnapshots{});
       return;
     default:

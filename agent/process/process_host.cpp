@@ -316,7 +316,7 @@ void ProcessHost::Impl::watch_killed() {
 }
 
 void ProcessHost::Impl::be_urgent() {
-  patience_ = std::min(patience_, limits::kUrgentKillPatience);
+  patience_ = std::min(patience_, limits::kUrgentKillTimeout);
   watch_killed();
 }
 
@@ -338,7 +338,7 @@ std::vector<StuckProcess> ProcessHost::Impl::unended(Duration least) {
 
 void ProcessHost::Impl::on_stuck_time() {
   const std::vector<StuckProcess> found = stuck();
-  if (!found.empty()) said_stuck_at_ = boot_now() + limits::kStuckLookTakes;
+  if (!found.empty()) said_stuck_at_ = boot_now() + limits::kStuckReadTimeout;
   watch_killed();
   if (found.empty()) return settle();  // what was waited for has ended meanwhile
   events_.on_stuck(found);
@@ -426,7 +426,7 @@ Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
   if (channel_) channel_->begin_round(specs.size());
   is_stopping_ = false;
   killed_at_.reset();
-  patience_ = limits::kKillPatience;
+  patience_ = limits::kKillTimeout;
   said_stuck_at_ = Instant{};
   saving_.clear();
   traced_.clear();

@@ -85,7 +85,7 @@ class ProcessHost {
     // After the last worker's end: nothing it started lives, all its output is written. Once per
     // start().
     std::function<void()> on_all_workers_gone;
-    // SIGKILL has not ended these in its time (limits::kKillPatience), so on_all_workers_gone()
+    // SIGKILL has not ended these in its time (limits::kKillTimeout), so on_all_workers_gone()
     // does not come before they have gone by themselves. Comes again each second until then. Unset:
     // nobody asks.
     std::function<void(std::vector<StuckProcess>)> on_stuck{};
@@ -144,7 +144,7 @@ class ProcessHost {
   void end_saving(int signal);
 
   // Until the end of the round, what SIGKILL does not end counts as stuck after the shorter
-  // limits::kUrgentKillPatience.
+  // limits::kUrgentKillTimeout.
   void be_urgent();
   // What counts as stuck now.
   std::vector<StuckProcess> stuck();

@@ -100,7 +100,7 @@ bool read_all(int from, Instant until, std::string& text) {
 }  // namespace
 
 Status remove_folder(const std::string& path) {
-  const Instant until = boot_now() + limits::kFolderRemoval;
+  const Instant until = boot_now() + limits::kFolderRemovalTimeout;
   if (remove_at(AT_FDCWD, path.c_str(), limits::kFolderDepth, until) || errno == ENOENT) return {};
   return system_error(path + " cannot be removed", errno);
 }

@@ -10,8 +10,8 @@
 
 namespace cpprun {
 
-// Error: something of it is left, and why. Takes limits::kFolderRemoval, and what one call of the
-// file system takes.
+// Error: something of it is left, and why. Takes limits::kFolderRemovalTimeout, and what one call
+// of the file system takes.
 Status remove_folder(const std::string& path);
 
 // Whether its files are on this machine: calls then return.

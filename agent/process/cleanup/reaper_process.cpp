@@ -119,8 +119,8 @@ Searcher start_searcher(const ReaperTask& task, int after) {
 // SIGKILL does not end may do for ever. So a child looks; where it gets no further it is given up,
 // and another goes on behind. Is another pass of any use?
 bool search(const ReaperTask& task) {
-  const Instant until = boot_now() + limits::kReaperSearchTakes;
-  const auto most = static_cast<int>(limits::kReaperLookTakes / std::chrono::milliseconds(1));
+  const Instant until = boot_now() + limits::kReaperScanTimeout;
+  const auto most = static_cast<int>(limits::kReaperReadTimeout / std::chrono::milliseconds(1));
   ReaperPage& page = *task.page;
   page.found.store(0);
   bool was_blocked = false;

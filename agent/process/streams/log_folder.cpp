@@ -204,7 +204,7 @@ std::string LogFolder::leave(bool is_well) {
   const LogFolder left = std::exchange(*this, {});
   if (left.is_local_) return left.remove(is_well);
   const auto work = [&left, is_well] { return left.remove(is_well); };
-  const Result<std::string> said = run_apart(work, limits::kFolderRemoval);
+  const Result<std::string> said = run_apart(work, limits::kFolderRemovalTimeout);
   return said ? *said : "the temporary folder " + left.temporary_ + " stays: " + said.error().text;
 }
 

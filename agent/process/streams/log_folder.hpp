@@ -35,7 +35,7 @@ class LogFolder {
 
   // The end of a run, with all files of ours closed: removes a temporary folder, but not one with
   // logs if the run was not `is_well`. Returns what people should know; mostly "". Takes
-  // limits::kFolderRemoval at most, whatever the folder's file system does.
+  // limits::kFolderRemovalTimeout at most, whatever the folder's file system does.
   std::string leave(bool is_well);
 
  private:

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/ports.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"

@@ -72,7 +72,7 @@ void RpcCall::wait_until(steady_clock::time_point end) {
 
 void RpcCall::try_member() {
   const bool are_others_left = tried_ + 1 < session_->options.endpoints.size();
-  const auto soon = steady_clock::now() + limits::kEtcdConnect;
+  const auto soon = steady_clock::now() + limits::kEtcdConnectTimeout;
   wait_until(are_others_left ? std::min(ends_at_, soon) : ends_at_);
   std::vector<std::shared_ptr<Transport>>& idle = session_->idle;
   while (member_ == session_->at && !idle.empty()) {
@@ -140,7 +140,7 @@ void RpcCall::log_in() {
   }
   wait_until(ends_at_);
   const Authenticate who{session_->options.user, session_->options.password};
-  auto limit = std::make_shared<boost::asio::steady_timer>(loop_, limits::kEtcdLogin);
+  auto limit = std::make_shared<boost::asio::steady_timer>(loop_, limits::kEtcdLoginTimeout);
   std::shared_ptr<Transport> transport = std::exchange(transport_, nullptr);
   const auto on_outcome = [session = session_, limit, transport,
                            call = weak_from_this()](const HttpExchange::Outcome& outcome) {
@@ -218,7 +218,7 @@ void RpcCall::renew_token() {
 void RpcCall::keep(bool is_usable) {
   std::shared_ptr<Transport> transport = std::exchange(transport_, nullptr);
   std::vector<std::shared_ptr<Transport>>& idle = session_->idle;
-  if (is_usable && member_ == session_->at && idle.size() < limits::kEtcdIdle) {
+  if (is_usable && member_ == session_->at && idle.size() < limits::kEtcdIdleConnections) {
     idle.push_back(std::move(transport));
   } else {
     transport->close();

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/check.hpp"
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 
