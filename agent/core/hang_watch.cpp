@@ -12,20 +12,20 @@ namespace {
 
 using State = WorkerObservation::State;
 
-// worker::Phase, which the page carries as a number.
+// Values of worker::Phase on the worker's page.
 constexpr uint32_t kStarting = 0, kTraining = 2, kEvaluating = 3, kSaving = 4;
 constexpr std::array<const char*, 6> kPhaseNames{"starting",   "ready",  "training",
                                                  "evaluating", "saving", "ending"};
 
-constexpr int kGapFactor = 20;     // a phase may take so many times its longest gap so far
-constexpr int kIdlePercent = 2;    // of a core: what libraries' own threads use while all wait
-constexpr int kLooksPerLimit = 4;  // so a hang is seen at most a quarter later than its limit
+constexpr int kGapFactor = 20;   // limit of a phase, in multiples of its longest gap so far
+constexpr int kIdlePercent = 2;  // of a core: library threads use this much while the worker waits
+constexpr int kLooksPerLimit = 4;  // bounds the detection's delay to a quarter of the limit
 
 bool takes_long(const std::optional<Heartbeat>& beat) {
   return !beat || beat->phase == kStarting || beat->phase == kSaving;
 }
 
-// At least one. A worker may say any numbers.
+// At least one. The numbers come from the worker and may be anything.
 int64_t steps_between(const Heartbeat& before, const Heartbeat& after) {
   int64_t steps = 0;
   const bool overflows = __builtin_sub_overflow(after.step, before.step, &steps);
@@ -38,7 +38,7 @@ std::string seconds_text(Duration duration) {
   return text;
 }
 
-// The only worker that is least by `value`; nothing if several are, or all.
+// The only worker with the least `value`; null if several have it.
 template <class Value>
 const WorkerObservation* only_least(const std::vector<WorkerObservation>& workers, Value value) {
   const auto by_value = [&](const WorkerObservation& a, const WorkerObservation& b) {
@@ -76,7 +76,7 @@ Duration HangWatch::limit(const Track& track) const {
   return std::max(least, longest * kGapFactor);
 }
 
-// For how long it has given no sign of going on, as far as its phase asks for one.
+// How long the worker has shown no progress, by the measure of its phase.
 Duration HangWatch::silence(const Track& track, Instant now) const {
   const Duration quiet = now - track.moved_at;
   if (takes_long(track.beat)) return quiet;
@@ -84,12 +84,12 @@ Duration HangWatch::silence(const Track& track, Instant now) const {
   return config_.mode == HangConfig::Mode::Auto ? std::min(since_beat, quiet) : since_beat;
 }
 
-// At work that may take long, and really at work: others may wait for it.
+// In a phase that may take long, and busy: the other workers may wait for it.
 bool HangWatch::is_excused(const Track& track, Instant now) const {
   return takes_long(track.beat) && now - track.moved_at < limit(track);
 }
 
-// ---------------------------------------------------------------- looks
+// ---------------------------------------------------------------- observations
 
 void HangWatch::begin_round(Instant now) {
   tracks_.clear();
@@ -132,7 +132,7 @@ std::optional<Hang> HangWatch::look(Instant now, const std::vector<WorkerObserva
   return hang;
 }
 
-// We were frozen, or it was wished that the workers stand: what was missed meanwhile counts not.
+// The agent was frozen, or a debugger holds the workers: that time does not count as silence.
 void HangWatch::wake_up(Instant now) {
   awake_since_ = now;
   for (auto& [rank, track] : tracks_) {
@@ -155,7 +155,7 @@ void HangWatch::note(Instant now, const WorkerObservation& worker, Track& track)
   const Instant beat_at = now - worker.beat->age;
   const bool is_next = track.beat && track.beat->phase == worker.beat->phase;
   if (is_next && worker.beat->phase < kPhases) {
-    // Several steps between two looks took as long as they did on the whole.
+    // Several steps between two observations share the time equally.
     const int64_t steps = steps_between(*track.beat, *worker.beat);
     Duration& longest = track.longest_gap[worker.beat->phase];
     if (beat_at > track.beat_at) longest = std::max(longest, (beat_at - track.beat_at) / steps);
@@ -164,7 +164,7 @@ void HangWatch::note(Instant now, const WorkerObservation& worker, Track& track)
   track.beat_at = beat_at;
 }
 
-// ---------------------------------------------------------------- judgement
+// ---------------------------------------------------------------- detection
 
 std::optional<Hang> HangWatch::judge(Instant now, const std::vector<WorkerObservation>& workers) {
   if (workers.empty()) return std::nullopt;
@@ -217,7 +217,7 @@ Hang HangWatch::describe(Instant now, const std::vector<WorkerObservation>& work
   return Hang{worker, how + why, false};
 }
 
-// The one that the others wait for, as far as it shows.
+// The worker that the others wait for, as far as the observations show.
 const WorkerObservation& HangWatch::odd_one_out(Instant now,
                                                 const std::vector<WorkerObservation>& workers,
                                                 std::string& why) const {
@@ -251,7 +251,7 @@ const WorkerObservation& HangWatch::odd_one_out(Instant now,
       return *odd;
     }
   }
-  // Of those that wait for each other one may be busy: the others wait for it.
+  // A worker that is busy while all others are idle: the others wait for it.
   const auto idle = [&](const WorkerObservation& w) {
     return tracks_.at(w.local_rank.value).moved_at == now ? 0 : 1;
   };

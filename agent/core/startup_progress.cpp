@@ -12,7 +12,7 @@ void StartupProgress::connected(LocalRank worker, Instant now) {
   connected_.last = now;
 }
 
-// What a worker says after its first step is none of the way there.
+// A snapshot that is loaded after the first step is no part of the startup.
 void StartupProgress::loaded(LocalRank worker, Instant now) {
   if (stepped_.contains(worker.value)) return;
   loaded_.workers.insert(worker.value);

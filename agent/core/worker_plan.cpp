@@ -25,8 +25,7 @@ std::optional<std::string> inherited(const AgentConfig& config, std::string_view
   return std::nullopt;
 }
 
-// The variables that say which device worker `local_rank` may see, in the order in which they
-// count.
+// Devices by local rank; empty: the environment lists none.
 std::vector<std::string> device_list(const AgentConfig& config) {
   std::optional<std::string> devices = inherited(config, "CUDA_VISIBLE_DEVICES");
   if (!devices || devices->empty()) return {};
@@ -73,8 +72,8 @@ std::vector<Variable> elastic_variables(const AgentConfig& config,
           {"CPPRUN_AGENT", place.agent}};
 }
 
-// glibc gives the big blocks of activations back to the kernel at every step and faults them in
-// again: 17 to 23 % of the CPU time of small convolution nets.
+// Without these glibc returns the big blocks of activations to the kernel at every step and faults
+// them in again: 17 to 23 % of the CPU time of small convolution nets.
 constexpr std::array<std::pair<const char*, const char*>, 3> kMallocVariables{{
     {"MALLOC_MMAP_THRESHOLD_", "1073741824"},
     {"MALLOC_TRIM_THRESHOLD_", "2000000000"},
@@ -119,7 +118,8 @@ std::vector<Variable> snapshot_variables(const AgentConfig& config,
 
 constexpr const char* kFaults = "CPPRUN_FAULTS";
 
-// Beside a fault of the user's own; a plan's file is none, it was read here.
+// Adds the plan's faults to inline faults of the user's own CPPRUN_FAULTS. If that names a plan
+// file, the launcher has read it into the plan.
 std::vector<Variable> fault_variables(const AgentConfig& config,
                                       const control::RankAssignment& assignment) {
   if (!config.faults.plan) return {};
@@ -150,7 +150,7 @@ std::vector<std::string> worker_argv(const WorkerConfig& config, int local_rank)
   return argv;
 }
 
-// The shell is given the words as they are; it reads none of them.
+// The words are positional parameters, which the shell does not interpret.
 std::vector<std::string> after_debugger(const std::vector<std::string>& argv) {
   std::vector<std::string> waiting{"/bin/sh", "-c", "kill -STOP $$; exec \"$@\"", "cpprun-debug"};
   waiting.insert(waiting.end(), argv.begin(), argv.end());
@@ -166,10 +166,11 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
   for (Variable& v : snapshot_variables(config, assignment)) ours.push_back(std::move(v));
   for (Variable& v : fault_variables(config, assignment)) ours.push_back(std::move(v));
   std::set<std::string_view> replaced;
-  if (!config.snapshot_dir.empty()) replaced.insert(kResumeFrom);  // nothing: from the beginning
+  // unset for workers that begin at step 0
+  if (!config.snapshot_dir.empty()) replaced.insert(kResumeFrom);
   for (const Variable& v : ours) replaced.insert(v.first);
-  replaced.insert("CPPRUN_ADMIN_TOKEN");    // no program of the job may send admin commands with it
-  replaced.insert("CPPRUN_ETCD_PASSWORD");  // nor say who leads it
+  replaced.insert("CPPRUN_ADMIN_TOKEN");    // workers must not send admin commands
+  replaced.insert("CPPRUN_ETCD_PASSWORD");  // nor take part in the election
   std::vector<std::string> all;
   for (const std::string& entry : config.environment) {
     std::string_view name = std::string_view(entry).substr(0, entry.find('='));
