@@ -28,7 +28,7 @@ ProcessHost::ProcessHost(asio::io_context& loop, Options options, Events events)
     : impl_(std::make_unique<Impl>(loop, std::move(options), std::move(events))) {}
 ProcessHost::~ProcessHost() {
   const bool leaves_any = !impl_->kill_everything().empty();
-  impl_.reset();  // which gives SIGCHLD its default effect
+  impl_.reset();  // restores the default action of SIGCHLD
   if (leaves_any) ::signal(SIGCHLD, SIG_IGN);
 }
 
@@ -135,7 +135,7 @@ void ProcessHost::Impl::watch_children() {
   child_signals_.async_wait(on_signal);
 }
 
-// Workers have no controlling terminal, so the kernel does not tell them of a new size.
+// Workers have no controlling terminal, so the kernel does not send them SIGWINCH.
 void ProcessHost::Impl::watch_window() {
   boost::system::error_code ignored;
   window_signals_.add(SIGWINCH, ignored);
@@ -172,8 +172,8 @@ void ProcessHost::Impl::on_dead(int pid) {
   workers_.erase(pid);
   const int rank = static_cast<int>(end.local_rank.value);
   if (!is_drained_) output_->on_worker_exit(rank);
-  // One that our signal ended has nothing to say; one that ended by itself meanwhile may be the
-  // root cause (worker_exit.hpp: has_own_cause).
+  // The last lines of a worker that the agent's signal ended do not matter. A worker that exited by
+  // itself meanwhile may be the root cause (worker_exit.hpp: has_own_cause).
   const bool is_own = !end.is_stopped_by_us || end.exit_code > 0;
   const bool wants_lines = is_failure && is_own && has_lines_[rank];
   if (wants_lines) output_->ask_tail(rank);
@@ -220,7 +220,7 @@ void ProcessHost::Impl::on_output_drained() {
 }
 
 void ProcessHost::Impl::look_soon() {
-  if (is_look_posted_) return;  // many ends at once need one look
+  if (is_look_posted_) return;  // one scan serves many exits at once
   is_look_posted_ = true;
   post([this] { look(); });
 }
@@ -278,7 +278,7 @@ void ProcessHost::Impl::end_saving(int signal) {
 void ProcessHost::Impl::stop_all(int signal, Duration grace) {
   orphan_sweep_.set_hard();
   for (auto& [pid, worker] : workers_) {
-    if (worker.is_dead()) continue;  // it was quicker; its end is its own
+    if (worker.is_dead()) continue;  // it exited before the stop
     worker.mark_stopped();
     if (!saving_.contains(pid)) worker.signal_group(signal);
     worker.signal_group(SIGCONT);
@@ -300,7 +300,7 @@ void ProcessHost::Impl::on_grace_over() {
   watch_killed();
 }
 
-// ---------------------------------------------------------------- what SIGKILL does not end
+// ---------------------------------------------------------------- stuck processes
 
 std::optional<Instant> ProcessHost::Impl::waits_since() const {
   std::optional<Instant> since = orphan_sweep_.first_kill();
@@ -340,7 +340,7 @@ void ProcessHost::Impl::on_stuck_time() {
   const std::vector<StuckProcess> found = stuck();
   if (!found.empty()) said_stuck_at_ = boot_now() + limits::kStuckLookTakes;
   watch_killed();
-  if (found.empty()) return settle();  // what was waited for has ended meanwhile
+  if (found.empty()) return settle();  // the process has ended meanwhile
   events_.on_stuck(found);
 }
 
@@ -436,7 +436,7 @@ Status ProcessHost::Impl::start(const std::vector<WorkerSpec>& specs) {
   std::vector<OutputStream> streams;
   if (Status started = start_all(specs, streams); !started) {
     kill_everything();
-    if (!workers_.empty()) run();  // until they have ended after all
+    if (!workers_.empty()) run();  // until the survivors of SIGKILL have ended
     return started;
   }
   for (const OutputStream& stream : streams) {
@@ -500,7 +500,7 @@ Status ProcessHost::Impl::start_one(const WorkerSpec& spec, bool is_alone, Spawn
   return {};
 }
 
-// All workers of a round usually run one program: it is looked up once.
+// All workers of a round usually run one program, so the host searches it once.
 Result<std::string> ProcessHost::Impl::program_of(const WorkerSpec& spec) {
   const auto path =
       std::find_if(spec.environment.begin(), spec.environment.end(),
@@ -515,7 +515,7 @@ Result<std::string> ProcessHost::Impl::program_of(const WorkerSpec& spec) {
   return program;
 }
 
-// Every worker carries the token: the sweep and the reaper process know it by that.
+// Every worker carries the token, by which the orphan sweep and the reaper process recognise it.
 std::vector<std::string> ProcessHost::Impl::marked(
     const std::vector<std::string>& environment) const {
   std::vector<std::string> result = environment;
@@ -548,8 +548,7 @@ void ProcessHost::Impl::reap_killed(Instant until) {
     worker.take_exit();
     next = workers_.erase(next);
   }
-  // Killed processes need a moment to end; only here, where nobody can wait for an event, it is
-  // asked for.
+  // Killed processes need a moment to end. The loop does not run here, so this function polls.
   for (;;) {
     orphan_sweep_.look(boot_now(), cgroup_ ? &*cgroup_ : nullptr);
     if (orphan_sweep_.is_clean() || boot_now() >= until) return;
@@ -557,7 +556,7 @@ void ProcessHost::Impl::reap_killed(Instant until) {
   }
 }
 
-// ---------------------------------------------------------------- the workers' channel
+// ---------------------------------------------------------------- worker channel
 
 namespace {
 
@@ -567,8 +566,8 @@ std::string seconds_text(Duration duration) {
   return text;
 }
 
-// What a worker said over the channel stands in for the error file that it has not written. No
-// stamp: it counts at the worker's end.
+// A report over the channel replaces the error file that the worker did not write. It has no
+// timestamp of its own, so it gets the time of the worker's end.
 ErrorReport report_of(const std::string& words) {
   ErrorReport report;
   report.message = words.substr(0, words.find('\n'));
@@ -582,7 +581,8 @@ ErrorReport report_of(const std::string& words) {
 void ProcessHost::Impl::open_channel() {
   WorkerChannel::Events events;
   events.worker_of = [this](int session) -> std::optional<int> {
-    const auto worker = workers_.find(session);  // each leads a session named by its pid
+    // Each worker leads a session whose number is its pid.
+    const auto worker = workers_.find(session);
     if (worker == workers_.end()) return std::nullopt;
     return static_cast<int>(worker->second.local_rank().value);
   };
@@ -608,7 +608,7 @@ void ProcessHost::Impl::on_ready(int local_rank) {
                   " after the start of the round");
 }
 
-// Who gives a snapshot its final name must be the only world of its job.
+// A worker may give a snapshot its final name only in the job's current round.
 std::string ProcessHost::Impl::commit_refusal() const {
   if (!is_running_ || is_stopping_) return "this round is being stopped";
   const bool is_ours = !events_.holds_worker_lease || events_.holds_worker_lease();

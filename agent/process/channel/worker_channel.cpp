@@ -20,15 +20,15 @@ namespace {
 
 using boost::asio::posix::stream_descriptor;
 
-constexpr int kBacklog = 256;  // who finds it full waits in connect
+constexpr int kBacklog = 256;  // beyond it workers wait in connect()
 
-constexpr uint32_t kStarting = 0, kReady = 1;  // worker::Phase, which the page carries as a number
+constexpr uint32_t kStarting = 0, kReady = 1;  // values of worker::Phase on the worker's page
 
 UniqueFd listen_at(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (name.empty() || name.size() >= sizeof address.sun_path) return UniqueFd();
-  ::memcpy(address.sun_path + 1, name.data(), name.size());  // a leading 0: abstract
+  ::memcpy(address.sun_path + 1, name.data(), name.size());  // a leading zero byte: abstract
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.is_open()) return socket;
@@ -39,7 +39,7 @@ UniqueFd listen_at(const std::string& name) {
   return socket;
 }
 
-// The workers' clock for heartbeats.
+// Workers stamp their heartbeats with CLOCK_MONOTONIC.
 int64_t monotonic_ns() {
   timespec t{};
   ::clock_gettime(CLOCK_MONOTONIC, &t);
@@ -124,8 +124,8 @@ std::optional<int64_t> WorkerChannel::step_of(int local_rank) const {
   return beat ? std::optional(beat->step) : std::nullopt;
 }
 
-// A program that talks to its agent need not say its steps. One does that says that it starts, or
-// that has said a step in an earlier round.
+// Not every program on the channel reports steps. One does if it reports that it starts, or if it
+// reported a step in an earlier round.
 bool WorkerChannel::made_no_step(int local_rank) const {
   const auto worker = workers_.find(local_rank);
   const bool has_stepped = worker != workers_.end() && worker->second.has_stepped;
@@ -140,7 +140,7 @@ WorkerChannel::FinalReport WorkerChannel::worker_exited(int local_rank) {
       ++peer;
       continue;
     }
-    // Children of the worker may still be talking.
+    // Children of the worker may still send messages.
     for (int n = 0; n < limits::kWorkerLastMessages && read_one(peer->second); ++n) continue;
     peer = peers_.erase(peer);
   }
@@ -168,7 +168,8 @@ void WorkerChannel::accept_some() {
   while (turned_away_ < limits::kChannelBurst) {
     if (accept_one()) continue;
     if (errno == EAGAIN) return watch_listener();
-    if (errno != EINTR && errno != ECONNABORTED) break;  // no descriptors: one will be free
+    // Out of descriptors: retry after the pause.
+    if (errno != EINTR && errno != ECONNABORTED) break;
   }
   turned_away_ = 0;
   pause_.set(boot_now() + limits::kChannelPause);
@@ -194,13 +195,13 @@ bool WorkerChannel::accept_one() {
   return true;
 }
 
-// Every worker leads a session of its own, which nobody can enter from outside: who is in it is the
-// worker or was started by it.
+// Every worker leads a session of its own, which no outside process can join: a process in it is
+// the worker or its descendant.
 std::optional<int> WorkerChannel::local_rank_of(int socket) const {
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return std::nullopt;
-  if (peer.pid <= 0) return std::nullopt;  // of a process namespace that we don't see
+  if (peer.pid <= 0) return std::nullopt;  // in a process namespace that is not visible here
   const pid_t session = ::getsid(peer.pid);
   if (session <= 0) return std::nullopt;
   return events_.worker_of(session);
@@ -226,7 +227,8 @@ void WorkerChannel::on_readable(uint64_t id) {
   }
 }
 
-// A peer has a turn of so many messages; what is more waits in its socket, and so does its writer.
+// Per turn a peer may send limits::kWorkerMessages. More messages wait in its socket, and so does
+// their sender.
 bool WorkerChannel::may_read(Peer& peer) {
   const Instant now = boot_now();
   if (now >= peer.turn_ends) {
@@ -250,8 +252,8 @@ void WorkerChannel::drop(uint64_t id) {
 
 // ---------------------------------------------------------------- messages
 
-// False: nothing more comes (errno EAGAIN: for now), or it was nothing that is taken. Descriptors
-// that come with it are thrown away by the kernel, because there is no room for any.
+// False: there is no message (errno EAGAIN: none at the moment), or it is invalid. The call offers
+// no room for descriptors, so the kernel closes those that come with a message.
 bool WorkerChannel::read_one(Peer& peer) {
   const ssize_t size =
       ::recv(peer.socket.native_handle(), buffer_.data(), buffer_.size(), MSG_DONTWAIT);
@@ -269,7 +271,7 @@ bool WorkerChannel::read_one(Peer& peer) {
 
 namespace {
 
-// Sent without waiting; `descriptor` -1: none. False: the peer has gone or reads nothing.
+// Sends without waiting; `descriptor` -1: none. False: the peer has gone or reads nothing.
 bool send_datagram(int socket, const std::string& bytes, int descriptor = -1) {
   iovec body{const_cast<char*>(bytes.data()), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -289,14 +291,15 @@ bool send_datagram(int socket, const std::string& bytes, int descriptor = -1) {
   return sent == static_cast<ssize_t>(bytes.size());
 }
 
-// The version that brought this message: 1 had four, 2 ten, 3 thirteen.
+// The protocol version that introduced this message: 1 had four, 2 ten, 3 thirteen.
 uint32_t version_of(const channel::Message& message) {
   return message.index() < 4 ? 1 : message.index() < 10 ? 2 : message.index() < 13 ? 3 : 4;
 }
 
 }  // namespace
 
-// False: the peer must not say this, or does not take its answer; its connection ends.
+// False: the peer must not send this, or does not read its answer; the channel closes its
+// connection.
 bool WorkerChannel::take(Peer& peer, const channel::Message& message) {
   if (const auto* hello = std::get_if<channel::Hello>(&message)) return welcome(peer, *hello);
   if (peer.version < version_of(message)) return false;
@@ -396,7 +399,7 @@ bool WorkerChannel::on(Peer& peer, const channel::FaultPermitRequest& request_id
   const auto reply = [this, id = peer.id, number = request_id.request_id,
                       alive = std::weak_ptr<int>(life_)](bool is_permitted) {
     if (alive.expired()) return;
-    const auto asker = peers_.find(id);  // gone meanwhile: nobody waits
+    const auto asker = peers_.find(id);  // the peer may have gone meanwhile
     if (asker != peers_.end()) answer(asker->second, channel::Permission{number, is_permitted, {}});
   };
   events_.on_fault_permit_request(peer.local_rank, request_id, reply);
@@ -408,7 +411,7 @@ bool WorkerChannel::on(Peer& peer, const channel::Began& began) {
   return true;
 }
 
-// Unread answers hold descriptors, so whoever lets them pile up is no peer for long.
+// Unread answers hold descriptors, so a peer that does not read them loses its connection.
 bool WorkerChannel::answer(Peer& peer, const channel::Message& message, int descriptor) {
   return send_datagram(peer.socket.native_handle(), channel::encode(message), descriptor);
 }

@@ -58,8 +58,8 @@ void OrphanSweep::on_worker_ended(int pid, Instant now) {
 }
 
 void OrphanSweep::look(Instant now, Cgroup* cgroup) {
-  // Whoever is reaped here may have handed us children after the list was read: only a pass that
-  // reaps nobody has seen everything.
+  // The agent inherits the children of a process that it reaps here after it has read the list:
+  // only a pass that reaps none has seen all children.
   while (look_once(now)) {
   }
   const bool is_time = is_hard_ || now >= last_deadline_;
@@ -98,8 +98,8 @@ OrphanSweep::Orphan OrphanSweep::identify(int pid) const {
       }
     }
   }
-  // A process that waits inside the kernel may hold the lock of its memory, for ever even; this
-  // thread must not wait for that.
+  // A process in state D may hold the lock of its memory for ever; reading its environment would
+  // block this thread.
   left.is_known = !stat || stat->state != 'D';
   const Origin origin = parse_origin(left.is_known ? read_environment(pid) : "", token_);
   left.is_foreign = has_foreign_ && !origin.is_ours;
@@ -129,7 +129,7 @@ void OrphanSweep::visit(int pid, Orphan& left, Instant now) {
   if (left.signal_sent >= wanted) return;
   left.signal_sent = wanted;
   left.told_at = now;
-  // Its group's number cannot be another's: a living member, this child, holds it.
+  // The group's number cannot be reused: this child, a living member, holds it.
   const auto stat = read_stat(pid);
   const bool has_own_group = stat && (stat->group == pid || dead_.contains(stat->group));
   if (has_own_group) tell(-stat->group, is_kill);

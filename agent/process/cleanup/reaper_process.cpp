@@ -26,10 +26,10 @@ namespace {
 
 constexpr int64_t kNever = INT64_MAX;
 constexpr int kCgroupDepth = 8;
-// Between two looks at /proc while killed processes are on their way out.
+// Nanoseconds between two scans of /proc while killed processes exit.
 constexpr long kLeaderPollInterval = 2'000'000;
 
-// Nothing but a fault, KILL or our own decision ends the reaper process.
+// Only a fault, SIGKILL or its own decision ends the reaper process.
 void ignore_signals() {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
@@ -43,7 +43,7 @@ void ignore_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// A reader of the agent's output must see its end although we live on.
+// A reader of the agent's output must see end of file although the reaper process still runs.
 void leave_streams() {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; null >= 0 && fd < 3; ++fd) ::dup2(null, fd);
@@ -68,8 +68,8 @@ int to_pid(const char* name) {
 
 bool kill_if_ours(int proc, const char* name, std::string_view token) {
   const int pid = to_pid(name);
-  // The handle first: should the number get another owner meanwhile, the signal still goes to the
-  // one that is gone.
+  // Opens the handle first: if the kernel reuses the pid meanwhile, the signal still goes to the
+  // old process.
   UniqueFd handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!handle.is_open()) return false;
   const UniqueFd folder(::openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -78,7 +78,7 @@ bool kill_if_ours(int proc, const char* name, std::string_view token) {
   return ::syscall(SYS_pidfd_send_signal, handle.get(), SIGKILL, nullptr, 0) == 0;
 }
 
-// Was any of ours found? Processes up to the number `after` are left out.
+// Returns whether it killed a process. Skips pids up to `after`.
 bool kill_all_ours(const ReaperTask& task, int after) {
   UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!proc.is_open()) return false;
@@ -95,17 +95,18 @@ bool kill_all_ours(const ReaperTask& task, int after) {
   return is_any;
 }
 
-// A child of the reaper process that looks through /proc, and what became of it.
+// A child of the reaper process that scans /proc.
 struct Searcher {
   UniqueFd process;  // pidfd; SIGCHLD is ignored, so the kernel reaps the child
-  int pid = -1;      // -1: there is no room for another process
+  int pid = -1;      // -1: the process limit is reached
 };
 
-constexpr int kFound = 1;  // stands in the page
+constexpr int kFound = 1;  // value of ReaperPage::found
 
 Searcher start_searcher(const ReaperTask& task, int after) {
   int handle = -1;
-  // Plain clone: what fork() does besides is for programs that go on with their threads' locks.
+  // Plain clone: fork() would also run handlers for locks of threads, which this child does not
+  // use.
   const long pid = ::syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, nullptr, &handle, nullptr, nullptr);
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -115,9 +116,10 @@ Searcher start_searcher(const ReaperTask& task, int after) {
   return {UniqueFd(handle), static_cast<int>(pid)};
 }
 
-// The environment of a process cannot be read while the lock of its memory is held, which one that
-// SIGKILL does not end may do for ever. So a child looks; where it gets no further it is given up,
-// and another goes on behind. Is another pass of any use?
+// A read of a process's environment blocks while the lock of its memory is held, and a process that
+// survives SIGKILL may hold it for ever. So a child reads. If it makes no progress, this function
+// abandons it and starts another one behind the blocking pid. Returns whether another pass may find
+// more.
 bool search(const ReaperTask& task) {
   const Instant until = boot_now() + limits::kReaperSearchTakes;
   const auto most = static_cast<int>(limits::kReaperLookTakes / std::chrono::milliseconds(1));
@@ -132,7 +134,7 @@ bool search(const ReaperTask& task) {
       pollfd end{searcher.process.get(), POLLIN, 0};
       if (::poll(&end, 1, most) == 1) return was_blocked || page.found.load() == kFound;
       const int at = page.looked_at.load();
-      if (at != after && at == seen) break;  // else it goes on, or has not begun
+      if (at != after && at == seen) break;  // otherwise it makes progress, or has not begun
       seen = at;
     }
     ::syscall(SYS_pidfd_send_signal, searcher.process.get(), SIGKILL, nullptr, 0);
@@ -150,7 +152,7 @@ void kill_cgroup(const char* cgroup) {
   [[maybe_unused]] const ssize_t done = file.is_open() ? ::write(file.get(), "1", 1) : 0;
 }
 
-// Until nothing is found any more: a process may fork between our look and its death.
+// Repeats until a scan finds no process: one may fork between the scan and its death.
 void kill_workers(const ReaperTask& task) {
   const Instant until = boot_now() + limits::kReaperTimeout;
   const timespec pause{0, kLeaderPollInterval};
@@ -165,7 +167,7 @@ void kill_workers(const ReaperTask& task) {
   kill_workers(task);
   const Instant until = boot_now() + limits::kReaperTimeout;
   const timespec pause{0, kLeaderPollInterval};
-  // What was killed still counts as living in the cgroup for a moment.
+  // Killed processes still count as members of the cgroup for a moment.
   while (*task.cgroup != '\0' && !remove_cgroup(AT_FDCWD, task.cgroup, kCgroupDepth) &&
          boot_now() < until) {
     ::nanosleep(&pause, nullptr);
@@ -217,7 +219,7 @@ void run_reaper(const ReaperTask& task) {
   close_all_but({task.agent, task.wake});
   if (::chdir("/") < 0) ::_exit(1);
   const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-  int64_t acted_on = kNever;  // the deadline for which the workers were killed
+  int64_t acted_on = kNever;  // the deadline at which it killed the workers
   for (;;) {
     const int64_t deadline = task.page->deadline.load();
     if (deadline != acted_on && boot_now().nanoseconds() >= deadline) {
@@ -227,7 +229,7 @@ void run_reaper(const ReaperTask& task) {
     const int64_t wakes_at = deadline == acted_on ? kNever : deadline;
     task.page->wakes_at.store(wakes_at);
     if (task.page->deadline.load() != deadline)
-      continue;  // set before the agent could see wakes_at
+      continue;  // the agent stored it before it could see wakes_at
     arm(timer, wakes_at);
     pollfd events[] = {{task.agent, POLLIN, 0}, {task.wake, POLLIN, 0}, {timer, POLLIN, 0}};
     ::poll(events, 3, -1);

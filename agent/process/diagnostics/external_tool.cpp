@@ -25,7 +25,7 @@ namespace {
 
 namespace bp = boost::process;
 
-// What the tool has said until it closes its output, `until` comes or `bytes_max` are there.
+// Reads the tool's output until its end, `until` or `bytes_max`.
 std::string read_until(int fd, Instant until, size_t bytes_max) {
   std::string said;
   std::array<char, 4096> buffer{};
@@ -44,7 +44,8 @@ std::string read_until(int fd, Instant until, size_t bytes_max) {
   return said;
 }
 
-// Our threads block all signals, and a tool would inherit that. It goes when its starter does.
+// The agent's threads block all signals, and the tool would inherit that. The tool dies with the
+// thread that started it.
 void prepare_child() {
   sigset_t none;
   ::sigemptyset(&none);
@@ -72,14 +73,14 @@ Result<std::string> run_tool(const std::string& program, const std::vector<std::
   if (error) {
     return Error{ErrorKind::System, "cannot start " + program + ": " + error.message()};
   }
-  register_helper(tool.id());  // it is not left behind by a worker
+  register_helper(tool.id());  // it is no orphan of a worker
   if (said.native_sink() >= 0) {
     ::close(said.native_sink());
     said.assign_sink(-1);
   }
   std::string text = read_until(said.native_source(), boot_now() + takes, bytes_max);
   const int pid = tool.id();
-  tool.terminate(error);  // whether or not it has ended; waits for it
+  tool.terminate(error);  // also after its end; waits for it
   unregister_helper(pid);
   return text;
 }

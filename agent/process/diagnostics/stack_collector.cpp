@@ -24,13 +24,13 @@ namespace {
 using State = WorkerObservation::State;
 using namespace std::chrono_literals;
 
-constexpr Duration kOwnStackStep = 20ms;  // how often its file is looked at
+constexpr Duration kOwnStackStep = 20ms;  // between two checks of the stack file
 
 std::string proc_file(int pid, const char* name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
 }
 
-// A signal that is not caught would end it.
+// Checked before the signal is sent, because an uncaught one would end the worker.
 bool catches(int pid, int signal) {
   const std::string status = read_small_file(proc_file(pid, "status"));
   const size_t at = status.find("SigCgt:");
@@ -51,7 +51,7 @@ std::string read_from(int file, off_t begin) {
   return text;
 }
 
-// Waits until the file has grown and grows no more.
+// Waits until the file has grown and no longer grows.
 void await_growth(int file, off_t before, Instant until) {
   off_t last = before;
   while (boot_now() < until) {
@@ -62,7 +62,7 @@ void await_growth(int file, off_t before, Instant until) {
   }
 }
 
-// The worker's own words about its stack; "" if it has none, or can't speak.
+// The stack that the worker writes on request; "": it cannot.
 std::string own_stack(const StackTarget& witness) {
   const bool can_speak = witness.worker.state == State::Going;
   if (!witness.stack_file || !can_speak) return "";
@@ -100,7 +100,7 @@ std::string kernel_view(int pid) {
   const std::string channel = read_small_file(proc_file(pid, "wchan"));
   view += channel.empty() || channel == "0" ? "nothing that it tells" : channel;
   view += "\n";
-  return view + read_small_file(proc_file(pid, "stack"));  // root's only
+  return view + read_small_file(proc_file(pid, "stack"));  // only root may read it
 }
 
 std::string indented(const std::string& text) {

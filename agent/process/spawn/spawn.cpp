@@ -19,7 +19,7 @@
 namespace cpprun {
 namespace {
 
-// The child's steps need a few hundred bytes; four pages leave room for the kernel's own red zones.
+// The child's steps need a few hundred bytes; the rest is a safety margin.
 constexpr size_t kStackBytes = 64 * 1024;
 
 bool is_file(const std::string& path) {
@@ -31,7 +31,7 @@ std::string_view search_path(const std::vector<std::string>& environment) {
   for (const std::string& entry : environment) {
     if (entry.starts_with("PATH=")) return std::string_view(entry).substr(5);
   }
-  return "/bin:/usr/bin";  // what exec itself would take
+  return "/bin:/usr/bin";  // execvp()'s own default
 }
 
 std::string exec_reason(const std::string& program, int error) {
@@ -53,7 +53,7 @@ std::string exec_reason(const std::string& program, int error) {
   }
 }
 
-// The next attempt would find the same.
+// Whether a retry would fail in the same way.
 bool is_lasting(int error) {
   switch (error) {
     case ENOENT:
@@ -160,10 +160,10 @@ int SpawnContext::run_child(ChildPlan& child, int cgroup, int& pidfd) {
   if (is_into_refused_) return run_child_beside(child, cgroup, pidfd);
   const int pid = clone_child_into(child, stack, kStackBytes, cgroup, pidfd);
   const bool is_stillborn = pid > 0 && !child.has_begun;
-  const bool has_no_clone3 = pid == -ENOSYS || pid == -EPERM;  // old kernel, seccomp
+  const bool has_no_clone3 = pid == -ENOSYS || pid == -EPERM;  // an old kernel, or seccomp
   if (!is_stillborn && !has_no_clone3) return pid;
-  // Kernels with the `kill_seq` of Linux 6.15 compare the wrong one: once a cgroup was killed by
-  // cgroup.kill, whoever is born in it later dies before its first instruction.
+  // Kernels with the `kill_seq` of Linux 6.15 compare a wrong value: after a cgroup.kill every
+  // child that starts in the cgroup dies before its first instruction.
   if (is_stillborn) {
     reap(pid);
     ::close(pidfd);
@@ -172,7 +172,7 @@ int SpawnContext::run_child(ChildPlan& child, int cgroup, int& pidfd) {
   return run_child_beside(child, cgroup, pidfd);
 }
 
-// The child writes itself into the cgroup.
+// For kernels that cannot start a child in the cgroup: the child writes itself into it.
 int SpawnContext::run_child_beside(ChildPlan& child, int cgroup, int& pidfd) {
   UniqueFd procs(::openat(cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC));
   if (!procs.is_open()) return -errno;

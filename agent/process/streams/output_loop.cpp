@@ -16,7 +16,8 @@ namespace cpprun {
 namespace {
 
 constexpr uint64_t kWake = 0, kOut = 1, kErr = 2;
-constexpr int kLateReads = 16;  // of an ended worker's pipe that a stranger keeps open and fills
+// Reads of an ended worker's pipe, which another process may hold open and fill.
+constexpr int kLateReads = 16;
 
 bool has_stdout(const OutputStream& stream) {
   return !stream.is_stderr || stream.has_stdout;
@@ -129,7 +130,7 @@ void OutputLoop::pause_or_resume(ConsoleState& state) {
 }
 
 void OutputLoop::on_console_closed(const ConsoleState& state) {
-  if (&state != &out_) return;  // without stderr there is nobody to tell, and nothing to stop
+  if (&state != &out_) return;  // a closed stderr needs no report and stops no worker
   bool goes_on = false;
   for (auto flow = flows_.begin(); flow != flows_.end();) {
     const OutputStream& stream = flow->second->stream();
@@ -169,7 +170,8 @@ void OutputLoop::add(std::vector<OutputStream> streams) {
   for (OutputStream& stream : streams) {
     Console* console = console_of(stream);
     const bool is_dead = console != nullptr && console->is_closed() && has_stdout(stream);
-    if (is_dead && !stream.file.fd.is_open()) continue;  // closed for this worker from the start
+    // Dropping the pipe closes the stream for the worker from the start.
+    if (is_dead && !stream.file.fd.is_open()) continue;
     const uint64_t key = next_key_++;
     auto flow = std::make_unique<StreamPump>(
         std::move(stream), console,

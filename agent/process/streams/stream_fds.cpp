@@ -14,9 +14,10 @@
 namespace cpprun {
 namespace {
 
-// Our own: standard streams, loop, output thread, reaper process, store, connections of one node.
+// The agent's own: standard streams, loop, output thread, reaper process, store, connections of one
+// node.
 constexpr size_t kOwnDescriptors = 32;
-// Per worker: pidfd, two pipes' read ends, two log files.
+// Per worker: pidfd, two read ends of pipes, two log files.
 constexpr size_t kPerWorker = 5;
 
 Result<LogFile> open_log(const std::string& name) {
@@ -33,13 +34,13 @@ Status open_pipe(UniqueFd& read_end, UniqueFd& write_end) {
   read_end.reset(ends[0]);
   write_end.reset(ends[1]);
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
-  // Larger than the usual 64 KiB, for fewer switches; a refusal (the user's quota for pipes) does
-  // no harm.
+  // Larger than the default 64 KiB, for fewer context switches. The kernel may refuse (the user's
+  // quota for pipes), which does no harm.
   ::fcntl(ends[0], F_SETPIPE_SZ, static_cast<int>(limits::kOutputBufferBytes));
   return {};
 }
 
-// Where our own end is a terminal the worker gets one of its own, else a pipe.
+// The worker gets a terminal of its own where the agent's stream is a terminal, otherwise a pipe.
 Status open_line(bool is_stderr, OutputStream& ours, UniqueFd& theirs) {
   const int console = is_stderr ? STDERR_FILENO : STDOUT_FILENO;
   if (ours.to_console && ::isatty(console) == 1) {
@@ -101,7 +102,7 @@ Result<StreamFds> open_carried(const WorkerSpec& worker, const StreamRoute& plan
   return ends;
 }
 
-// Goes to the console, whole and unchanged, and nowhere else.
+// The stream goes to the console only, unchanged.
 bool is_plain(const StreamRoute& plan) {
   return plan.to_console && plan.file.empty() && plan.prefix.empty() && plan.duplicate_file.empty();
 }
