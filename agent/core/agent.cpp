@@ -64,7 +64,7 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, const 
   is_connected_ = true;
   peer_ = peer;
   ignores_connection_ = is_registered_ = false;
-  heard_at_ = now;
+  last_message_at_ = now;
   control::Hello hello = options_.hello;
   hello.connection += connections_++;
   control::Register facts = options_.facts;
@@ -97,7 +97,7 @@ void Agent::on_disconnected(Instant now, Effects& effects) {
   worker_lease_.on_disconnected();
   if (state_ == State::Ended) return;
   if (job_result_) {
-    go(effects);
+    finish_job(effects);
     return;
   }
   // A disconnect does not restart a running join timeout. If it did, a peer that accepts and hangs
@@ -115,7 +115,7 @@ void Agent::on_unreachable(Instant, const Error& error, Effects& effects) {
 
 void Agent::on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects) {
   if (state_ == State::Ended || ignores_connection_) return;
-  heard_at_ = now;
+  last_message_at_ = now;
   std::visit([&](const auto& m) { on(now, m, effects); }, message);
 }
 
@@ -124,7 +124,7 @@ void Agent::on(Instant now, const control::Registered& message, Effects& effects
     ignores_connection_ = true;
     if (!std::exchange(has_warned_, true)) {
       effects.push_back(LogEvent{LogEvent::Level::Warning,
-                                 "the coordinator is of an older epoch than one before it; was the "
+                                 "the coordinator has an older term than one before it; was the "
                                  "clock of its host set back?"});
     }
     effects.push_back(Reconnect{true});
@@ -170,7 +170,7 @@ void Agent::ping(Instant now, Effects& effects) {
 // extends the worker lease as soon as etcd answers again (R18).
 void Agent::ping_sooner(Instant now) {
   if (!options_.is_led_by_election || !is_led(now)) return;
-  const Duration half = (worker_lease_.term_at() - now) / 2;
+  const Duration half = (worker_lease_.sigterm_at() - now) / 2;
   ping_at_ = std::min(ping_at_, now + std::max(half, limits::kPingIntervalMin));
 }
 
@@ -230,7 +230,7 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
 // Workers may run only under a worker lease (R6). The first pong may come shortly after the rank
 // assignment.
 void Agent::start_if_leased(Instant now, Effects& effects) {
-  if (is_fetching_ || is_fetching_replicas_ || (is_leased() && worker_lease_.term_at() <= now))
+  if (is_fetching_ || is_fetching_replicas_ || (is_leased() && worker_lease_.sigterm_at() <= now))
     return;
   state_ = State::Running;
   join_deadline_ = Instant::never();
@@ -317,9 +317,9 @@ void Agent::on_all_workers_gone(Instant now, Effects& effects) {
       effects.push_back(SendMessage{control::Done{assignment_.round}});
       return;
     case State::Stopping:
-      if (is_going_) {
+      if (is_finishing_) {
         state_ = State::Stopped;
-        go(effects);
+        finish_job(effects);
         return;
       }
       become_stopped(now, effects);
@@ -385,13 +385,13 @@ std::optional<WorkerExit> Agent::own_failure() const {
 void Agent::on(Instant, const control::Refused& message, Effects& effects) {
   effects.push_back(Disconnect{has_workers()});
   std::string text = "the coordinator refused this agent: " + message.why;
-  if (message.occupant) text = full_job(*message.occupant);
+  if (message.occupant) text = occupied_error(*message.occupant);
   finish(Finish{Finish::How::Error, 0, std::move(text), {}, 0}, effects);
 }
 
 // Another job occupies the endpoint: the user gave no --rdzv-id, and both jobs have the default
 // one.
-std::string Agent::full_job(const control::Occupant& by) const {
+std::string Agent::occupied_error(const control::Occupant& by) const {
   const std::string host = text::one_line(by.host, limits::kNameBytes);
   const std::string pid = by.pid > 0 ? "pid " + std::to_string(by.pid) : "another agent";
   const std::string where = host == options_.hello.node.name ? "" : " on " + host;
@@ -434,7 +434,7 @@ bool Agent::may_host(Instant now) const {
   if (state_ != State::Joining || is_connected_ || knows_standby_ || job_result_) return false;
   if (assignment_.round != RoundNumber()) return false;
   if (term_ == Term()) return true;
-  return is_leased() && now >= heard_at_ + lease_;
+  return is_leased() && now >= last_message_at_ + lease_;
 }
 
 void Agent::give_up_joining(Effects& effects) {

@@ -181,9 +181,9 @@ class Agent {
   void become_stopped(Instant now, Effects& effects);
   void keep_failed_ends();
   void finish(Finish finish, Effects& effects);
-  void go(Effects& effects);
+  void finish_job(Effects& effects);
   void give_up_joining(Effects& effects);
-  std::string full_job(const control::Occupant& by) const;
+  std::string occupied_error(const control::Occupant& by) const;
 
   AgentOptions options_;
   State state_ = State::Joining;
@@ -196,7 +196,7 @@ class Agent {
   bool is_fetching_replicas_ = false;  // shards in a neighbour's memory
   bool fell_back_ = false;             // the workers could not load the round's snapshot
   bool is_drained_ = false;            // a request, here or at another node, stops this round
-  bool is_going_ = false;              // the job is over; the agent ends when the workers are gone
+  bool is_finishing_ = false;          // the job is over; the agent ends when the workers are gone
   bool lease_killed_ = false;  // the workers of this round got SIGKILL at the end of the lease
   bool ignores_connection_ = false;  // the coordinator on this connection has an older term (R13)
   bool has_warned_ = false;  // logged the older term; reset by a coordinator with a current one
@@ -224,15 +224,15 @@ class Agent {
   // Not shown yet: if another node drains, this exit belongs to the drain and is no failure.
   std::optional<FirstFailure> held_failure_;
   std::optional<control::JobResult> job_result_;
-  int signal_ = 0;    // the signal that ends this agent; 0: none
-  Instant asked_at_;  // when signal_ came
+  int signal_ = 0;        // the signal that ends this agent; 0: none
+  Instant signalled_at_;  // when signal_ came
   std::string last_wait_;
   // The node whose loss ended the last round, and how; empty: the round ended for another reason.
   std::string lost_;
 
   Duration heartbeat_{};  // zero: the coordinator runs in this process
   Duration lease_{};
-  Instant heard_at_;  // when the last message came, or the connection was made
+  Instant last_message_at_;  // when the last message came, or the connection was made
   WorkerLease worker_lease_;
   Instant ping_at_ = Instant::never();
   Instant join_deadline_ = Instant::never();

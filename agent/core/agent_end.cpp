@@ -24,7 +24,7 @@ LogEvent::Level level_of(control::StopCause cause) {
 
 // A person at a keyboard sends these. Schedulers repeat SIGTERM within milliseconds, and a terminal
 // that closes adds SIGHUP: the repetition is no second request.
-bool hurries(int signal) {
+bool is_urgent(int signal) {
   return signal == kSigInt || signal == kSigQuit;
 }
 
@@ -84,12 +84,12 @@ void Agent::on(Instant, const control::JobResult& message, Effects& effects) {
 }
 
 void Agent::on(Instant, const control::Bye&, Effects& effects) {
-  if (job_result_) go(effects);
+  if (job_result_) finish_job(effects);
 }
 
 // The job has a result. Workers that still run are stopped before the agent ends (R4).
-void Agent::go(Effects& effects) {
-  is_going_ = true;
+void Agent::finish_job(Effects& effects) {
+  is_finishing_ = true;
   if (is_leaving()) return;  // the drain or the signal ends the agent
   if (state_ == State::Running) stop_workers(options_.stop_grace, false, effects);
   if (has_workers()) return;
@@ -119,11 +119,11 @@ void Agent::finish(Finish how, Effects& effects) {
 void Agent::on_signal(Instant now, int signal, Effects& effects) {
   if (state_ == State::Ended) return;
   if (is_leaving()) {
-    if (hurries(signal)) leave_at_once(effects);
+    if (is_urgent(signal)) leave_at_once(effects);
     return;
   }
   signal_ = signal;
-  asked_at_ = now;
+  signalled_at_ = now;
   if (signal == kSigTerm) return on_request(now, effects);
   if (!has_workers()) return leave(effects);
   state_ = State::Leaving;
@@ -219,15 +219,15 @@ void Agent::leave_stopped(Instant now, Effects& effects) {
 }
 
 void Agent::leave_after_drain(Effects& effects) {
-  const auto goes_on = [this](const WorkerExit& end) { return is_resumable(end); };
+  const auto resumes = [this](const WorkerExit& end) { return is_resumable(end); };
   const auto is_saved = [](const WorkerExit& end) { return end.exit_code == kStoppedResumable; };
-  const bool is_kept = has_saved() && std::any_of(ends_.begin(), ends_.end(), goes_on);
+  const bool is_kept = has_saved() && std::any_of(ends_.begin(), ends_.end(), resumes);
   effects.push_back(SendMessage{control::Leave{"asked to stop", has_saved()}});
   effects.push_back(Disconnect{false});
   Finish how;
   how.how = is_kept ? Finish::How::Stopped : Finish::How::Signal;
   how.has_saved = is_kept && std::any_of(ends_.begin(), ends_.end(), is_saved);
-  if (is_kept) how.stays_until = asked_at_ + options_.stop_grace;
+  if (is_kept) how.stays_until = signalled_at_ + options_.stop_grace;
   finish(std::move(how), effects);
 }
 
@@ -311,8 +311,8 @@ void Agent::on_refused(Instant now, const std::vector<Endpoint>& places, Effects
   }
   has_evidence_ = true;
   const bool is_going = job_result_ || is_leaving();
-  const bool is_granted = is_leased() && now < worker_lease_.deadline();
-  if (!is_standby_ || !is_granted || is_going) return;
+  const bool has_lease = is_leased() && now < worker_lease_.deadline();
+  if (!is_standby_ || !has_lease || is_going) return;
   is_leading_ = true;
   effects.push_back(LogEvent{LogEvent::Level::Warning,
                              "the coordinator is dead; leading the job from this node"});
@@ -338,7 +338,7 @@ void Agent::on_led_from(const Endpoint& place, Effects& effects) {
 }
 
 bool Agent::is_led(Instant now) const {
-  return is_connected_ && is_registered_ && now < worker_lease_.term_at();
+  return is_connected_ && is_registered_ && now < worker_lease_.sigterm_at();
 }
 
 bool Agent::would_lead() const {
@@ -350,7 +350,7 @@ bool Agent::would_lead() const {
 void Agent::on_time(Instant now, Effects& effects) {
   if (state_ == State::Ended) return;
   // After a freeze several deadlines may have passed: workers past the lease first (R11).
-  if (state_ == State::Running && is_leased() && now >= worker_lease_.term_at()) {
+  if (state_ == State::Running && is_leased() && now >= worker_lease_.sigterm_at()) {
     stop_past_worker_lease(std::max(Duration{}, worker_lease_.deadline() - now), effects);
   }
   if (is_past_worker_lease(now)) {
@@ -359,7 +359,8 @@ void Agent::on_time(Instant now, Effects& effects) {
   }
   if (now >= ping_at_) ping(now, effects);
   if (now >= node_lease_ends()) {
-    heard_at_ = now;  // the host or its network is gone; TCP alone would try for many minutes
+    // The host or its network may be gone; TCP alone would try for many minutes.
+    last_message_at_ = now;
     effects.push_back(
         LogEvent{LogEvent::Level::Info, "the coordinator is silent; connecting again"});
     effects.push_back(Reconnect{!is_registered_});
@@ -375,7 +376,7 @@ Instant Agent::next_deadline() const {
   if (state_ == State::Saved) next = std::min(next, leave_at_);
   // A registered agent notices at its next ping.
   if (!is_registered_) next = std::min(next, node_lease_ends());
-  if (state_ == State::Running && is_leased()) next = std::min(next, worker_lease_.term_at());
+  if (state_ == State::Running && is_leased()) next = std::min(next, worker_lease_.sigterm_at());
   if (is_stopping_past_worker_lease()) next = std::min(next, worker_lease_.deadline());
   return next;
 }
@@ -384,8 +385,8 @@ Instant Agent::next_deadline() const {
 // (R17), so it gives up after two leases.
 Instant Agent::node_lease_ends() const {
   if (!is_connected_) return Instant::never();
-  if (!is_registered_) return heard_at_ + options_.facts.job_spec.lease * 2;
-  return is_leased() ? heard_at_ + lease_ : Instant::never();
+  if (!is_registered_) return last_message_at_ + options_.facts.job_spec.lease * 2;
+  return is_leased() ? last_message_at_ + lease_ : Instant::never();
 }
 
 // Stopping workers must be gone at the lease's deadline, whatever their grace.

@@ -43,7 +43,7 @@ class HangWatch {
   // Evaluates an observation of all live workers. May come at any time, and is due at next_look().
   // After a sure hang the round needs no further observation.
   std::optional<Hang> look(Instant now, const std::vector<WorkerObservation>& workers);
-  Instant next_look() const { return next_look_; }
+  Instant next_look() const { return next_observation_; }
 
  private:
   static constexpr size_t kPhases = 6;
@@ -62,23 +62,23 @@ class HangWatch {
   Duration stopped_limit() const;
   Duration limit(const Track& track) const;
   Duration silence(const Track& track, Instant now) const;
-  bool is_excused(const Track& track, Instant now) const;
-  void note(Instant now, const WorkerObservation& worker, Track& track) const;
-  void wake_up(Instant now);
-  std::optional<Hang> judge(Instant now, const std::vector<WorkerObservation>& workers);
+  bool is_in_long_work(const Track& track, Instant now) const;
+  void update(Instant now, const WorkerObservation& worker, Track& track) const;
+  void restart_silence(Instant now);
+  std::optional<Hang> detect(Instant now, const std::vector<WorkerObservation>& workers);
   std::optional<Hang> find_stopped(Instant now,
                                    const std::vector<WorkerObservation>& workers) const;
   bool is_breach(Instant now) const;
   Hang describe(Instant now, const std::vector<WorkerObservation>& workers) const;
-  const WorkerObservation& odd_one_out(Instant now, const std::vector<WorkerObservation>& workers,
-                                       std::string& why) const;
+  const WorkerObservation& find_outlier(Instant now, const std::vector<WorkerObservation>& workers,
+                                        std::string& why) const;
 
   const HangConfig config_;
   std::map<int64_t, Track> tracks_;  // by local rank
-  Instant looked_at_;
+  Instant observed_at_;
   Instant awake_since_;  // silence before this time does not count
-  Instant next_look_ = Instant::never();
-  bool is_said_ = false;
+  Instant next_observation_ = Instant::never();
+  bool is_reported_ = false;
 };
 
 // "training"; "phase 77" for an unknown number.

@@ -23,9 +23,9 @@ bool StartupProgress::stepped(LocalRank worker) {
   return stepped_.insert(worker.value).second && stepped_.size() == workers_;
 }
 
-std::optional<Instant> StartupProgress::when(const Reached& said) const {
-  if (workers_ == 0 || said.workers.size() < workers_) return std::nullopt;
-  return said.last;
+std::optional<Instant> StartupProgress::when(const Reached& reached) const {
+  if (workers_ == 0 || reached.workers.size() < workers_) return std::nullopt;
+  return reached.last;
 }
 
 }  // namespace cpprun::agent

@@ -34,7 +34,7 @@ class StartupProgress {
     std::set<int64_t> workers;
     Instant last;
   };
-  std::optional<Instant> when(const Reached& said) const;
+  std::optional<Instant> when(const Reached& reached) const;
 
   size_t workers_ = 0;
   Reached connected_;

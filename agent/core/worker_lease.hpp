@@ -25,7 +25,7 @@ class WorkerLease {
   Instant deadline() const { return deadline_; }
   // When to send SIGTERM so that workers can exit before the deadline: one second before it, or
   // half of the longest worker lease if that is below 2 s.
-  Instant term_at() const { return deadline_ - notice(); }
+  Instant sigterm_at() const { return deadline_ - notice(); }
 
  private:
   struct Sent {

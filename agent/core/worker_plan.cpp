@@ -59,17 +59,17 @@ std::vector<Variable> rank_variables(const AgentConfig& config,
 
 std::vector<Variable> elastic_variables(const AgentConfig& config,
                                         const control::RankAssignment& assignment,
-                                        const LaunchContext& place) {
+                                        const LaunchContext& context) {
   return {{"TORCHELASTIC_RESTART_COUNT", std::to_string(restarts_of(assignment))},
           {"TORCHELASTIC_MAX_RESTARTS", std::to_string(assignment.max_restarts)},
           {"TORCHELASTIC_RUN_ID", config.rendezvous.run_id},
           {"TORCHELASTIC_USE_AGENT_STORE", assignment.is_agent_store ? "True" : "False"},
           {"TORCHELASTIC_SIGNALS_TO_HANDLE", config.signals_text},
-          {"TORCHELASTIC_ERROR_FILE", place.error_file},
+          {"TORCHELASTIC_ERROR_FILE", context.error_file},
           {"CPPRUN_ROUND", std::to_string(assignment.round.value)},
-          {"CPPRUN_STORE", place.store},
-          {"CPPRUN_TOKEN", place.token},
-          {"CPPRUN_AGENT", place.agent}};
+          {"CPPRUN_STORE", context.store},
+          {"CPPRUN_TOKEN", context.token},
+          {"CPPRUN_AGENT", context.agent}};
 }
 
 // Without these glibc returns the big blocks of activations to the kernel at every step and faults
@@ -159,9 +159,9 @@ std::vector<std::string> after_debugger(const std::vector<std::string>& argv) {
 
 std::vector<std::string> worker_environment(const AgentConfig& config,
                                             const control::RankAssignment& assignment,
-                                            const LaunchContext& place, int local_rank) {
+                                            const LaunchContext& context, int local_rank) {
   std::vector<Variable> ours = rank_variables(config, assignment, local_rank);
-  for (Variable& v : elastic_variables(config, assignment, place)) ours.push_back(std::move(v));
+  for (Variable& v : elastic_variables(config, assignment, context)) ours.push_back(std::move(v));
   for (Variable& v : optional_variables(config, local_rank)) ours.push_back(std::move(v));
   for (Variable& v : snapshot_variables(config, assignment)) ours.push_back(std::move(v));
   for (Variable& v : fault_variables(config, assignment)) ours.push_back(std::move(v));
@@ -181,11 +181,11 @@ std::vector<std::string> worker_environment(const AgentConfig& config,
 }
 
 std::string line_prefix(const AgentConfig& config, const control::RankAssignment& assignment,
-                        const LaunchContext& place, int local_rank) {
+                        const LaunchContext& context, int local_rank) {
   Macros macros{{"role_name", config.workers.role},
                 {"local_rank", std::to_string(local_rank)},
                 {"rank", std::to_string(assignment.base_rank + local_rank)},
-                {"hostname", place.host_name.substr(0, place.host_name.find('.'))}};
+                {"hostname", context.host_name.substr(0, context.host_name.find('.'))}};
   return safe_substitute(config.logs.prefix_template.value_or(kDefaultPrefix), macros);
 }
 

@@ -35,11 +35,11 @@ std::vector<std::string> after_debugger(const std::vector<std::string>& argv);
 // replaced.
 std::vector<std::string> worker_environment(const AgentConfig& config,
                                             const control::RankAssignment& assignment,
-                                            const LaunchContext& place, int local_rank);
+                                            const LaunchContext& context, int local_rank);
 
 // The prefix of each console line of a tee'd stream.
 std::string line_prefix(const AgentConfig& config, const control::RankAssignment& assignment,
-                        const LaunchContext& place, int local_rank);
+                        const LaunchContext& context, int local_rank);
 
 // --virtual-local-rank: an error if the environment lists fewer devices than workers.
 Status check_virtual_devices(const AgentConfig& config);

@@ -40,7 +40,7 @@ class ProcessHost::Impl {
   bool forward_to(LocalRank worker, int signal);
   bool is_idle() const { return !is_running_; }
   void be_urgent();
-  std::vector<StuckProcess> stuck() { return unended(patience_); }
+  std::vector<StuckProcess> stuck() { return unended(stuck_after_); }
   std::vector<int> pids() const;
   std::vector<LiveWorker> live() const;
   std::optional<int> pid_of(int local_rank) const;
@@ -53,12 +53,12 @@ class ProcessHost::Impl {
 
   // A round's start: all workers or none.
   Status start_all(const std::vector<WorkerSpec>& specs, std::vector<OutputStream>& streams);
-  Status start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& ground,
+  Status start_one(const WorkerSpec& spec, bool is_alone, SpawnContext& context,
                    SharedLogFiles& shared, std::vector<OutputStream>& streams);
   Result<std::string> program_of(const WorkerSpec& spec);
-  std::vector<std::string> marked(const std::vector<std::string>& environment) const;
+  std::vector<std::string> with_token(const std::vector<std::string>& environment) const;
   Status open_output();
-  void carry(std::vector<OutputStream> streams);
+  void add_streams(std::vector<OutputStream> streams);
   void run();
   void reap_killed(Instant until);
 
@@ -78,24 +78,24 @@ class ProcessHost::Impl {
   void stop_all(int signal, Duration grace);
   void on_grace_over();
   // Of the first SIGKILL to a process that is still there.
-  std::optional<Instant> waits_since() const;
+  std::optional<Instant> first_kill() const;
   std::vector<StuckProcess> unended(Duration least);  // at least `least` after SIGKILL
   void watch_killed();
   void on_stuck_time();
   void on_lines(int local_rank, std::vector<std::string> lines);
   void on_output_drained();
-  void limit_drain();
-  void look_soon();
+  void limit_output_wait();
+  void sweep_soon();
   void look();
-  void deliver();
-  void settle();
+  void report_exits();
+  void finish_if_done();
   template <class Call>
   void post(Call call);  // onto the loop, from any thread; dropped after this object's destruction
 
   boost::asio::io_context& loop_;
   Options options_;
   Events events_;
-  std::shared_ptr<int> life_ =
+  std::shared_ptr<int> lifetime_ =
       std::make_shared<int>();  // shared: pending handlers test whether this object still exists
   std::optional<Cgroup> cgroup_;
   rlimit descriptors_{};  // the limit that workers get: the one before the launcher raised it
@@ -107,8 +107,8 @@ class ProcessHost::Impl {
   std::map<int, bool> has_lines_;         // by local rank: the agent reads its stderr
   ExitQueue ends_;
   std::optional<Instant> killed_at_;  // first SIGKILL to the round's workers
-  Duration patience_{};               // after killed_at_, a survivor counts as stuck
-  Instant said_stuck_at_;             // next call of on_stuck() at the earliest
+  Duration stuck_after_{};            // after killed_at_, a survivor counts as stuck
+  Instant next_stuck_report_;         // next call of on_stuck() at the earliest
   Timer stuck_timer_{loop_, [this] { on_stuck_time(); }};
   Timer kill_timer_;
   Timer sweep_timer_;
@@ -128,7 +128,7 @@ class ProcessHost::Impl {
   bool is_drained_ = true;
   bool is_hurried_ = false;
   bool has_terminals_ = false;  // a worker of any round had a terminal
-  bool is_look_posted_ = false;
+  bool is_sweep_posted_ = false;
   std::string found_name_, found_path_, found_program_;  // the last search on PATH
   std::unique_ptr<Output> output_;  // last member: its thread posts to the others
 };

@@ -27,7 +27,7 @@ class Timer {
     // Asio still calls the handler of a wait that ended just before its cancellation; then the
     // deadline differs or the timer is destroyed.
     timer_.async_wait(
-        [this, alive = std::weak_ptr<int>(life_), at](boost::system::error_code error) {
+        [this, alive = std::weak_ptr<int>(lifetime_), at](boost::system::error_code error) {
           if (error || alive.expired() || at != at_) return;
           at_ = Instant::never();
           on_time_();
@@ -38,7 +38,7 @@ class Timer {
   boost::asio::steady_timer timer_;
   std::function<void()> on_time_;
   Instant at_ = Instant::never();
-  std::shared_ptr<int> life_ =
+  std::shared_ptr<int> lifetime_ =
       std::make_shared<int>();  // shared: pending handlers test whether this object still exists
 };
 

@@ -144,34 +144,34 @@ WorkerChannel::FinalReport WorkerChannel::worker_exited(int local_rank) {
     for (int n = 0; n < limits::kWorkerLastMessages && read_one(peer->second); ++n) continue;
     peer = peers_.erase(peer);
   }
-  FinalReport words;
-  words.made_no_step = made_no_step(local_rank);
+  FinalReport last;
+  last.made_no_step = made_no_step(local_rank);
   const auto found = workers_.find(local_rank);
-  if (found == workers_.end()) return words;
+  if (found == workers_.end()) return last;
   Worker& worker = found->second;
   worker.connections = 0;
-  words.report = std::move(worker.report);
-  if (worker.page) words.heartbeat = heartbeat_of(worker.page->page());
-  return words;
+  last.report = std::move(worker.report);
+  if (worker.page) last.heartbeat = heartbeat_of(worker.page->page());
+  return last;
 }
 
 // ---------------------------------------------------------------- connections
 
 void WorkerChannel::watch_listener() {
-  listener_.async_wait(stream_descriptor::wait_read,
-                       [this, alive = std::weak_ptr<int>(life_)](boost::system::error_code error) {
-                         if (!error && !alive.expired()) accept_some();
-                       });
+  listener_.async_wait(stream_descriptor::wait_read, [this, alive = std::weak_ptr<int>(lifetime_)](
+                                                         boost::system::error_code error) {
+    if (!error && !alive.expired()) accept_some();
+  });
 }
 
 void WorkerChannel::accept_some() {
-  while (turned_away_ < limits::kChannelBurst) {
+  while (rejected_ < limits::kChannelBurst) {
     if (accept_one()) continue;
     if (errno == EAGAIN) return watch_listener();
     // Out of descriptors: retry after the pause.
     if (errno != EINTR && errno != ECONNABORTED) break;
   }
-  turned_away_ = 0;
+  rejected_ = 0;
   pause_.set(boot_now() + limits::kChannelPause);
 }
 
@@ -181,10 +181,10 @@ bool WorkerChannel::accept_one() {
   if (!socket.is_open()) return false;
   const std::optional<int> rank = local_rank_of(socket.get());
   Worker* worker = rank ? &workers_[*rank] : nullptr;
-  const bool is_too_much = worker == nullptr || worker->connections >= limits::kWorkerConnections ||
-                           worker->connected >= limits::kWorkerConnectionsInAll;
-  if (is_too_much) {
-    ++turned_away_;
+  const bool is_refused = worker == nullptr || worker->connections >= limits::kWorkerConnections ||
+                          worker->connected >= limits::kWorkerConnectionsInAll;
+  if (is_refused) {
+    ++rejected_;
     return true;
   }
   ++worker->connections;
@@ -210,7 +210,7 @@ std::optional<int> WorkerChannel::local_rank_of(int socket) const {
 void WorkerChannel::watch(uint64_t id) {
   peers_.at(id).socket.async_wait(
       stream_descriptor::wait_read,
-      [this, id, alive = std::weak_ptr<int>(life_)](boost::system::error_code error) {
+      [this, id, alive = std::weak_ptr<int>(lifetime_)](boost::system::error_code error) {
         if (!error && !alive.expired() && peers_.contains(id)) on_readable(id);
       });
 }
@@ -262,7 +262,7 @@ bool WorkerChannel::read_one(Peer& peer) {
   if (size == 0) return false;
   const Result<channel::Message> message =
       channel::decode({buffer_.data(), static_cast<size_t>(size)});
-  const bool is_taken = message && take(peer, *message);
+  const bool is_taken = message && handle(peer, *message);
   if (!is_taken) errno = EPROTO;
   return is_taken;
 }
@@ -300,13 +300,13 @@ uint32_t version_of(const channel::Message& message) {
 
 // False: the peer must not send this, or does not read its answer; the channel closes its
 // connection.
-bool WorkerChannel::take(Peer& peer, const channel::Message& message) {
-  if (const auto* hello = std::get_if<channel::Hello>(&message)) return welcome(peer, *hello);
+bool WorkerChannel::handle(Peer& peer, const channel::Message& message) {
+  if (const auto* hello = std::get_if<channel::Hello>(&message)) return on_hello(peer, *hello);
   if (peer.version < version_of(message)) return false;
   return std::visit([&](const auto& m) { return on(peer, m); }, message);
 }
 
-bool WorkerChannel::welcome(Peer& peer, const channel::Hello& hello) {
+bool WorkerChannel::on_hello(Peer& peer, const channel::Hello& hello) {
   if (peer.version != 0 || hello.version == 0 || hello.version > channel::kVersion) return false;
   Worker& worker = workers_.at(peer.local_rank);
   if (!worker.page) {
@@ -315,7 +315,7 @@ bool WorkerChannel::welcome(Peer& peer, const channel::Hello& hello) {
     worker.page.emplace(std::move(*page));
     worker.page->page().wants_stop.store(is_stopping_ ? 1 : 0, std::memory_order_release);
     worker.page->page().snapshot_newest.store(newest_snapshot_, std::memory_order_release);
-    tell(WorkerMilestone::Connected, peer.local_rank);
+    report_milestone(WorkerMilestone::Connected, peer.local_rank);
   }
   peer.version = hello.version;
   return answer(peer, channel::Page{sizeof(WorkerPage)}, worker.page->descriptor());
@@ -327,13 +327,14 @@ bool WorkerChannel::on(Peer& peer, const channel::Ready&) {
   return true;
 }
 
-void WorkerChannel::tell(WorkerMilestone word, int local_rank) {
-  if (events_.on_milestone) events_.on_milestone(local_rank, word);
+void WorkerChannel::report_milestone(WorkerMilestone milestone, int local_rank) {
+  if (events_.on_milestone) events_.on_milestone(local_rank, milestone);
 }
 
 bool WorkerChannel::on(Peer& peer, const channel::FirstStep&) {
   Worker& worker = workers_.at(peer.local_rank);
-  if (!std::exchange(worker.has_stepped, true)) tell(WorkerMilestone::Stepped, peer.local_rank);
+  if (!std::exchange(worker.has_stepped, true))
+    report_milestone(WorkerMilestone::Stepped, peer.local_rank);
   return true;
 }
 
@@ -342,9 +343,9 @@ bool WorkerChannel::on(Peer& peer, const channel::Report& report) {
   return true;
 }
 
-bool WorkerChannel::on(Peer& peer, const channel::ArenaRequest& wanted) {
-  channel::Arena arena{wanted.request_id, 0, {}};
-  const Result<Arenas::Piece> piece = arenas_->want(peer.local_rank, wanted.bytes);
+bool WorkerChannel::on(Peer& peer, const channel::ArenaRequest& request) {
+  channel::Arena arena{request.request_id, 0, {}};
+  const Result<Arenas::Piece> piece = arenas_->want(peer.local_rank, request.bytes);
   if (piece) {
     arena.bytes = piece->bytes;
   } else {
@@ -353,10 +354,10 @@ bool WorkerChannel::on(Peer& peer, const channel::ArenaRequest& wanted) {
   return answer(peer, arena, piece ? piece->descriptor : -1);
 }
 
-bool WorkerChannel::on(Peer& peer, const channel::PeerArenaRequest& wanted) {
-  channel::Arena arena{wanted.request_id, 0, {}};
-  const Result<Arenas::View> view = wanted.local_rank <= limits::kWorkersPerNode
-                                        ? arenas_->view(static_cast<int>(wanted.local_rank))
+bool WorkerChannel::on(Peer& peer, const channel::PeerArenaRequest& request) {
+  channel::Arena arena{request.request_id, 0, {}};
+  const Result<Arenas::View> view = request.local_rank <= limits::kWorkersPerNode
+                                        ? arenas_->view(static_cast<int>(request.local_rank))
                                         : Error{ErrorKind::Refused, "there is no such local rank"};
   if (view) {
     arena.bytes = view->bytes;
@@ -366,9 +367,9 @@ bool WorkerChannel::on(Peer& peer, const channel::PeerArenaRequest& wanted) {
   return answer(peer, arena, view ? view->descriptor.get() : -1);
 }
 
-bool WorkerChannel::on(Peer& peer, const channel::CommitRequest& request_id) {
+bool WorkerChannel::on(Peer& peer, const channel::CommitRequest& request) {
   const std::string why = events_.commit_refusal ? events_.commit_refusal() : std::string();
-  return answer(peer, channel::Permission{request_id.request_id, why.empty(), why});
+  return answer(peer, channel::Permission{request.request_id, why.empty(), why});
 }
 
 bool WorkerChannel::on(Peer& peer, const channel::Snapshot& snapshot) {
@@ -386,23 +387,23 @@ bool WorkerChannel::on(Peer& peer, const channel::Snapshot& snapshot) {
 
 bool WorkerChannel::on(Peer& peer, const channel::Resumed& resumed) {
   if (resumed.step < -1) return false;
-  tell(WorkerMilestone::Resumed, peer.local_rank);
+  report_milestone(WorkerMilestone::Resumed, peer.local_rank);
   if (resumed.fell_back && events_.on_fell_back) {
     events_.on_fell_back(peer.local_rank, resumed.step);
   }
   return true;
 }
 
-bool WorkerChannel::on(Peer& peer, const channel::FaultPermitRequest& request_id) {
+bool WorkerChannel::on(Peer& peer, const channel::FaultPermitRequest& request) {
   if (!events_.on_fault_permit_request)
-    return answer(peer, channel::Permission{request_id.request_id, false, "no plan"});
-  const auto reply = [this, id = peer.id, number = request_id.request_id,
-                      alive = std::weak_ptr<int>(life_)](bool is_permitted) {
+    return answer(peer, channel::Permission{request.request_id, false, "no plan"});
+  const auto reply = [this, id = peer.id, number = request.request_id,
+                      alive = std::weak_ptr<int>(lifetime_)](bool is_permitted) {
     if (alive.expired()) return;
     const auto asker = peers_.find(id);  // the peer may have gone meanwhile
     if (asker != peers_.end()) answer(asker->second, channel::Permission{number, is_permitted, {}});
   };
-  events_.on_fault_permit_request(peer.local_rank, request_id, reply);
+  events_.on_fault_permit_request(peer.local_rank, request, reply);
   return true;
 }
 

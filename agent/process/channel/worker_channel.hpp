@@ -37,7 +37,7 @@ class WorkerChannel {
     std::function<void(int local_rank)> on_ready;  // once per worker and round
     // A worker's milestones on the way to its first step. Resumed may come often, the others once
     // per worker and round. May be unset.
-    std::function<void(int local_rank, WorkerMilestone word)> on_milestone;
+    std::function<void(int local_rank, WorkerMilestone milestone)> on_milestone;
     // The reason why no worker may give a snapshot its final name now; empty: it may.
     std::function<std::string()> commit_refusal;
     // A worker committed the snapshot of this step. `path` is absolute and otherwise unchecked. May
@@ -112,16 +112,16 @@ class WorkerChannel {
   bool read_one(Peer& peer);
   void drop(uint64_t id);
 
-  bool take(Peer& peer, const channel::Message& message);
-  bool welcome(Peer& peer, const channel::Hello& hello);
+  bool handle(Peer& peer, const channel::Message& message);
+  bool on_hello(Peer& peer, const channel::Hello& hello);
   bool on(Peer& peer, const channel::Ready& ready);
   bool on(Peer& peer, const channel::Report& report);
-  bool on(Peer& peer, const channel::ArenaRequest& wanted);
-  bool on(Peer& peer, const channel::PeerArenaRequest& wanted);
-  bool on(Peer& peer, const channel::CommitRequest& request_id);
+  bool on(Peer& peer, const channel::ArenaRequest& request);
+  bool on(Peer& peer, const channel::PeerArenaRequest& request);
+  bool on(Peer& peer, const channel::CommitRequest& request);
   bool on(Peer& peer, const channel::Snapshot& snapshot);
   bool on(Peer& peer, const channel::Resumed& resumed);
-  bool on(Peer& peer, const channel::FaultPermitRequest& request_id);
+  bool on(Peer& peer, const channel::FaultPermitRequest& request);
   bool on(Peer& peer, const channel::Began& began);
   bool on(Peer& peer, const channel::FirstStep& first);
   // Only agents send these.
@@ -129,7 +129,7 @@ class WorkerChannel {
   bool on(Peer&, const channel::Page&) { return false; }
   bool on(Peer&, const channel::Arena&) { return false; }
   bool on(Peer&, const channel::Permission&) { return false; }
-  void tell(WorkerMilestone word, int local_rank);
+  void report_milestone(WorkerMilestone milestone, int local_rank);
   bool answer(Peer& peer, const channel::Message& message, int descriptor = -1);
 
   boost::asio::io_context& loop_;
@@ -144,10 +144,10 @@ class WorkerChannel {
   std::vector<uint64_t> throttled_;  // peers that used up their turn
   const std::shared_ptr<Arenas> arenas_;
   int64_t newest_snapshot_ = 0;  // of this round
-  int turned_away_ = 0;          // since the last pause
+  int rejected_ = 0;             // since the last pause
   bool is_stopping_ = false;
   std::array<uint8_t, channel::kMessageBytes + 1> buffer_{};
-  std::shared_ptr<int> life_ =
+  std::shared_ptr<int> lifetime_ =
       std::make_shared<int>();  // shared: pending handlers test whether this object still exists
 };
 

@@ -64,7 +64,7 @@ bool remove_at(int parent, const char* name, int depth, Instant until) {
 }
 
 // The child after fork(). It blocks all signals, because the parent's handlers must not run in it.
-[[noreturn]] void run_and_tell(const std::function<std::string()>& work, int to) {
+[[noreturn]] void run_and_write(const std::function<std::string()>& work, int to) {
   sigset_t all;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
@@ -118,7 +118,7 @@ Result<std::string> run_apart(const std::function<std::string()>& work, Duration
   const UniqueFd from(ends[0]);
   UniqueFd to(ends[1]);
   const int pid = ::fork();
-  if (pid == 0) run_and_tell(work, to.get());
+  if (pid == 0) run_and_write(work, to.get());
   if (pid < 0) return system_error("no process can be started", errno);
   register_helper(pid);
   to.reset();

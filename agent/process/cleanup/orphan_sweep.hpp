@@ -60,14 +60,14 @@ class OrphanSweep {
     bool is_known = true;  // false: its environment is not read yet
     bool is_seen = true;
     SignalSent signal_sent = SignalSent::Nothing;
-    Instant told_at;
+    Instant signalled_at;
   };
 
-  bool look_once(Instant now);  // true: a child was reaped
+  bool scan_once(Instant now);  // true: a child was reaped
   Orphan identify(int pid) const;
-  bool is_due(const Orphan& left) const;
-  void visit(int pid, Orphan& left, Instant now);
-  Instant deadline_of(const Orphan& left) const;
+  bool is_due(const Orphan& orphan) const;
+  void visit(int pid, Orphan& orphan, Instant now);
+  Instant deadline_of(const Orphan& orphan) const;
 
   std::string token_;
   // The process had children before: an orphan without the token may be of one of them.

@@ -27,7 +27,7 @@ namespace {
 constexpr int64_t kNever = INT64_MAX;
 constexpr int kCgroupDepth = 8;
 // Nanoseconds between two scans of /proc while killed processes exit.
-constexpr long kLeaderPollInterval = 2'000'000;
+constexpr long kScanPauseNs = 2'000'000;
 
 // Only a fault, SIGKILL or its own decision ends the reaper process.
 void ignore_signals() {
@@ -44,7 +44,7 @@ void ignore_signals() {
 }
 
 // A reader of the agent's output must see end of file although the reaper process still runs.
-void leave_streams() {
+void drop_streams() {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (int fd = 0; null >= 0 && fd < 3; ++fd) ::dup2(null, fd);
 }
@@ -66,7 +66,7 @@ int to_pid(const char* name) {
   return *name == '\0' ? pid : 0;
 }
 
-bool kill_if_ours(int proc, const char* name, std::string_view token) {
+bool kill_if_marked(int proc, const char* name, std::string_view token) {
   const int pid = to_pid(name);
   // Opens the handle first: if the kernel reuses the pid meanwhile, the signal still goes to the
   // old process.
@@ -79,7 +79,7 @@ bool kill_if_ours(int proc, const char* name, std::string_view token) {
 }
 
 // Returns whether it killed a process. Skips pids up to `after`.
-bool kill_all_ours(const ReaperTask& task, int after) {
+bool kill_all_marked(const ReaperTask& task, int after) {
   UniqueFd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!proc.is_open()) return false;
   const int self = ::getpid();
@@ -90,7 +90,7 @@ bool kill_all_ours(const ReaperTask& task, int after) {
     const bool is_of_cpprun = pid == self || pid == parent || pid == task.agent_pid;
     if (pid <= std::max(1, after) || is_of_cpprun) return;
     task.page->looked_at.store(pid);
-    is_any |= kill_if_ours(proc.get(), name, task.token);
+    is_any |= kill_if_marked(proc.get(), name, task.token);
   });
   return is_any;
 }
@@ -110,7 +110,7 @@ Searcher start_searcher(const ReaperTask& task, int after) {
   const long pid = ::syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, nullptr, &handle, nullptr, nullptr);
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (kill_all_ours(task, after)) task.page->found.store(kFound);
+    if (kill_all_marked(task, after)) task.page->found.store(kFound);
     ::_exit(0);
   }
   return {UniqueFd(handle), static_cast<int>(pid)};
@@ -129,13 +129,13 @@ bool search(const ReaperTask& task) {
   for (int after = 0; boot_now() < until;) {
     page.looked_at.store(after);
     const Searcher searcher = start_searcher(task, after);
-    if (searcher.pid < 0) return kill_all_ours(task, after);
-    for (int seen = after; boot_now() < until;) {
+    if (searcher.pid < 0) return kill_all_marked(task, after);
+    for (int last = after; boot_now() < until;) {
       pollfd end{searcher.process.get(), POLLIN, 0};
       if (::poll(&end, 1, most) == 1) return was_blocked || page.found.load() == kFound;
       const int at = page.looked_at.load();
-      if (at != after && at == seen) break;  // otherwise it makes progress, or has not begun
-      seen = at;
+      if (at != after && at == last) break;  // otherwise it makes progress, or has not begun
+      last = at;
     }
     ::syscall(SYS_pidfd_send_signal, searcher.process.get(), SIGKILL, nullptr, 0);
     was_blocked = true;
@@ -155,7 +155,7 @@ void kill_cgroup(const char* cgroup) {
 // Repeats until a scan finds no process: one may fork between the scan and its death.
 void kill_workers(const ReaperTask& task) {
   const Instant until = boot_now() + limits::kReaperTimeout;
-  const timespec pause{0, kLeaderPollInterval};
+  const timespec pause{0, kScanPauseNs};
   kill_cgroup(task.cgroup);
   while (search(task) && boot_now() < until) {
     ::nanosleep(&pause, nullptr);
@@ -163,10 +163,10 @@ void kill_workers(const ReaperTask& task) {
   }
 }
 
-[[noreturn]] void clear_up_and_end(const ReaperTask& task) {
+[[noreturn]] void clean_up_and_exit(const ReaperTask& task) {
   kill_workers(task);
   const Instant until = boot_now() + limits::kReaperTimeout;
-  const timespec pause{0, kLeaderPollInterval};
+  const timespec pause{0, kScanPauseNs};
   // Killed processes still count as members of the cgroup for a moment.
   while (*task.cgroup != '\0' && !remove_cgroup(AT_FDCWD, task.cgroup, kCgroupDepth) &&
          boot_now() < until) {
@@ -215,7 +215,7 @@ void run_reaper(const ReaperTask& task) {
   ::prctl(PR_SET_NAME, "cpprun-guard", 0, 0, 0);
   ::prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
   ignore_signals();
-  leave_streams();
+  drop_streams();
   close_all_but({task.agent, task.wake});
   if (::chdir("/") < 0) ::_exit(1);
   const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -233,7 +233,7 @@ void run_reaper(const ReaperTask& task) {
     arm(timer, wakes_at);
     pollfd events[] = {{task.agent, POLLIN, 0}, {task.wake, POLLIN, 0}, {timer, POLLIN, 0}};
     ::poll(events, 3, -1);
-    if (events[0].revents != 0) clear_up_and_end(task);
+    if (events[0].revents != 0) clean_up_and_exit(task);
     uint64_t count;
     if (events[1].revents != 0 && ::read(task.wake, &count, sizeof count) < 0) continue;
   }

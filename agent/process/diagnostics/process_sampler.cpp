@@ -76,16 +76,16 @@ ResourceUsage parse_usage(std::string_view stat, std::string_view io, long ticks
   return used;
 }
 
-void sample_process(WorkerObservation& sight) {
+void sample_process(WorkerObservation& worker) {
   static const long ticks_per_second = ::sysconf(_SC_CLK_TCK);
-  sight.state = parse_state(read_small_file(proc_of(sight.pid) + "status"));
-  std::vector<int> pids{sight.pid};
+  worker.state = parse_state(read_small_file(proc_of(worker.pid) + "status"));
+  std::vector<int> pids{worker.pid};
   for (size_t i = 0; i < pids.size(); ++i) {
     const std::string proc = proc_of(pids[i]);
     const ResourceUsage used =
         parse_usage(read_small_file(proc + "stat"), read_small_file(proc + "io"), ticks_per_second);
-    sight.cpu += used.cpu;
-    sight.bytes += used.bytes;
+    worker.cpu += used.cpu;
+    worker.bytes += used.bytes;
     append_children(pids[i], pids);
   }
 }

@@ -10,7 +10,7 @@
 namespace cpprun {
 
 // Fills in state, cpu and bytes of the worker `sight.pid`. Ended processes add nothing.
-void sample_process(WorkerObservation& sight);
+void sample_process(WorkerObservation& worker);
 
 // Pure parsers of the texts in /proc/<pid>: status, stat and io.
 WorkerObservation::State parse_state(std::string_view status);

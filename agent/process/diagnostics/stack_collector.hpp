@@ -20,7 +20,7 @@ struct StackTarget {
 };
 
 // One text per worker, in the same order: a few complete, printable lines each.
-std::vector<std::string> collect_stacks(const std::vector<StackTarget>& witnesses);
+std::vector<std::string> collect_stacks(const std::vector<StackTarget>& targets);
 
 // One line: "rank 1 (local rank 1, pid 4711): step 7, 12 collectives, last heartbeat 9.1 s ago;
 // stopped by a signal".

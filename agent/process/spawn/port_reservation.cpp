@@ -18,7 +18,7 @@ namespace cpprun {
 namespace {
 
 constexpr int kTries = 64;  // free ports that another reservation already holds
-constexpr int kAskers =
+constexpr int kBacklog =
     128;  // Connections from processes that look up the owner; each stays in the backlog.
 
 struct NameAddress {
@@ -40,16 +40,16 @@ UniqueFd unix_socket() {
 }
 
 // Not open: another process has the name (errno EADDRINUSE), or the kernel refused.
-UniqueFd take_name(uint16_t port) {
+UniqueFd bind_name(uint16_t port) {
   UniqueFd socket = unix_socket();
   const NameAddress name = name_of(port);
   const auto* address = reinterpret_cast<const sockaddr*>(&name.address);
   if (!socket.is_open() || ::bind(socket.get(), address, name.size) < 0) return UniqueFd();
-  ::listen(socket.get(), kAskers);  // lets other processes find the owner by connecting
+  ::listen(socket.get(), kBacklog);  // lets other processes find the owner by connecting
   return socket;
 }
 
-std::string name_holder(uint16_t port) {
+std::string name_owner(uint16_t port) {
   const UniqueFd socket = unix_socket();
   const NameAddress name = name_of(port);
   const auto* address = reinterpret_cast<const sockaddr*>(&name.address);
@@ -94,8 +94,8 @@ uint16_t port_of(const UniqueFd& socket) {
                                              : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-Error taken_error(uint16_t port, const std::string& holder) {
-  const std::string by = holder.empty() ? "" : " by " + holder;
+Error taken_error(uint16_t port, const std::string& owner) {
+  const std::string by = owner.empty() ? "" : " by " + owner;
   return Error{ErrorKind::System, "port " + std::to_string(port) + " is taken" + by +
                                       "; choose another with --master-port, or end what holds it"};
 }
@@ -112,11 +112,11 @@ Result<PortReservation> PortReservation::make(std::optional<uint16_t> port) {
     UniqueFd socket = bind_port(port.value_or(0));
     if (!socket.is_open()) return refused_error(port.value_or(0), errno);
     const uint16_t number = port_of(socket);
-    UniqueFd name = take_name(number);
+    UniqueFd name = bind_name(number);
     if (name.is_open()) return PortReservation(number, socket.release(), name.release());
     if (errno != EADDRINUSE)
       return system_error("cannot reserve port " + std::to_string(number), errno);
-    if (port) return taken_error(number, name_holder(number));
+    if (port) return taken_error(number, name_owner(number));
   }
   return Error{ErrorKind::System, "no free port could be reserved; see ip_local_port_range"};
 }

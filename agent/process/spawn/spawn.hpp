@@ -55,11 +55,11 @@ class SpawnContext {
 
  private:
   int run_child(struct ChildPlan& child, int cgroup, int& pidfd);
-  int run_child_beside(struct ChildPlan& child, int cgroup, int& pidfd);
+  int run_child_then_join(struct ChildPlan& child, int cgroup, int& pidfd);
 
   void* stack_ = nullptr;
-  bool is_into_refused_ = false;  // the kernel cannot start a child in the cgroup
-  std::vector<int> signals_;      // those without the default action
+  bool cannot_start_in_cgroup_ = false;  // the kernel cannot start a child in the cgroup
+  std::vector<int> signals_;             // those without the default action
   alignas(8) unsigned char old_mask_[128]{};
 };
 

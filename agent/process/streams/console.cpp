@@ -13,7 +13,7 @@ namespace cpprun {
 namespace {
 
 // Stands for a writer that ended within a line.
-const char kNobody = 0;
+const char kEndedWriter = 0;
 
 }  // namespace
 
@@ -54,7 +54,7 @@ void Console::add_part(const void* writer, const std::string& prefix, std::strin
 }
 
 void Console::forget(const void* writer) {
-  if (open_line_ == writer) open_line_ = &kNobody;
+  if (open_line_ == writer) open_line_ = &kEndedWriter;
 }
 
 bool Console::is_full() const {

@@ -36,9 +36,9 @@ class LineSplitter {
   std::string take_progress_bars() {
     size_t end = held_.size() < 2 ? std::string::npos : held_.rfind('\r', held_.size() - 2);
     if (end == std::string::npos) return {};
-    std::string pictures = held_.substr(0, end + 1);
+    std::string bars = held_.substr(0, end + 1);
     held_.erase(0, end + 1);
-    return pictures;
+    return bars;
   }
 
   // take_part() would return text.

@@ -89,7 +89,7 @@ Result<std::string> prepare_base(const std::string& dir) {
 }
 
 // Where Python's tempfile looks when TMPDIR is unusable.
-constexpr std::string_view kElsewhere[] = {"/tmp", "/var/tmp", "/usr/tmp", "."};
+constexpr std::string_view kFallbackFolders[] = {"/tmp", "/var/tmp", "/usr/tmp", "."};
 
 Result<std::string> make_temporary_in(const std::string& dir) {
   std::error_code error;
@@ -99,10 +99,10 @@ Result<std::string> make_temporary_in(const std::string& dir) {
 }
 
 // An error is the one about the preferred folder.
-Result<std::string> make_temporary(const std::string& wished) {
-  Result<std::string> made = make_temporary_in(wished);
+Result<std::string> make_temporary(const std::string& preferred) {
+  Result<std::string> made = make_temporary_in(preferred);
   if (made) return made;
-  for (const std::string_view dir : kElsewhere) {
+  for (const std::string_view dir : kFallbackFolders) {
     Result<std::string> other = make_temporary_in(std::string(dir));
     if (other) return other;
   }
@@ -204,8 +204,8 @@ std::string LogFolder::leave(bool is_well) {
   const LogFolder left = std::exchange(*this, {});
   if (left.is_local_) return left.remove(is_well);
   const auto work = [&left, is_well] { return left.remove(is_well); };
-  const Result<std::string> said = run_apart(work, limits::kFolderRemoval);
-  return said ? *said : "the temporary folder " + left.temporary_ + " stays: " + said.error().text;
+  const Result<std::string> note = run_apart(work, limits::kFolderRemoval);
+  return note ? *note : "the temporary folder " + left.temporary_ + " stays: " + note.error().text;
 }
 
 }  // namespace cpprun

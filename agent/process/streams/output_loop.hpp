@@ -33,15 +33,15 @@ class OutputLoop {
     bool is_watched = false;  // blocked: epoll waits for room
     bool was_full = false;
   };
-  using Flows = std::map<uint64_t, std::unique_ptr<StreamPump>>;
+  using Pumps = std::map<uint64_t, std::unique_ptr<StreamPump>>;
 
   void watch(int fd, uint64_t key, uint32_t events);
   void unwatch(int fd);
   int timeout(Instant now) const;
-  void on_readable(Flows::iterator flow, Instant now);
-  Flows::iterator close(Flows::iterator flow);
+  void on_readable(Pumps::iterator pump, Instant now);
+  Pumps::iterator close(Pumps::iterator pump);
   void on_time(Instant now);
-  void drain_late(StreamPump& flow, Instant now);
+  void drain_late(StreamPump& pump, Instant now);
   void flush(ConsoleState& state, uint64_t key);
   void pause_or_resume(ConsoleState& state);
   void on_console_closed(const ConsoleState& state);
@@ -55,7 +55,7 @@ class OutputLoop {
   std::vector<char> buffer_;
   ConsoleState out_;
   ConsoleState err_;  // no console where stdout and stderr are one place
-  Flows flows_;
+  Pumps pumps_;
   std::map<int, std::vector<std::string>> tails_;  // last lines of streams that have ended
   uint64_t next_key_ = 16;                         // smaller keys are fixed ones
   bool is_finishing_ = false;
