@@ -47,8 +47,8 @@ class AdminAuthenticator {
   void forget_old(Instant now);
 
   ChallengeVerifier verifier_;
-  std::map<std::pair<SessionId, int64_t>, PendingChallenge>
-      pending_challenges_;  // by connection and number of the order
+  // By connection and number of the order.
+  std::map<std::pair<SessionId, int64_t>, PendingChallenge> pending_challenges_;
 };
 
 }  // namespace cpprun

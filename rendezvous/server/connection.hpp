@@ -115,8 +115,8 @@ class TcpConnection final : public Connection, public std::enable_shared_from_th
   State state_ = State::Open;
   bool is_dirty_ = false;
   bool is_reading_ = false;  // then in_ must stay where it is
-  bool was_above_high_watermark_ =
-      false;  // a session stopped early because of is_above_high_watermark()
+  // A session stopped early because of is_above_high_watermark().
+  bool was_above_high_watermark_ = false;
   bool wants_close_ = false;
   bool wants_reset_ = false;
   bool is_fin_sent_ = false;

@@ -102,8 +102,8 @@ class ControlService::Impl {
       if (job != nullptr && job->needs_proof()) return challenge(session, *order);
     }
     agents_.insert(session);
-    if (std::holds_alternative<control::AnnounceLeader>(message))
-      agents_.erase(session);  // it is none
+    // It is none.
+    if (std::holds_alternative<control::AnnounceLeader>(message)) agents_.erase(session);
     run_core([&](Effects& e) { core_.on_message(server_time(), session, std::move(message), e); });
   }
 

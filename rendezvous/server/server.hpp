@@ -31,8 +31,8 @@ namespace cpprun {
 
 struct ServerOptions {
   tcpstore::Limits store;
-  tcpstore::Dialect legacy =
-      tcpstore::Dialect::Legacy;  // Legacy20 or Legacy21 if it is known which
+  // Legacy20 or Legacy21 if it is known which.
+  tcpstore::Dialect legacy = tcpstore::Dialect::Legacy;
   Duration silent_peer = limits::kSilentPeerTimeout;
   size_t outbox_bytes = limits::kOutboxBytes;
   size_t connections = limits::kConnections;

@@ -98,8 +98,8 @@ class Server::Impl final : public ConnectionHost,
   std::unordered_map<uint64_t, std::shared_ptr<TcpConnection>> table_;
   std::vector<std::shared_ptr<TcpConnection>> closed_connections_;
   std::vector<TcpConnection*> dirty_;
-  std::vector<std::shared_ptr<TcpConnection>>
-      later_;  // to read from when all others had their turn
+  // To read from when all others had their turn.
+  std::vector<std::shared_ptr<TcpConnection>> later_;
   std::vector<std::shared_ptr<TcpConnection>> later_now_;  // the same, being worked off
   TcpConnection* latest_ = nullptr;  // whom find() found last; most replies go to the one who asked
   uint64_t next_id_ = 1;

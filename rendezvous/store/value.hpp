@@ -40,8 +40,8 @@ class Value {
  private:
   std::string own_;
   SharedBytes shared_;
-  std::shared_ptr<std::string>
-      growing_;  // what shared_ points into, if it is ours and may still be appended to
+  // What shared_ points into, if it is ours and may still be appended to.
+  std::shared_ptr<std::string> growing_;
 };
 
 }  // namespace cpprun

@@ -99,8 +99,8 @@ class ReconnectPolicy {
   Instant connected_at_;
   Instant deadline_ = Instant::never();  // of the back-off, or of the wait for the first answer
   Duration back_off_ = limits::kReconnectFirst;
-  Duration unwanted_back_off_ =
-      limits::kReconnectFirst;  // the same after an answer of who does not lead
+  // The same after an answer of who does not lead.
+  Duration unwanted_back_off_ = limits::kReconnectFirst;
   std::vector<uint8_t> input_;
   size_t taken_ = 0;  // bytes at its front that were given out
 
