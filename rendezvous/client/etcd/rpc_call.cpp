@@ -18,7 +18,7 @@ constexpr int kOk = 200;
 constexpr int kBadRequest = 400;
 constexpr int kUnauthenticated = 401;
 constexpr int kServersFault = 500;
-// Somebody has changed users or roles since the token was given.
+// etcd's error if users or roles changed after the token was issued.
 constexpr const char* kOldToken = "revision of auth store is old";
 
 }  // namespace
@@ -60,7 +60,7 @@ std::string RpcCall::member() const {
   return to_string(session_->options.endpoints[member_]);
 }
 
-// ---------------------------------------------------------------- a member
+// ---------------------------------------------------------------- connection to a member
 
 void RpcCall::wait_until(steady_clock::time_point end) {
   timer_.expires_at(end);
@@ -111,7 +111,7 @@ void RpcCall::use(std::shared_ptr<Transport> transport) {
   }
 }
 
-// Nothing of the request has left: the next member may be asked.
+// The request was not sent, so the next member may be tried.
 void RpcCall::try_next_member(const std::string& why) {
   if (transport_) std::exchange(transport_, nullptr)->close();
   why_ += (why_.empty() ? "" : "; ") + member() + ": " + why;
@@ -131,7 +131,7 @@ void RpcCall::on_time() {
   finish(Error{ErrorKind::Timeout, member() + " does not answer in time"});
 }
 
-// ---------------------------------------------------------------- what is said to it
+// ---------------------------------------------------------------- login and request
 
 void RpcCall::log_in() {
   if (session_->login) {
@@ -208,7 +208,7 @@ void RpcCall::on_answer(HttpExchange::Outcome outcome) {
                member() + ": " + (said.empty() ? "HTTP " + std::to_string(outcome.status) : said)});
 }
 
-// The request was not taken, so it may be made again.
+// etcd did not execute the request, so it may be repeated.
 void RpcCall::renew_token() {
   session_->token.clear();
   was_asked_ = false;
