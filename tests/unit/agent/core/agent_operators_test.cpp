@@ -15,7 +15,7 @@ constexpr int kKill = 9;
 
 // ---------------------------------------------------------------- an operator
 
-TEST_F(Agent, Depart_WithSavingIsAsSigterm) {
+TEST_F(Agent, Shutdown_WithSavingIsLikeSigterm) {
   runs();
   hears(control::ShutdownRequest{true, "an operator on node1 asked the job to stop"});
   expect_state(State::Draining);
@@ -29,7 +29,7 @@ TEST_F(Agent, Depart_WithSavingIsAsSigterm) {
   expect_finish(How::Stopped);
 }
 
-TEST_F(Agent, Depart_WithoutSavingIsAsSigint) {
+TEST_F(Agent, Shutdown_WithoutSavingIsLikeSigint) {
   runs();
   hears(control::ShutdownRequest{false, "an operator on node1 asked the job to stop"});
   expect_state(State::Leaving);
@@ -38,7 +38,7 @@ TEST_F(Agent, Depart_WithoutSavingIsAsSigint) {
   EXPECT_FALSE(stops[0].lets_save);
 }
 
-TEST_F(Agent, Depart_ToldAgainItHurriesNothingAndTheKeyboardDoes) {
+TEST_F(Agent, Shutdown_RepeatedHurriesNothingButCtrlCDoes) {
   runs();
   hears(control::ShutdownRequest{true, "an operator asks"});
   hears(control::ShutdownRequest{true, "an operator asks again"});
@@ -52,7 +52,7 @@ TEST_F(Agent, Depart_ToldAgainItHurriesNothingAndTheKeyboardDoes) {
   EXPECT_EQ(stops[1].signal, kKill);
 }
 
-TEST_F(Agent, Depart_OfASpareEndsAtOnce) {
+TEST_F(Agent, Shutdown_OfASpareEndsImmediately) {
   is_in_touch();
   waits(true);
   hears(control::ShutdownRequest{true, "an operator asks"});
@@ -60,7 +60,7 @@ TEST_F(Agent, Depart_OfASpareEndsAtOnce) {
   expect_finish(How::Stopped);
 }
 
-TEST_F(Agent, Depart_IsNothingOnceTheOutcomeIsKnown) {
+TEST_F(Agent, Shutdown_AfterTheOutcomeChangesNothing) {
   runs();
   all_quiet();
   has_job_result(true);
@@ -72,7 +72,7 @@ TEST_F(Agent, Depart_IsNothingOnceTheOutcomeIsKnown) {
 
 // ---------------------------------------------------------------- faults that have struck
 
-TEST_F(Agent, StrikesAreKeptForTheNextCoordinator) {
+TEST_F(Agent, KeepsFaultPermitsForTheNextCoordinator) {
   is_in_touch();
   hears(control::FaultPermit{2, 3, true});
   hears(control::FaultPermit{2, 1, true});  // heard late
@@ -82,7 +82,7 @@ TEST_F(Agent, StrikesAreKeptForTheNextCoordinator) {
   EXPECT_EQ(said<control::Register>()->fault_counts, (std::vector<int64_t>{1, 0, 3}));
 }
 
-TEST_F(Agent, StrikesThatWereRefusedOrOfNoPlanCountNothing) {
+TEST_F(Agent, IgnoresRefusedAndUnknownFaultPermits) {
   is_in_touch();
   hears(control::FaultPermit{0, 1, false});
   hears(control::FaultPermit{-1, 1, true});
@@ -94,7 +94,7 @@ TEST_F(Agent, StrikesThatWereRefusedOrOfNoPlanCountNothing) {
 
 // ---------------------------------------------------------------- ends of its own
 
-TEST_F(Agent, ACoordinatorThatCanNeverBeReachedEndsTheRunInWords) {
+TEST_F(Agent, AnUnreachableCoordinatorEndsTheRunWithAMessage) {
   const Error error{ErrorKind::Network, "no host is called 'haed'"};
   call([&](agent::Effects& e) { core.on_unreachable(now, error, e); });
   expect_finish(How::Error);
@@ -102,7 +102,7 @@ TEST_F(Agent, ACoordinatorThatCanNeverBeReachedEndsTheRunInWords) {
   call([&](agent::Effects& e) { core.on_unreachable(now, error, e); });  // said once
 }
 
-TEST_F(Agent, R11_AHangThatIsSeenPastTheWorkerLeaseIsNoFailure) {
+TEST_F(Agent, R11_AHangSeenAfterTheWorkerLeaseIsNoFailure) {
   runs();
   now = now + 60s;  // frozen, as the workers were
   WorkerExit hung;
@@ -114,7 +114,7 @@ TEST_F(Agent, R11_AHangThatIsSeenPastTheWorkerLeaseIsNoFailure) {
   EXPECT_EQ(stops[0].grace, 0s);
 }
 
-TEST_F(Agent, AStartThatFailsAfterASignalEndsByTheSignal) {
+TEST_F(Agent, AFailedStartAfterASignalEndsByTheSignal) {
   runs();
   signal(kInt);
   start_fails();

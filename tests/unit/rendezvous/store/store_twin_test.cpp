@@ -227,7 +227,7 @@ class Dice {
   std::string raw_;
 };
 
-TEST(StoreTwin, SaysTheSameOnRandomCommands) {
+TEST(StoreReference, EqualsTheReferenceOnRandomCommands) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     Dice dice(seed);
     Store store;
