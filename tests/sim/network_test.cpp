@@ -59,14 +59,14 @@ class NetworkTest : public testing::Test {
     network.send(server_id, line, Bytes(text.begin(), text.end()));
   }
   void passes(Duration duration) {
-    Instant end = agenda.now() + duration;
-    while (agenda.step(end)) {
+    Instant end = event_queue.now() + duration;
+    while (event_queue.step(end)) {
     }
   }
 
-  Agenda agenda;
+  EventQueue event_queue;
   Trace trace;
-  Network network{agenda, trace, Dice(1), NetworkOptions{}};
+  Network network{event_queue, trace, Prng(1), NetworkOptions{}};
   Peer client;
   Peer server;
   ProgramId client_id = 0;
@@ -181,7 +181,7 @@ TEST_F(NetworkTest, ABrokenConnectionEndsOnBothSides) {
 
 TEST_F(NetworkTest, CongestionDelaysUntilItEnds) {
   are_connected();
-  network.clog(kHere, kThere, agenda.now() + 3s);
+  network.clog(kHere, kThere, event_queue.now() + 3s);
   says("late");
   passes(2900ms);
   EXPECT_EQ(server.log, "");

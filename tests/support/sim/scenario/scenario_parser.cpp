@@ -1,4 +1,4 @@
-#include "tests/support/sim/scenario/scenario_words.hpp"
+#include "tests/support/sim/scenario/scenario_parser.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -77,7 +77,7 @@ std::optional<Duration> parse_duration(std::string_view text) {
   return std::nullopt;
 }
 
-std::optional<control::AdminCommand> parse_order(const std::vector<std::string>& words) {
+std::optional<control::AdminCommand> parse_admin_command(const std::vector<std::string>& words) {
   control::AdminCommand order;
   order.id = 1;
   if (match("restart", words)) return order;
@@ -99,7 +99,7 @@ std::optional<control::AdminCommand> parse_order(const std::vector<std::string>&
 }
 
 bool apply_setting(std::string_view setting, ClusterOptions& options) {
-  if (setting == "first-node-is-host") return options.is_first_own = true;
+  if (setting == "first-node-is-host") return options.is_first_embedded = true;
   if (setting == "etcd") return options.has_etcd = true;
   if (setting == "static") return options.job_spec.has_fixed_ranks = true;
   if (setting == "agent-store") return options.job_spec.is_agent_store = true;

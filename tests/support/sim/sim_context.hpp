@@ -6,20 +6,20 @@
 #include <vector>
 
 #include "rendezvous/protocol/control/control.hpp"
-#include "tests/support/sim/agenda.hpp"
 #include "tests/support/sim/checks.hpp"
-#include "tests/support/sim/dice.hpp"
+#include "tests/support/sim/event_queue.hpp"
 #include "tests/support/sim/network.hpp"
+#include "tests/support/sim/prng.hpp"
 #include "tests/support/sim/trace.hpp"
 
 namespace cpprun::sim {
 
 // What one worker does with its life.
-struct WorkerLife {
+struct WorkerBehavior {
   Duration ready_in{};                      // until then TERM ends it at once, and it saves nothing
   Duration runs = std::chrono::seconds(1);  // from then on
   int exit_code = 0;                        // as WorkerExit has it
-  bool is_deaf = false;                     // to TERM: it ends by KILL only
+  bool ignores_sigterm = false;             // to TERM: it ends by KILL only
   Duration outlives_kill{};                 // its process, which runs no code any more then
   bool is_hanging = false;                  // never ends of itself
   Duration stops_in = std::chrono::milliseconds(20);  // from TERM to its end
@@ -27,9 +27,9 @@ struct WorkerLife {
   Duration saves_each{};  // and as it goes; zero: it does not. The same for a whole node
 };
 struct SpawnPlan {
-  bool fails = false;               // the program can't be started
-  std::vector<WorkerLife> lives;    // one per local rank
-  bool is_resume_unusable = false;  // they begin with an older snapshot than they were told to
+  bool fails = false;                 // the program can't be started
+  std::vector<WorkerBehavior> lives;  // one per local rank
+  bool is_resume_unusable = false;    // they begin with an older snapshot than they were told to
 };
 
 // What becomes of a fetch between agents.
@@ -42,17 +42,17 @@ struct FetchPlan {
 class Node;
 class Etcd;
 
-struct Surroundings {
-  Agenda& agenda;
+struct SimContext {
+  EventQueue& event_queue;
   Network& network;
   Trace& trace;
   Checks& checks;
-  Dice dice;
+  Prng prng;
   HostId coordinator_host = 0;
   std::function<SpawnPlan(const Node&, const control::RankAssignment&)> plan;
   std::function<void()> on_workers_changed;  // some live or end
   std::function<FetchPlan()> plan_fetch;
-  Dice snapshot_dice;    // apart: jobs without snapshots run as if there were none
+  Prng snapshot_prng;    // apart: jobs without snapshots run as if there were none
   Etcd* etcd = nullptr;  // the jobs' arbiter (R18); none: coordinators at an endpoint, and standbys
 };
 

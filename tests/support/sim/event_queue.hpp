@@ -1,4 +1,4 @@
-// Agenda: virtual time, and what happens when. Time jumps from event to event; events of one
+// EventQueue: virtual time, and what happens when. Time jumps from event to event; events of one
 // instant happen in the order in which they were planned.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace cpprun::sim {
 
-class Agenda {
+class EventQueue {
  public:
   using Event = std::function<void()>;
 

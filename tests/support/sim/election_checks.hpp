@@ -1,4 +1,4 @@
-// ElectionWatch: what R18 asks of who leads by an election, judged with full sight of etcd: no
+// ElectionChecks: what R18 asks of who leads by an election, judged with full sight of etcd: no
 // grant outlasts the lease, the lease is given back only when no worker lives, nothing is told
 // before it is written, and what is written goes on from what was read.
 //
@@ -15,9 +15,9 @@
 
 namespace cpprun::sim {
 
-class ElectionWatch {
+class ElectionChecks {
  public:
-  explicit ElectionWatch(Checks& checks) : checks_(checks) {}
+  explicit ElectionChecks(Checks& checks) : checks_(checks) {}
 
   // etcd keeps them from now on.
   void on_job_state(const std::string& job_state_key,

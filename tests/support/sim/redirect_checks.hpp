@@ -1,5 +1,5 @@
-// HandoverWatch: what one coordinator must make of who says that a job is led from elsewhere (R17):
-// it takes in nobody then, and gives away nothing that it leads itself.
+// RedirectChecks: what one coordinator must make of who says that a job is led from elsewhere
+// (R17): it takes in nobody then, and gives away nothing that it leads itself.
 //
 // Beside the core, not of it. Jobs whose arbiter is etcd have nothing of the kind.
 #pragma once
@@ -15,9 +15,9 @@
 
 namespace cpprun::sim {
 
-class HandoverWatch {
+class RedirectChecks {
  public:
-  explicit HandoverWatch(Checks& checks) : checks_(checks) {}
+  explicit RedirectChecks(Checks& checks) : checks_(checks) {}
 
   // Before the core hears it; `job` as it is then, nullptr: there is none.
   void on_message(ConnectionId connection, const control::Hello& from, const Membership* job,
@@ -29,10 +29,10 @@ class HandoverWatch {
 
  private:
   Checks& checks_;
-  std::map<std::string, ConnectionId> told_by_;  // by run id: the newest that said it leads
+  std::map<std::string, ConnectionId> announced_by_;  // by run id: the newest that said it leads
   std::set<ConnectionId> leader_announcers_;
-  std::set<ConnectionId> sent_on_;  // who registered when the job was known to be led elsewhere
-  bool keeps_its_job_ = false;      // in the call under way
+  std::set<ConnectionId> redirected_;  // who registered when the job was known to be led elsewhere
+  bool keeps_its_job_ = false;         // in the call under way
 };
 
 }  // namespace cpprun::sim

@@ -1,4 +1,4 @@
-#include "tests/support/sim/store_life.hpp"
+#include "tests/support/sim/store_simulation.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,10 +21,11 @@ constexpr Duration kFaults = 5s;
 // One client, as torch's: it asks, and waits for the answer before it asks again.
 class Client final : public Program {
  public:
-  Client(Agenda& agenda, Network& network, Dice dice, HostId host, std::vector<std::string>& broken)
-      : agenda_(agenda),
+  Client(EventQueue& event_queue, Network& network, Prng prng, HostId host,
+         std::vector<std::string>& broken)
+      : event_queue_(event_queue),
         network_(network),
-        dice_(dice),
+        prng_(prng),
         broken_(broken),
         program_(network.add(host, *this)) {
     line_ = network_.dial(program_, kServer, kJobPort);
@@ -64,11 +65,12 @@ class Client final : public Program {
   void send(const std::string& bytes) {
     network_.send(program_, line_, Bytes(bytes.begin(), bytes.end()));
   }
-  std::string_view some_key() { return kKeys[static_cast<size_t>(dice_.below(kKeys.size()))]; }
+  std::string_view some_key() { return kKeys[static_cast<size_t>(prng_.below(kKeys.size()))]; }
 
   void next_later() {
-    agenda_.in(dice_.up_to(50ms), [this] {
-      if (is_alive_ && asked_ == Asked::Nothing && agenda_.now().nanoseconds() < kFaults.count()) {
+    event_queue_.in(prng_.up_to(50ms), [this] {
+      if (is_alive_ && asked_ == Asked::Nothing &&
+          event_queue_.now().nanoseconds() < kFaults.count()) {
         ask();
       }
     });
@@ -76,19 +78,19 @@ class Client final : public Program {
 
   void ask() {
     std::string request;
-    const int64_t dice = dice_.below(100);
-    if (dice < 25) {
-      auto key = kKeys[static_cast<size_t>(dice_.below(kNumbers))];
+    const int64_t prng = prng_.below(100);
+    if (prng < 25) {
+      auto key = kKeys[static_cast<size_t>(prng_.below(kNumbers))];
       tcpstore::put_write(request, tcpstore::Op::Set, key, "value");
-    } else if (dice < 40) {
-      auto key = kKeys[kNumbers + static_cast<size_t>(dice_.below(3))];
+    } else if (prng < 40) {
+      auto key = kKeys[kNumbers + static_cast<size_t>(prng_.below(3))];
       tcpstore::put_number(request, tcpstore::Op::Add, key, 1);
       asked_ = Asked::Number;
-    } else if (dice < 60) {
+    } else if (prng < 60) {
       tcpstore::put_key(request, tcpstore::Op::DeleteKey, some_key());
       asked_ = Asked::Number;
     } else {
-      ask_for_keys(request, dice < 70 ? tcpstore::Op::Check : tcpstore::Op::Wait);
+      ask_for_keys(request, prng < 70 ? tcpstore::Op::Check : tcpstore::Op::Wait);
     }
     answer_left_ = asked_ == Asked::Number ? 8 : 1;
     send(request);
@@ -97,12 +99,12 @@ class Client final : public Program {
 
   void ask_for_keys(std::string& request, tcpstore::Op op) {
     std::vector<std::string_view> keys;
-    for (int64_t n = dice_.between(1, 4); n > 0; --n) keys.push_back(some_key());
+    for (int64_t n = prng_.between(1, 4); n > 0; --n) keys.push_back(some_key());
     tcpstore::put_keys(request, op, keys);
     asked_ = op == tcpstore::Op::Check ? Asked::Check : Asked::Wait;
     if (asked_ != Asked::Wait) return;
-    if (!dice_.chance(0.7)) return;  // the others wait as long as it takes
-    agenda_.in(dice_.up_to(500ms), [this, wait = ++waits_] { cancel(wait); });
+    if (!prng_.chance(0.7)) return;  // the others wait as long as it takes
+    event_queue_.in(prng_.up_to(500ms), [this, wait = ++waits_] { cancel(wait); });
   }
 
   void cancel(int64_t wait) {
@@ -132,9 +134,9 @@ class Client final : public Program {
     next_later();
   }
 
-  Agenda& agenda_;
+  EventQueue& event_queue_;
   Network& network_;
-  Dice dice_;
+  Prng prng_;
   std::vector<std::string>& broken_;
   ProgramId program_ = 0;
   ConnectionId line_ = 0;
@@ -148,41 +150,41 @@ class Client final : public Program {
 class Liveness {
  public:
   explicit Liveness(uint64_t seed)
-      : dice_(seed ^ 0x5702), network_(agenda_, trace_, dice_.child(1), options(dice_)) {}
+      : prng_(seed ^ 0x5702), network_(event_queue_, trace_, prng_.child(1), options(prng_)) {}
 
   StoreResult run() {
-    const int64_t clients = dice_.between(2, 8);
+    const int64_t clients = prng_.between(2, 8);
     for (int64_t i = 0; i < clients; ++i) arrive();
     plan_fault();
-    while (agenda_.step(Instant{} + kFaults)) {
+    while (event_queue_.step(Instant{} + kFaults)) {
     }
     network_.mend_all();
     for (auto& client : clients_) {
       if (client->is_alive()) client->set_reading(true);
     }
-    while (agenda_.step(Instant{} + kFaults + 20s)) {
+    while (event_queue_.step(Instant{} + kFaults + 20s)) {
     }
     if (server_.overdue() > 0) broken_.emplace_back("store: a wait whose keys are there goes on");
-    return {broken_, trace_.hash() ^ agenda_.steps(), server_.waits_begun()};
+    return {broken_, trace_.hash() ^ event_queue_.steps(), server_.waits_begun()};
   }
 
  private:
-  static NetworkOptions options(Dice& dice) {
+  static NetworkOptions options(Prng& prng) {
     NetworkOptions made;
-    made.latency_max = dice.up_to(20ms);
-    made.delay_mean = dice.up_to(10ms);
-    made.split = 0.3 * dice.share();
+    made.latency_max = prng.up_to(20ms);
+    made.delay_mean = prng.up_to(10ms);
+    made.split = 0.3 * prng.share();
     return made;
   }
   void arrive() {
     auto number = static_cast<HostId>(clients_.size()) + 1;
     clients_.push_back(std::make_unique<Client>(
-        agenda_, network_, dice_.child(100 + clients_.size()), number, broken_));
+        event_queue_, network_, prng_.child(100 + clients_.size()), number, broken_));
   }
   void plan_fault() {
-    agenda_.in(dice_.until_event(200ms), [this] {
-      if (agenda_.now().nanoseconds() >= kFaults.count()) return;
-      fault(*clients_[static_cast<size_t>(dice_.below(static_cast<int64_t>(clients_.size())))]);
+    event_queue_.in(prng_.until_event(200ms), [this] {
+      if (event_queue_.now().nanoseconds() >= kFaults.count()) return;
+      fault(*clients_[static_cast<size_t>(prng_.below(static_cast<int64_t>(clients_.size())))]);
       plan_fault();
     });
   }
@@ -191,25 +193,25 @@ class Liveness {
       if (clients_.size() < 40) arrive();
       return;
     }
-    const int64_t dice = dice_.below(5);
-    if (dice == 0) client.die(dice_.chance(0.5));
-    if (dice == 1) network_.break_connection(client.line());
-    if (dice == 2) {
+    const int64_t prng = prng_.below(5);
+    if (prng == 0) client.die(prng_.chance(0.5));
+    if (prng == 1) network_.break_connection(client.line());
+    if (prng == 2) {
       network_.cut_off(client.host());
-      agenda_.in(dice_.up_to(2s), [this, &client] { network_.mend_host(client.host()); });
+      event_queue_.in(prng_.up_to(2s), [this, &client] { network_.mend_host(client.host()); });
     }
-    if (dice == 3) {
+    if (prng == 3) {
       client.set_reading(false);
-      agenda_.in(dice_.up_to(1s), [&client] {
+      event_queue_.in(prng_.up_to(1s), [&client] {
         if (client.is_alive()) client.set_reading(true);
       });
     }
-    if (dice == 4) arrive();
+    if (prng == 4) arrive();
   }
 
-  Agenda agenda_;
+  EventQueue event_queue_;
   Trace trace_;
-  Dice dice_;
+  Prng prng_;
   Network network_;
   std::vector<std::string> broken_;
   StoreServer server_{network_, kServer, broken_};
@@ -218,7 +220,7 @@ class Liveness {
 
 }  // namespace
 
-StoreResult run_store_life(uint64_t seed) {
+StoreResult run_store_simulation(uint64_t seed) {
   return Liveness(seed).run();
 }
 

@@ -1,4 +1,4 @@
-// Dice: random numbers from a seed, the same with every compiler and library.
+// Prng: random numbers from a seed, the same with every compiler and library.
 #pragma once
 
 #include <cmath>
@@ -8,9 +8,9 @@
 
 namespace cpprun::sim {
 
-class Dice {
+class Prng {
  public:
-  explicit Dice(uint64_t seed) : state_(seed) {}
+  explicit Prng(uint64_t seed) : state_(seed) {}
 
   // splitmix64.
   uint64_t next() {
@@ -32,8 +32,8 @@ class Dice {
     return seconds(-std::log(1.0 - share()) * to_seconds(mean));
   }
   // A stream of its own: what is drawn there changes nothing here.
-  Dice child(uint64_t name) const {
-    Dice made(state_ ^ (name * 0xD6E8FEB86659FD93U));
+  Prng child(uint64_t name) const {
+    Prng made(state_ ^ (name * 0xD6E8FEB86659FD93U));
     made.next();
     return made;
   }

@@ -21,7 +21,7 @@ std::optional<std::vector<std::string>> match(std::string_view pattern,
 std::optional<Duration> parse_duration(std::string_view text);
 
 // "restart", "stop", "stop resumable", "drain b", "scale 2".
-std::optional<control::AdminCommand> parse_order(const std::vector<std::string>& words);
+std::optional<control::AdminCommand> parse_admin_command(const std::vector<std::string>& words);
 
 // "nnodes=2:3", "lease=5s" ... of a `job` line. False: there is no such setting, or no such value.
 bool apply_setting(std::string_view setting, ClusterOptions& options);

@@ -194,9 +194,9 @@ class Twin {
   std::map<uint64_t, std::string> promised_;
 };
 
-class Dice {
+class Prng {
  public:
-  explicit Dice(uint32_t seed) : random_(seed) {}
+  explicit Prng(uint32_t seed) : random_(seed) {}
   size_t below(size_t n) { return random_() % n; }
   std::string_view key() { return kKeys[below(std::size(kKeys))]; }
   std::string_view value() { return kValues[below(std::size(kValues))]; }
@@ -229,18 +229,18 @@ class Dice {
 
 TEST(StoreReference, EqualsTheReferenceOnRandomCommands) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
-    Dice dice(seed);
+    Prng prng(seed);
     Store store;
     Twin twin;
     for (int step = 0; step < 400; ++step) {
       EncodedReplies got;
       Said want;
-      uint64_t session = dice.below(6);
-      if (dice.below(20) == 0) {
+      uint64_t session = prng.below(6);
+      if (prng.below(20) == 0) {
         store.session_closed(SessionId(session), got);
         twin.gone(session, want);
       } else {
-        Command command = dice.command();
+        Command command = prng.command();
         store.apply(SessionId(session), command, got);
         twin.apply(session, command, want);
       }

@@ -1,4 +1,4 @@
-#include "tests/support/sim/election_watch.hpp"
+#include "tests/support/sim/election_checks.hpp"
 
 #include <variant>
 
@@ -15,8 +15,8 @@ std::string name_of(Term term, RoundNumber round) {
 }  // namespace
 
 // Once a job is decided, or was asked to end, another one by its name may begin anew.
-void ElectionWatch::on_job_state(const std::string& job_state_key,
-                                 const Result<control::PersistedJobState>& read) {
+void ElectionChecks::on_job_state(const std::string& job_state_key,
+                                  const Result<control::PersistedJobState>& read) {
   checks_.require(read.ok(), "R18: what is written can't be read");
   if (!read) return;
   const control::PersistedJobState& facts = *read;
@@ -35,20 +35,20 @@ void ElectionWatch::on_job_state(const std::string& job_state_key,
   if (facts.decided) job.decided.insert(facts.term);
 }
 
-void ElectionWatch::on_given_back() {
+void ElectionChecks::on_given_back() {
   checks_.require(checks_.live_workers() == 0,
                   "R18: the lease is given back while workers of the job live");
 }
 
 // Others may lead as soon as the lease has ended, and a worker needs so long to die.
-void ElectionWatch::on_leader_lease(const control::Leader& who, Instant now, Instant until,
-                                    Instant lease_ends) {
+void ElectionChecks::on_leader_lease(const control::Leader& who, Instant now, Instant until,
+                                     Instant lease_ends) {
   checks_.require(until <= now || until + limits::kKillDuration <= lease_ends,
                   "R18: " + who.node.name + " may issue worker leases longer than its lease lasts");
 }
 
-void ElectionWatch::on_told(const std::string& run_id, Term by,
-                            const control::CoordinatorMessage& message) {
+void ElectionChecks::on_told(const std::string& run_id, Term by,
+                             const control::CoordinatorMessage& message) {
   Job& job = jobs_[control::job_state_key(run_id)];
   if (const auto* assignment = std::get_if<control::RankAssignment>(&message)) {
     const auto written = job.newest.find(assignment->term);

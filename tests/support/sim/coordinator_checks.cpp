@@ -1,4 +1,4 @@
-#include "tests/support/sim/heard.hpp"
+#include "tests/support/sim/coordinator_checks.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -19,11 +19,11 @@ std::string name_of(const control::RankAssignment& assignment) {
 
 // ---------------------------------------------------------------- what agents say
 
-void Heard::on_message(const Membership* job, const control::Hello& from,
-                       const control::AgentMessage& message) {
+void CoordinatorChecks::on_message(const Membership* job, const control::Hello& from,
+                                   const control::AgentMessage& message) {
   const auto* facts = std::get_if<control::Register>(&message);
   const bool is_anew = facts && (!job || (job->is_over() && !job->has_led(facts->term)));
-  if (is_anew) begin_anew();
+  if (is_anew) start_over();
   Member& member = members_[from.node.incarnation];
   const bool is_forgotten = facts && !is_anew && !job->nodes().contains(from.node.incarnation);
   if (from.connection < member.connection && !is_forgotten) return;
@@ -42,25 +42,26 @@ void Heard::on_message(const Membership* job, const control::Hello& from,
     const bool is_of_now = was != formed_.end() && was->second.resume &&
                            was->second.resume->snapshot.id == told->unusable;
     if (is_of_now) unusable_.insert(told->unusable);
-    if (!told->unusable.empty()) doubted_.insert(told->unusable);
+    if (!told->unusable.empty()) reported_unusable_.insert(told->unusable);
   } else if (const auto* strike = std::get_if<control::FaultPermitRequest>(&message)) {
     member.questions.emplace_back(strike->fault, strike->times);
   } else if (std::holds_alternative<control::Draining>(message)) {
-    going_.insert(from.node.incarnation);
+    leaving_.insert(from.node.incarnation);
   } else if (const auto* leave = std::get_if<control::Leave>(&message)) {
     gone_.insert(from.node.incarnation);
-    if (leave->is_unusable) going_.insert(from.node.incarnation);
+    if (leave->is_unusable) leaving_.insert(from.node.incarnation);
   }
 }
 
 // Of the job before it nothing counts. Who has taken a job over may lead that one and no other.
-void Heard::begin_anew() {
-  *this = Heard(*checks_, first_term_, host_, is_standby_ && !has_begun_);
+void CoordinatorChecks::start_over() {
+  *this = CoordinatorChecks(*checks_, first_term_, host_, is_standby_ && !has_begun_);
   has_begun_ = true;
 }
 
-void Heard::on_register(bool is_memory, Incarnation from, const control::Register& message) {
-  if (message.is_draining) going_.insert(from);
+void CoordinatorChecks::on_register(bool is_memory, Incarnation from,
+                                    const control::Register& message) {
+  if (message.is_draining) leaving_.insert(from);
   for (size_t i = 0; i < message.fault_counts.size(); ++i) {
     int64_t& known = fault_quota_[static_cast<int64_t>(i)];
     known = std::max(known, message.fault_counts[i]);
@@ -71,7 +72,7 @@ void Heard::on_register(bool is_memory, Incarnation from, const control::Registe
 }
 
 // Of worlds that this coordinator has not formed itself.
-void Heard::remember(Incarnation from, const control::Register& message) {
+void CoordinatorChecks::remember(Incarnation from, const control::Register& message) {
   if (!message.assignment) return;
   const control::RankAssignment& assignment = *message.assignment;
   const bool is_own =
@@ -91,32 +92,33 @@ void Heard::remember(Incarnation from, const control::Register& message) {
 
 // ---------------------------------------------------------------- what the coordinator says
 
-void Heard::on_sent(Term term, Incarnation to, const control::CoordinatorMessage& message) {
+void CoordinatorChecks::on_sent(Term term, Incarnation to,
+                                const control::CoordinatorMessage& message) {
   if (const auto* assignment = std::get_if<control::RankAssignment>(&message)) {
     // Who has missed its world is told again, also one of a coordinator before this one.
     if (assignment->term != term) return;
-    judge_memory(*assignment);
+    check_recovered_round(*assignment);
     const bool is_known = !formed_.empty() && formed_.begin()->second.round == assignment->round;
-    if (!is_known) formed_now_[to] = *assignment;
+    if (!is_known) formed_in_call_[to] = *assignment;
   } else if (std::holds_alternative<control::Registered>(message)) {
-    judge_going_on();
+    check_continuation();
   } else if (const auto* struck = std::get_if<control::FaultPermit>(&message)) {
     on_fault_permit(members_[to], *struck);
   }
 }
 
-void Heard::after_call(const Membership& job) {
-  if (formed_now_.empty()) return;
-  judge_standby(job);
+void CoordinatorChecks::after_call(const Membership& job) {
+  if (formed_in_call_.empty()) return;
+  check_standby(job);
   // Who is not told has lost its connection just now: then not all is known here.
-  const control::RankAssignment& assignment = formed_now_.begin()->second;
-  if (static_cast<int64_t>(formed_now_.size()) == assignment.group_size) judge_snapshots();
-  formed_ = std::exchange(formed_now_, {});
+  const control::RankAssignment& assignment = formed_in_call_.begin()->second;
+  if (static_cast<int64_t>(formed_in_call_.size()) == assignment.group_size) check_snapshots();
+  formed_ = std::exchange(formed_in_call_, {});
 }
 
 // ---------------------------------------------------------------- R13
 
-void Heard::judge_memory(const control::RankAssignment& assignment) {
+void CoordinatorChecks::check_recovered_round(const control::RankAssignment& assignment) {
   if (!newest_) return;
   const std::string where = name_of(assignment) + ": ";
   checks_->require(assignment.round > newest_->round,
@@ -133,8 +135,8 @@ void Heard::judge_memory(const control::RankAssignment& assignment) {
 
 // A job with a standby is led by it, or by whoever has heard from it; one that a standby has led,
 // by nobody before that one is known to be dead.
-void Heard::judge_going_on() {
-  if (!newest_ || std::exchange(has_gone_on_, true) || is_standby_) return;
+void CoordinatorChecks::check_continuation() {
+  if (!newest_ || std::exchange(has_continued_, true) || is_standby_) return;
   const std::string where = "R17: gone on from " + name_of(*newest_);
   checks_->require(!newest_->standby || came_.contains(newest_->standby->node),
                    where + " without its standby");
@@ -145,15 +147,15 @@ void Heard::judge_going_on() {
 // ---------------------------------------------------------------- R14, R15
 
 // By this coordinator or by the one before it; null: there was none.
-const control::RankAssignment* Heard::round_before() const {
+const control::RankAssignment* CoordinatorChecks::round_before() const {
   if (!formed_.empty()) return &formed_.begin()->second;
   return newest_ ? &*newest_ : nullptr;
 }
 
-void Heard::judge_standby(const Membership& job) {
+void CoordinatorChecks::check_standby(const Membership& job) {
   const control::RankAssignment* before = round_before();
-  const std::optional<control::Standby>& now = formed_now_.begin()->second.standby;
-  const std::string where = name_of(formed_now_.begin()->second) + ": ";
+  const std::optional<control::Standby>& now = formed_in_call_.begin()->second.standby;
+  const std::string where = name_of(formed_in_call_.begin()->second) + ": ";
   if (before == nullptr) return;
   if (!before->standby) {  // who knows whether it was lost in silence
     checks_->require(!now || !formed_.empty(), "R14: " + where + "a standby after a round without");
@@ -165,13 +167,13 @@ void Heard::judge_standby(const Membership& job) {
   const bool is_there = node != job.nodes().end() &&
                         node->second.liveness == cpprun::Node::Liveness::Present &&
                         !node->second.is_draining();
-  const bool is_free = gone_.contains(standby) || going_.contains(standby);
+  const bool is_free = gone_.contains(standby) || leaving_.contains(standby);
   checks_->require(!now || now->node == standby || (!is_there && is_free),
                    "R14: " + where + "another standby, though the one before has not gone");
   const bool stays = is_there && now;  // one that was lost in silence may be there, and is none
   checks_->require(!stays || node->second.is_connected(),
                    "R14: " + where + "formed while its standby is cut off");
-  const bool is_host_going = host_ && going_.contains(*host_);
+  const bool is_host_going = host_ && leaving_.contains(*host_);
   checks_->require(
       !stays || !is_host_going,
       "R15: " + where + "formed by a coordinator that leaves, though its standby is there");
@@ -179,22 +181,22 @@ void Heard::judge_standby(const Membership& job) {
 
 // ---------------------------------------------------------------- snapshots
 
-bool Heard::has(const Member& member, const control::SnapshotName& snapshot) const {
+bool CoordinatorChecks::has(const Member& member, const control::SnapshotName& snapshot) const {
   return std::find(member.snapshots.begin(), member.snapshots.end(), snapshot) !=
          member.snapshots.end();
 }
 
 // The newest that every node of the round has.
-std::optional<control::SnapshotName> Heard::newest_of_all() const {
+std::optional<control::SnapshotName> CoordinatorChecks::newest_of_all() const {
   std::vector<const Member*> owners;
-  for (const auto& [incarnation, assignment] : formed_now_) {
+  for (const auto& [incarnation, assignment] : formed_in_call_) {
     const Member& member = members_.at(incarnation);
     if (member.has_dir) owners.push_back(&member);
   }
   std::optional<control::SnapshotName> newest;
   if (owners.empty()) return newest;
   for (const control::SnapshotName& snapshot : owners.front()->snapshots) {
-    const bool is_everywhere = !doubted_.contains(snapshot.id) &&
+    const bool is_everywhere = !reported_unusable_.contains(snapshot.id) &&
                                std::all_of(owners.begin(), owners.end(),
                                            [&](const Member* m) { return has(*m, snapshot); });
     if (is_everywhere && (!newest || newest->step < snapshot.step)) newest = snapshot;
@@ -202,18 +204,18 @@ std::optional<control::SnapshotName> Heard::newest_of_all() const {
   return newest;
 }
 
-bool Heard::is_served(const control::ResumePoint& resume) const {
-  return std::any_of(formed_now_.begin(), formed_now_.end(), [&](const auto& entry) {
+bool CoordinatorChecks::is_served(const control::ResumePoint& resume) const {
+  return std::any_of(formed_in_call_.begin(), formed_in_call_.end(), [&](const auto& entry) {
     const Member& member = members_.at(entry.first);
     return member.address == resume.source_address && has(member, resume.snapshot);
   });
 }
 
-void Heard::judge_snapshots() {
-  const std::string where = "snapshots: " + name_of(formed_now_.begin()->second) + ": ";
+void CoordinatorChecks::check_snapshots() {
+  const std::string where = "snapshots: " + name_of(formed_in_call_.begin()->second) + ": ";
   const std::optional<control::SnapshotName> newest = newest_of_all();
   std::optional<control::SnapshotName> chosen;
-  for (const auto& [incarnation, assignment] : formed_now_) {
+  for (const auto& [incarnation, assignment] : formed_in_call_) {
     const Member& member = members_.at(incarnation);
     if (!member.has_dir) continue;
     checks_->require(assignment.resume || !newest, where + "begins anew, though all have one");
@@ -232,7 +234,7 @@ void Heard::judge_snapshots() {
 
 // ---------------------------------------------------------------- faults of a plan
 
-void Heard::on_fault_permit(Member& member, const control::FaultPermit& message) {
+void CoordinatorChecks::on_fault_permit(Member& member, const control::FaultPermit& message) {
   const std::string where = "faults: fault " + std::to_string(message.fault) + " ";
   if (message.is_answer) {
     const bool is_asked =
