@@ -63,12 +63,12 @@ Term Checks::root(Term term) const {
 // Who was cut off at the end knows no outcome. If all others have left since, the job begins anew.
 void Checks::on_continued(const Membership& by, Term formed_in) {
   const Term term = by.term();
-  if (term == formed_in || continued_.contains(term) || begun_anew_.contains(term)) return;
+  if (term == formed_in || continued_.contains(term) || started_over_.contains(term)) return;
   require(formed_in < term,
           "S2: epoch " + std::to_string(term.value) + " goes on from a later one");
   const bool is_lost = job_of(formed_in).decided && !by.has_job_result();
   if (is_lost || term < formed_in) {
-    begun_anew_.insert(term);
+    started_over_.insert(term);
   } else {
     continued_.emplace(term, formed_in);
   }
@@ -104,7 +104,7 @@ void Checks::on_finish(Term term, bool has_workers, const agent::Finish& finish)
 }
 
 // Its worker lease holds, so nobody has gone on without it, and no other standby was named.
-void Checks::on_take_over(Incarnation node, Term welcomed) {
+void Checks::on_promotion(Incarnation node, Term welcomed) {
   const auto job = jobs_.find(root(welcomed));
   if (job == jobs_.end()) return;
   const auto newest = job->second.rounds.find(job->second.newest);
@@ -184,7 +184,7 @@ void Checks::on_assignment(Job& job, Incarnation to, const control::RankAssignme
   require(is_first || (known->second.group_rank == assignment.group_rank &&
                        known->second.base_rank == assignment.base_rank),
           "R1: " + where + "the place of " + name_of(to) + " has changed");
-  require(!is_first || formed_now_.contains(name),
+  require(!is_first || formed_in_call_.contains(name),
           "R1: " + where + name_of(to) + " is told a round that was formed without it");
 }
 
@@ -192,7 +192,7 @@ void Checks::on_new_round(Job& job, const control::RankAssignment& assignment) {
   RoundName name{assignment.term, assignment.round};
   const std::string where = name_of(name) + ": ";
   ++rounds_formed_;
-  formed_now_.insert(name);
+  formed_in_call_.insert(name);
   for (const auto& [other, live] : live_) {
     require(!are_one_job(other, name) || live == 0,
             "R2: " + where + "formed while workers of " + name_of(other) + " live");
@@ -278,11 +278,11 @@ void Checks::after_call(const Membership* membership) {
     std::erase_if(job->second.must_acknowledge,
                   [&](Incarnation owed) { return !membership->nodes().contains(owed); });
   }
-  judge_unusable(*membership);
+  check_unusable(*membership);
   const RoundName name{membership->term(), membership->round()};
-  if (formed_now_.erase(name) == 0) return;
+  if (formed_in_call_.erase(name) == 0) return;
   const Round& round = jobs_.at(root(name.term)).rounds.at(name);
-  judge_ranks(round, name_of(name) + ": ");
+  check_ranks(round, name_of(name) + ": ");
   const auto members = static_cast<int64_t>(round.assignments.size());
   require(
       members >= membership->job_spec().min_nodes && members <= membership->job_spec().max_nodes,
@@ -290,7 +290,7 @@ void Checks::after_call(const Membership* membership) {
 }
 
 // Nobody takes the place of an unusable node, and nobody waits for that.
-void Checks::judge_unusable(const Membership& membership) {
+void Checks::check_unusable(const Membership& membership) {
   const auto job = jobs_.find(root(membership.term()));
   const bool is_over = membership.phase() == Membership::Phase::WaitingForNodes;
   if (job == jobs_.end() || !is_over || job->second.unusable_in != membership.term()) return;
@@ -303,7 +303,7 @@ void Checks::judge_unusable(const Membership& membership) {
           "stuck: a job waits for another node in the place of an unusable one");
 }
 
-void Checks::judge_ranks(const Round& round, const std::string& where) {
+void Checks::check_ranks(const Round& round, const std::string& where) {
   std::map<int64_t, std::pair<Incarnation, const control::RankAssignment*>> by_rank;
   for (const auto& [node, assignment] : round.assignments) {
     by_rank.emplace(assignment.group_rank, std::pair(node, &assignment));

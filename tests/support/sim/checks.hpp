@@ -42,7 +42,7 @@ class Checks {
   // A worker failed of itself: nobody had asked it to stop.
   void on_true_failure(const RoundName& round) { failing_rounds_.insert(round); }
   // The agent has learned of such an end while its round ran, and must tell.
-  void on_known_failure(Incarnation node, const RoundName& round) {
+  void on_reported_failure(Incarnation node, const RoundName& round) {
     unreported_failure_.emplace(node, round.round);
   }
   int64_t live_workers_of(Term term, RoundNumber round) const;  // in whichever epoch of the job
@@ -53,7 +53,7 @@ class Checks {
   void on_finish(Term term, bool has_workers, const agent::Finish& finish);
 
   // It leads the job from now on; the newest coordinator that welcomed it had this epoch.
-  void on_take_over(Incarnation node, Term welcomed);
+  void on_promotion(Incarnation node, Term welcomed);
 
   // ---- a coordinator; all that one call of it sent
   void on_sent(const Membership* job, Incarnation to, const control::CoordinatorMessage& message);
@@ -97,11 +97,11 @@ class Checks {
   void on_job_result(Job& job, const Membership& membership, Incarnation to,
                      const control::JobResult& decided);
   void on_bye(Job& job, const Membership& membership, Incarnation to);
-  void judge_unusable(const Membership& membership);
-  void judge_ranks(const Round& round, const std::string& where);
+  void check_unusable(const Membership& membership);
+  void check_ranks(const Round& round, const std::string& where);
 
   std::map<Term, Term> continued_;  // epoch that goes on, and the one that it goes on from
-  std::set<Term> begun_anew_;       // after an outcome that nobody left knows
+  std::set<Term> started_over_;     // after an outcome that nobody left knows
   std::map<Term, Job> jobs_;        // by the job's first epoch
   std::map<RoundName, int64_t> live_;
   int64_t live_in_all_ = 0;
@@ -112,8 +112,8 @@ class Checks {
   // Workers of each, as it registered: a round may be told when its members are gone already (R18).
   std::map<Incarnation, int64_t> nproc_;
   std::set<std::pair<Incarnation, RoundNumber>>
-      unreported_failure_;          // failures that agents know of
-  std::set<RoundName> formed_now_;  // in the call under way
+      unreported_failure_;              // failures that agents know of
+  std::set<RoundName> formed_in_call_;  // in the call under way
   int64_t rounds_formed_ = 0;
   std::vector<std::string> broken_;
 };

@@ -11,7 +11,7 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-TEST_F(Membership, Drain_StopsAllAtOnceSoThatTheySaveTogether) {
+TEST_F(Membership, Drain_StopsAllTogetherSoThatTheySaveTheSameStep) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -25,7 +25,7 @@ TEST_F(Membership, Drain_StopsAllAtOnceSoThatTheySaveTogether) {
   EXPECT_EQ(assignment("a").restart_count, 0) << "it costs nothing";
 }
 
-TEST_F(Membership, Drain_TheOthersGoOnWhetherTheySavedOrNot) {
+TEST_F(Membership, Drain_TheOthersContinueWhetherTheySavedOrNot) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -44,7 +44,7 @@ TEST_F(Membership, Drain_ASpareTakesThePlace) {
   expect_assignment("c", 2, 1, 4);
 }
 
-TEST_F(Membership, Drain_TooFewAreLeftAndAllIsSaved) {
+TEST_F(Membership, Drain_TooFewNodesRemainAndEverythingIsSaved) {
   a_and_b_run();
   drains("b");
   leaves_saved("b");
@@ -56,7 +56,7 @@ TEST_F(Membership, Drain_TooFewAreLeftAndAllIsSaved) {
   EXPECT_NE(heard<control::Bye>("a"), nullptr);
 }
 
-TEST_F(Membership, Drain_TooFewAreLeftAndNotAllIsSaved) {
+TEST_F(Membership, Drain_TooFewNodesRemainAndSomethingIsNotSaved) {
   a_and_b_run();
   drains("b");
   leaves("b");
@@ -67,7 +67,7 @@ TEST_F(Membership, Drain_TooFewAreLeftAndNotAllIsSaved) {
   expect_assignment("a", 2, 0, 4);
 }
 
-TEST_F(Membership, Drain_WhoDiesMeanwhileHasNotSaved) {
+TEST_F(Membership, Drain_ANodeThatDiesMeanwhileHasNotSaved) {
   a_and_b_run();
   drains("b");
   says_saved("a");
@@ -77,7 +77,7 @@ TEST_F(Membership, Drain_WhoDiesMeanwhileHasNotSaved) {
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
 }
 
-TEST_F(Membership, Drain_OfAllNodesAtOnce) {
+TEST_F(Membership, Drain_OfAllNodesTogether) {
   nodes(1, 2);
   a_and_b_run();
   drains("a");
@@ -87,7 +87,7 @@ TEST_F(Membership, Drain_OfAllNodesAtOnce) {
   EXPECT_TRUE(job().is_over());
 }
 
-TEST_F(Membership, Drain_WhoDrainsIsInNoFurtherRound) {
+TEST_F(Membership, Drain_ADrainedNodeJoinsNoLaterRound) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -121,7 +121,7 @@ TEST_F(Membership, Drain_OfTheHostAfterAnotherNode) {
   EXPECT_TRUE(heard<control::JobResult>("c")->is_resumable);
 }
 
-TEST_F(Membership, Drain_OfTheHostWhoseFarewellIsLost) {
+TEST_F(Membership, Drain_OfTheHostWhoseLeaveIsLost) {
   nodes(1, 2);
   player("a").hello.node.incarnation = kEmbedded;
   a_and_b_run();
@@ -148,14 +148,14 @@ TEST_F(Membership, Drain_FailuresThatFollowCostNothing) {
   EXPECT_EQ(job().budget().used(), 0);
 }
 
-TEST_F(Membership, Drain_ThatCodeWithoutARequestIsAFailure) {
+TEST_F(Membership, Drain_TheResumableCodeWithoutARequestIsAFailure) {
   a_and_b_run();
   says_failed("a", kStoppedResumable);
   expect_stop("b", StopCause::Failure);
   EXPECT_EQ(job().budget().used(), 1);
 }
 
-TEST_F(Membership, Drain_AFailureInTheNextRoundIsOne) {
+TEST_F(Membership, Drain_AFailureInTheNextRoundCounts) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -167,7 +167,7 @@ TEST_F(Membership, Drain_AFailureInTheNextRoundIsOne) {
   expect_assignment("a", 3, 0, 2);
 }
 
-TEST_F(Membership, Drain_IsSaidWithARegistrationToo) {
+TEST_F(Membership, Drain_MayArriveWithARegistration) {
   nodes(1, 2);
   a_and_b_run();
   is_cut_off("b");

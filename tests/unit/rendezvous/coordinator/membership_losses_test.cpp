@@ -21,7 +21,7 @@ TEST_F(Membership, R4_FinIsEvidenceAndTheNextRoundWaitsForTheGrace) {
   expect_assignment("a", 2, 0, 2);
 }
 
-TEST_F(Membership, R4_AResetIsOnlyTheStartOfASilence) {
+TEST_F(Membership, R4_AResetOnlyStartsASilence) {
   a_and_b_run();
   is_cut_off("b");
   passes(limits::kNodeLease - 1ms);
@@ -65,7 +65,7 @@ TEST_F(Membership, AnUnusableNodeCostsNoRestart) {
   EXPECT_EQ(assignment("a").restart_count, 0);
 }
 
-TEST_F(Membership, AnUnusableNodeIsNotWaitedForWhileTheRoundStops) {
+TEST_F(Membership, AStoppingRoundDoesNotWaitForAnUnusableNode) {
   nodes(1, 2);
   a_and_b_run();
   says_failed("a");
@@ -76,7 +76,7 @@ TEST_F(Membership, AnUnusableNodeIsNotWaitedForWhileTheRoundStops) {
   EXPECT_EQ(assignment("a").restart_count, 1) << "for the worker's failure, and for nothing else";
 }
 
-TEST_F(Membership, ASpareTakesThePlaceOfAnUnusableNode) {
+TEST_F(Membership, ASpareReplacesAnUnusableNode) {
   nodes(2, 2);
   a_and_b_run();
   join("c");
@@ -86,7 +86,7 @@ TEST_F(Membership, ASpareTakesThePlaceOfAnUnusableNode) {
   expect_assignment("c", 2, 1, 4);
 }
 
-TEST_F(Membership, WithoutASpareTheJobEndsWithAnUnusableNode) {
+TEST_F(Membership, WithoutASpareAnUnusableNodeEndsTheJob) {
   nodes(2, 2);
   a_and_b_run();
   is_unusable("b");
@@ -99,7 +99,7 @@ TEST_F(Membership, WithoutASpareTheJobEndsWithAnUnusableNode) {
             "here");
 }
 
-TEST_F(Membership, ASpareThatIsCutOffIsWaitedForInThePlaceOfAnUnusableNode) {
+TEST_F(Membership, TheJobWaitsForADisconnectedSpareToReplaceAnUnusableNode) {
   nodes(2, 2);
   a_and_b_run();
   join("c");
@@ -111,7 +111,7 @@ TEST_F(Membership, ASpareThatIsCutOffIsWaitedForInThePlaceOfAnUnusableNode) {
   EXPECT_TRUE(heard<control::JobResult>("a"));
 }
 
-TEST_F(Membership, WhoWasInNoRoundEndsNoJobByBeingUnusable) {
+TEST_F(Membership, AnUnusableNodeOutsideTheRoundEndsNoJob) {
   nodes(2, 2);
   a_and_b_run();
   join("c");
@@ -122,7 +122,7 @@ TEST_F(Membership, WhoWasInNoRoundEndsNoJobByBeingUnusable) {
   EXPECT_FALSE(heard<control::JobResult>("a"));
 }
 
-TEST_F(Membership, R4_WhatComesAfterALeaveChangesNothing) {
+TEST_F(Membership, R4_MessagesAfterALeaveChangeNothing) {
   a_and_b_run();
   leaves("b");
   says("b", control::Ping{1});
@@ -131,7 +131,7 @@ TEST_F(Membership, R4_WhatComesAfterALeaveChangesNothing) {
   EXPECT_EQ(phase(), Phase::Stopping);
 }
 
-TEST_F(Membership, R4_WhoIsLeftLearnsWhyItWaits) {
+TEST_F(Membership, R4_TheRemainingNodesLearnTheReasonToWait) {
   nodes(2, 2);
   a_and_b_run();
   dies("b");
@@ -174,7 +174,7 @@ TEST_F(Membership, R5_AWaitingNodeIsLostToo) {
   expect_no_assignment("b");
 }
 
-TEST_F(Membership, R6_AnAgentInOurOwnProcessHasNoLeaseAndNoWorkerLease) {
+TEST_F(Membership, R6_TheLocalAgentHasNeitherNodeLeaseNorWorkerLease) {
   nodes(1, 1);
   player("a").hello.node.incarnation = kEmbedded;
   player("a").is_silent = true;
@@ -214,7 +214,7 @@ TEST_F(Membership, R10_ARestartedAgentIsAnotherNode) {
   expect_assignment("b2", 2, 1, 4);
 }
 
-TEST_F(Membership, R10_TheSameIdentityTwiceIsRefused) {
+TEST_F(Membership, R10_RejectsTheSameIdentityTwice) {
   join("a");
   player("twin").hello.node = player("a").hello.node;
   join("twin");
@@ -233,7 +233,7 @@ TEST_F(Membership, Back_WhileGathering) {
   expect_assignment("a", 1, 0, 4);
 }
 
-TEST_F(Membership, Back_BeforeTheOldConnectionIsSeenToBreak) {
+TEST_F(Membership, Back_BeforeTheOldConnectionBreaks) {
   join("a");
   returns("a", ReportedPhase::Idle, 0);
   join("b");
@@ -318,7 +318,7 @@ TEST_F(Membership, Back_LostWhileStoppingAndBackAtOnce) {
   expect_assignment("b", 2, 1, 4);
 }
 
-TEST_F(Membership, Back_WithAFailureThatWasKnown) {
+TEST_F(Membership, Back_WithAKnownFailure) {
   a_and_b_run();
   says_failed("b");
   says_stopped("b");
@@ -332,7 +332,7 @@ TEST_F(Membership, Back_WithAFailureThatWasKnown) {
   EXPECT_EQ(assignment("b").restart_count, 1);
 }
 
-TEST_F(Membership, Back_WithAFailureOfARoundBeforeTheWorldThatItMissed) {
+TEST_F(Membership, Back_WithAFailureFromBeforeAMissedAssignment) {
   a_and_b_run();
   says_failed("b");
   says_stopped("b");

@@ -8,7 +8,7 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-TEST_F(Membership, R1_TheRoundFormsTheMomentMaxIsThere) {
+TEST_F(Membership, R1_TheRoundFormsWhenMaxNodesArePresent) {
   join("a");
   expect_no_assignment("a");
   join("b");
@@ -18,14 +18,14 @@ TEST_F(Membership, R1_TheRoundFormsTheMomentMaxIsThere) {
   EXPECT_EQ(assignment("b").group_size, 2);
 }
 
-TEST_F(Membership, R1_TheNumberIsGreaterThanAnyThatAMemberHasSeen) {
+TEST_F(Membership, R1_TheNumberIsGreaterThanAnyThatAMemberKnows) {
   returns("a", ReportedPhase::Idle, 41);
   join("b");
   expect_assignment("a", 42, 0, 4);
   expect_assignment("b", 42, 1, 4);
 }
 
-TEST_F(Membership, R1_WhoMissedTheFirstWorldGetsTheSameAgain) {
+TEST_F(Membership, R1_AMissedFirstAssignmentIsSentAgain) {
   join("a");
   join("b");
   control::RankAssignment told = assignment("b");
@@ -38,7 +38,7 @@ TEST_F(Membership, R1_WhoMissedTheFirstWorldGetsTheSameAgain) {
   EXPECT_EQ(heard<control::Stop>("a"), nullptr);
 }
 
-TEST_F(Membership, R1_WhoMissedALaterWorldGetsTheSameAgain) {
+TEST_F(Membership, R1_AMissedLaterAssignmentIsSentAgain) {
   a_and_b_run();
   says_failed("a");
   says_stopped("a");
@@ -52,7 +52,7 @@ TEST_F(Membership, R1_WhoMissedALaterWorldGetsTheSameAgain) {
   EXPECT_EQ(heard<control::Stop>("a"), nullptr);
 }
 
-TEST_F(Membership, R1_WhoMissedTheWorldOfARoundThatIsStoppingHoldsNobodyUp) {
+TEST_F(Membership, R1_AMissedAssignmentOfAStoppingRoundDelaysNoNode) {
   join("a");
   join("b");
   is_cut_off("b");  // before it saw the world
@@ -74,7 +74,7 @@ TEST_F(Membership, R2_NextRoundWaitsForEveryMember) {
   expect_assignment("b", 2, 1, 4);
 }
 
-TEST_F(Membership, R2_AStoppedThatComesLateIsNotOfTheNewRound) {
+TEST_F(Membership, R2_ALateStoppedIsNotOfTheNewRound) {
   a_and_b_run();
   says_failed("a");
   control::Stopped late{round_of("a"), 40001};
@@ -108,7 +108,7 @@ TEST_F(Membership, R3_OneStopForAll) {
   EXPECT_EQ(count_of<control::Stop>(player("b").heard), 1);
 }
 
-TEST_F(Membership, R3_ANodeThatStoppedOnItsOwnStopsTheRound) {
+TEST_F(Membership, R3_ANodeThatStoppedItselfStopsTheRound) {
   a_and_b_run();
   says_stopped("b");  // its worker lease had ended
   expect_stop("a", StopCause::NodeLost);
@@ -119,7 +119,7 @@ TEST_F(Membership, R3_ANodeThatStoppedOnItsOwnStopsTheRound) {
 
 // ---------------------------------------------------------------- how many
 
-TEST_F(Membership, LastCall_OneSecondOfQuiet) {
+TEST_F(Membership, LastCall_OneSecondWithoutAnArrival) {
   nodes(2, 5);
   join("a");
   join("b");
@@ -143,7 +143,7 @@ TEST_F(Membership, LastCall_AtMostThirtySeconds) {
   expect_assignment("n0", 1, 0, 120);
 }
 
-TEST_F(Membership, LastCall_AnExplicitValueIsCountedFromMin) {
+TEST_F(Membership, LastCall_AnExplicitValueCountsFromMin) {
   job_spec.last_call = 10s;
   nodes(2, 4);
   join("a");
@@ -164,7 +164,7 @@ TEST_F(Membership, LastCall_ZeroStartsWithMin) {
   expect_assignment("a", 1, 0, 2);
 }
 
-TEST_F(Membership, LastCall_BeginsAnewWhenSomebodyLeft) {
+TEST_F(Membership, LastCall_RestartsWhenANodeLeft) {
   nodes(2, 3);
   join("a");
   join("b");
@@ -177,7 +177,7 @@ TEST_F(Membership, LastCall_BeginsAnewWhenSomebodyLeft) {
   expect_assignment("a", 1, 0, 4);
 }
 
-TEST_F(Membership, BelowMinItIsSaidEveryMinute) {
+TEST_F(Membership, BelowMinIsReportedEveryMinute) {
   join("a");
   forget("a");
   passes(59s);
@@ -204,7 +204,7 @@ class Growth : public Membership {
   }
 };
 
-TEST_F(Membership, Growth_TheFirstIsTakenInAtOnce) {
+TEST_F(Membership, Growth_TheFirstNodeIsAddedImmediately) {
   nodes(1, 4);
   a_and_b_run();
   join("c");
@@ -215,7 +215,7 @@ TEST_F(Membership, Growth_TheFirstIsTakenInAtOnce) {
   EXPECT_EQ(assignment("c").restart_count, 0);
 }
 
-TEST_F(Membership, Growth_FurtherOnesAreBundled) {
+TEST_F(Membership, Growth_FurtherNodesAreBundled) {
   nodes(1, 5);
   a_and_b_run();
   join("c");
@@ -233,7 +233,7 @@ TEST_F(Membership, Growth_FurtherOnesAreBundled) {
   expect_assignment("e", 3, 4, 10);
 }
 
-TEST_F(Growth, AReplacementIsTakenInAtOnce) {
+TEST_F(Growth, AReplacementIsAddedImmediately) {
   nodes(1, 5);
   a_and_b_run();
   join("c");
@@ -246,7 +246,7 @@ TEST_F(Growth, AReplacementIsTakenInAtOnce) {
   expect_assignment("d", 4, 2, 6);
 }
 
-TEST_F(Growth, OneWhoComesAndGoesIsHeldUp) {
+TEST_F(Growth, ANodeThatComesAndGoesIsDelayed) {
   nodes(1, 5);
   a_and_b_run();
   for (const char* name : {"c", "d"}) {
@@ -263,7 +263,7 @@ TEST_F(Growth, OneWhoComesAndGoesIsHeldUp) {
   EXPECT_EQ(phase(), Phase::Stopping);
 }
 
-TEST_F(Membership, Growth_NoneOnceSomebodyIsDone) {
+TEST_F(Membership, Growth_NoneOnceANodeIsDone) {
   nodes(1, 3);
   a_and_b_run();
   says_done("a");
@@ -274,7 +274,7 @@ TEST_F(Membership, Growth_NoneOnceSomebodyIsDone) {
   expect_decided("c", true);
 }
 
-TEST_F(Membership, Growth_NoneForOneWhoLeftAgain) {
+TEST_F(Membership, Growth_NoneForANodeThatLeftAgain) {
   nodes(1, 5);
   a_and_b_run();
   join("c");

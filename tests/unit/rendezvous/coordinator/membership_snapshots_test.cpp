@@ -20,7 +20,7 @@ TEST_F(Membership, Snapshots_WithoutAFolderNothingIsResumed) {
   EXPECT_NE(status_json(core).find("\"snapshot\": null"), std::string::npos);
 }
 
-TEST_F(Membership, Snapshots_OfASharedFolderNothingIsFetched) {
+TEST_F(Membership, Snapshots_InASharedFolderAreNotFetched) {
   has("a", {30, 20});
   has("b", {30, 20});
   a_and_b_run();
@@ -33,7 +33,7 @@ TEST_F(Membership, Snapshots_OfASharedFolderNothingIsFetched) {
   EXPECT_NE(status_json(core).find("\"step\": 30"), std::string::npos);
 }
 
-TEST_F(Membership, Snapshots_ANodeWithoutItFetches) {
+TEST_F(Membership, Snapshots_ANodeWithoutOneFetches) {
   has("a", {30});
   has("b", {});
   a_and_b_run();
@@ -45,7 +45,7 @@ TEST_F(Membership, Snapshots_ANodeWithoutItFetches) {
   EXPECT_EQ(assignment("b").snapshot_secret, "secret-1");
 }
 
-TEST_F(Membership, Snapshots_ANodeWithoutAFolderHasNoSay) {
+TEST_F(Membership, Snapshots_ANodeWithoutAFolderDoesNotCount) {
   has("a", {30});
   a_and_b_run();
   EXPECT_EQ(resume_of(assignment("a")).snapshot.step, 30);
@@ -68,7 +68,7 @@ TEST_F(Membership, Snapshots_OfTheLastRoundCountForTheNext) {
   EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
 }
 
-TEST_F(Membership, Snapshots_ANewcomerGetsThemFromWhoStayed) {
+TEST_F(Membership, Snapshots_ANewNodeFetchesFromTheOthers) {
   nodes(2, 2);
   has("a", {});
   has("b", {});
@@ -98,7 +98,7 @@ TEST_F(Membership, Snapshots_AFailedFetchIsAFailure) {
             failed.why + ", says b; restarts used: 0 of 0");
 }
 
-TEST_F(Membership, Snapshots_WhatIsDamagedIsNotChosenAgain) {
+TEST_F(Membership, Snapshots_ADamagedOneIsNotChosenAgain) {
   job_spec.max_restarts = 0;
   has("a", {30, 20});
   has("b", {20});
@@ -121,7 +121,7 @@ TEST_F(Membership, Snapshots_WhatIsDamagedIsNotChosenAgain) {
   expect_decided("a", false);
 }
 
-TEST_F(Membership, Snapshots_WhatTheWorkersCouldNotUseIsNotChosenAgain) {
+TEST_F(Membership, Snapshots_AnUnusableOneIsNotChosenAgain) {
   nodes(2, 2);
   has("a", {30, 20});
   has("b", {30, 20});
@@ -143,7 +143,7 @@ TEST_F(Membership, Snapshots_WhatTheWorkersCouldNotUseIsNotChosenAgain) {
   EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
 }
 
-TEST_F(Membership, Snapshots_WhatMakesNoSense) {
+TEST_F(Membership, Snapshots_RejectsInvalidReports) {
   has("a", {30});
   player("a").facts.snapshots[0].id = "../../etc/passwd";
   join("a");
@@ -158,7 +158,7 @@ TEST_F(Membership, Snapshots_WhatMakesNoSense) {
   expect_refused("c", "make no sense");
 }
 
-TEST_F(Membership, Snapshots_NonsenseLaterOnCountsAsNone) {
+TEST_F(Membership, Snapshots_InvalidLaterReportsCountAsNone) {
   has("a", {30});
   has("b", {30});
   a_and_b_run();
@@ -169,7 +169,7 @@ TEST_F(Membership, Snapshots_NonsenseLaterOnCountsAsNone) {
   EXPECT_EQ(resume_of(assignment("a")).source_address, player("b").facts.addresses[0]);
 }
 
-TEST_F(Membership, Replicas_ANodeInAnothersPlaceIsToldWhereTheyMayLie) {
+TEST_F(Membership, Replicas_AReplacementLearnsTheirHolders) {
   nodes(2, 2);
   for (const char* name : {"a", "b", "c"}) {
     has(name, {});
@@ -195,7 +195,7 @@ TEST_F(Membership, Replicas_ANodeInAnothersPlaceIsToldWhereTheyMayLie) {
   EXPECT_EQ(assignment("b").replicas_of, peer_of("c"));
 }
 
-TEST_F(Membership, Replicas_WithoutTheFlagNobodyKeepsAny) {
+TEST_F(Membership, Replicas_WithoutTheFlagNoNodeKeepsAny) {
   has("a", {});
   has("b", {});
   a_and_b_run();

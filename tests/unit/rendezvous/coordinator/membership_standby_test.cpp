@@ -53,7 +53,7 @@ class MembershipStandby : public JobTest {
   }
 };
 
-TEST_F(MembershipStandby, TheStatusSaysWhoLeadsAndWhoWould) {
+TEST_F(MembershipStandby, StatusShowsLeaderAndStandby) {
   all_run();
   const auto status = nlohmann::json::parse(status_json(core));
   std::map<int64_t, std::pair<bool, bool>> by_rank;
@@ -65,7 +65,7 @@ TEST_F(MembershipStandby, TheStatusSaysWhoLeadsAndWhoWould) {
   EXPECT_EQ(by_rank, expected);
 }
 
-TEST_F(MembershipStandby, R14_ASpareIsToldWhoTheStandbyIs) {
+TEST_F(MembershipStandby, R14_ASpareLearnsTheStandby) {
   all_run();
   join("d");
   const auto* told = heard<control::Wait>("d");
@@ -74,7 +74,7 @@ TEST_F(MembershipStandby, R14_ASpareIsToldWhoTheStandbyIs) {
   EXPECT_TRUE(told->standby->node == heard<control::RankAssignment>("a")->standby->node);
 }
 
-TEST_F(MembershipStandby, R14_TheFirstMemberBesideTheHostIsNamed) {
+TEST_F(MembershipStandby, R14_TheFirstMemberAfterTheHostIsChosen) {
   all_run();
   for (const char* name : {"a", "b", "c"}) {
     ASSERT_TRUE(assignment(name).standby) << name;
@@ -84,7 +84,7 @@ TEST_F(MembershipStandby, R14_TheFirstMemberBesideTheHostIsNamed) {
   }
 }
 
-TEST_F(MembershipStandby, R14_ACoordinatorOfItsOwnProcessHasNone) {
+TEST_F(MembershipStandby, R14_AStandaloneCoordinatorHasNone) {
   std::destroy_at(&core);
   std::construct_at(
       &core, CoordinatorOptions{"x", Term(7), std::nullopt, limits::kWaitReminderInterval, {}});
@@ -92,7 +92,7 @@ TEST_F(MembershipStandby, R14_ACoordinatorOfItsOwnProcessHasNone) {
   EXPECT_FALSE(assignment("a").standby);
 }
 
-TEST_F(MembershipStandby, R14_ADeadStandbyIsFollowedByAnother) {
+TEST_F(MembershipStandby, R14_ADeadStandbyIsReplaced) {
   all_run();
   dies("b");
   passes(limits::kDeathGrace);
@@ -101,7 +101,7 @@ TEST_F(MembershipStandby, R14_ADeadStandbyIsFollowedByAnother) {
   EXPECT_EQ(assignment("c").standby->node, player("c").hello.node.incarnation);
 }
 
-TEST_F(MembershipStandby, R14_AnStandbyLostInSilenceIsTheLast) {
+TEST_F(MembershipStandby, R14_AStandbyLostInSilenceIsTheLast) {
   all_run();
   player("b").is_silent = true;
   passes(limits::kNodeLease);
@@ -111,7 +111,7 @@ TEST_F(MembershipStandby, R14_AnStandbyLostInSilenceIsTheLast) {
 }
 
 // The next world names none, and does not reach it if it is a spare then: it would take over.
-TEST_F(MembershipStandby, R14_ALostStandbyThatIsBackBeforeTheNextRoundIsNone) {
+TEST_F(MembershipStandby, R14_ALostStandbyThatReturnsBeforeTheNextRoundIsNone) {
   all_run();
   EXPECT_EQ(assignment("c").standby->node, player("b").hello.node.incarnation);
   player("b").is_silent = true;
@@ -125,7 +125,7 @@ TEST_F(MembershipStandby, R14_ALostStandbyThatIsBackBeforeTheNextRoundIsNone) {
 }
 
 // One of a round before may live, and believe what it was told.
-TEST_F(MembershipStandby, R14_WhoGoesOnWithARoundWithoutAnStandbyNamesNone) {
+TEST_F(MembershipStandby, R14_ARecoveredRoundWithoutAStandbyHasNone) {
   all_run();
   player("b").is_silent = true;
   passes(limits::kNodeLease);
@@ -163,7 +163,7 @@ TEST_F(MembershipStandby, R14_NoRoundFormsWhileTheStandbyIsCutOff) {
 }
 
 // It must not take the coordinator's leaving for its death.
-TEST_F(MembershipStandby, R14_TheEndWaitsForAnStandbyThatIsCutOff) {
+TEST_F(MembershipStandby, R14_TheEndWaitsForADisconnectedStandby) {
   all_run();
   says_done("b");
   is_cut_off("b");
@@ -174,7 +174,7 @@ TEST_F(MembershipStandby, R14_TheEndWaitsForAnStandbyThatIsCutOff) {
   EXPECT_TRUE(heard<control::Bye>("c"));
 }
 
-TEST_F(MembershipStandby, R16_TheStandbyGoesOnAsSoonAsTheRestIsBack) {
+TEST_F(MembershipStandby, R16_TheStandbyContinuesOnceTheOthersReturned) {
   all_run();
   is_led_by("b", 8, run_id);
   comes_back("b", ReportedPhase::Running);
@@ -189,7 +189,7 @@ TEST_F(MembershipStandby, R16_TheStandbyGoesOnAsSoonAsTheRestIsBack) {
   EXPECT_EQ(assignment("c").standby->node, player("c").hello.node.incarnation);
 }
 
-TEST_F(MembershipStandby, R17_WithoutItsStandbyNobodyGoesOnAtTheEndpoint) {
+TEST_F(MembershipStandby, R17_TheEndpointContinuesNothingWithoutTheStandby) {
   all_run();
   is_led_by("a", 9, "");
   comes_back("c", ReportedPhase::Running);
@@ -199,7 +199,7 @@ TEST_F(MembershipStandby, R17_WithoutItsStandbyNobodyGoesOnAtTheEndpoint) {
   EXPECT_NE(phase(), Phase::Recovering) << "it leads nothing";
 }
 
-TEST_F(MembershipStandby, R17_WhatAnStandbyHasFormedIsLeftToItUnlessItIsDead) {
+TEST_F(MembershipStandby, R17_ARoundOfTheStandbyStaysThereUnlessItIsDead) {
   all_run();
   is_led_by("b", 8, run_id);
   comes_back("b", ReportedPhase::Running);
@@ -218,7 +218,7 @@ TEST_F(MembershipStandby, R17_WhatAnStandbyHasFormedIsLeftToItUnlessItIsDead) {
 }
 
 // One that has no workers does not ping before it is welcomed.
-TEST_F(MembershipStandby, R17_WhoWaitsForAnStandbyIsNotLost) {
+TEST_F(MembershipStandby, R17_ANodeThatWaitsForAStandbyIsNotLost) {
   all_run();
   is_led_by("a", 9, "");
   comes_back("c", ReportedPhase::Idle);
@@ -233,7 +233,7 @@ TEST_F(MembershipStandby, R17_WhoWaitsForAnStandbyIsNotLost) {
   EXPECT_EQ(job().nodes().count(player("c").hello.node.incarnation), 0U) << "its lease had begun";
 }
 
-TEST_F(MembershipStandby, R17_WhoHasGrantedNothingHandsOver) {
+TEST_F(MembershipStandby, R17_RedirectsIfItIssuedNoWorkerLease) {
   all_run();
   is_led_by("a", 9, "");
   comes_back("c", ReportedPhase::Running);
@@ -255,7 +255,7 @@ TEST_F(MembershipStandby, R15_AHostThatIsAskedToStopLeavesTheJobToTheStandby) {
   EXPECT_TRUE(core.is_left_to_standby());
 }
 
-TEST_F(MembershipStandby, R15_AHostThatIsUnusableLeavesTheJobToTheStandby) {
+TEST_F(MembershipStandby, R15_AnUnusableHostLeavesTheJobToTheStandby) {
   all_run();
   is_unusable("a");
   for (const char* name : {"b", "c"}) says_stopped(name);
@@ -264,7 +264,7 @@ TEST_F(MembershipStandby, R15_AHostThatIsUnusableLeavesTheJobToTheStandby) {
 }
 
 // The signal came while it was cut off from its own coordinator.
-TEST_F(MembershipStandby, R15_AHostThatComesBackDrainingLeavesTheJobToTheStandbyToo) {
+TEST_F(MembershipStandby, R15_AHostThatReturnsDrainingLeavesTheJobToTheStandbyToo) {
   all_run();
   says_failed("c");
   is_cut_off("a");
