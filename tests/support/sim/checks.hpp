@@ -14,7 +14,7 @@
 
 #include "agent/core/effects.hpp"
 #include "common/ids.hpp"
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun::sim {
@@ -27,7 +27,7 @@ struct RoundName {
 };
 
 // Nothing was formed or granted yet: what agents bring is all there is.
-bool has_no_memory(const Membership& job);
+bool has_no_memory(const Job& job);
 
 class Checks {
  public:
@@ -56,10 +56,10 @@ class Checks {
   void on_promotion(Incarnation node, Term welcomed);
 
   // ---- a coordinator; all that one call of it sent
-  void on_sent(const Membership* job, Incarnation to, const control::CoordinatorMessage& message);
-  void after_call(const Membership* job);
+  void on_sent(const Job* job, Incarnation to, const control::CoordinatorMessage& message);
+  void after_call(const Job* job);
   // A coordinator goes on from a round that another one has formed: one job in two epochs.
-  void on_continued(const Membership& by, Term formed_in);
+  void on_continued(const Job& by, Term formed_in);
   // What an agent says, when the coordinator hears it.
   void on_heard(Term term, Incarnation from, const control::AgentMessage& message);
 
@@ -73,7 +73,7 @@ class Checks {
     std::map<Incarnation, control::RankAssignment> assignments;
     bool was_stopped_by_failure = false;
   };
-  struct Job {
+  struct JobRecord {
     RoundName newest;
     int64_t budget_used = 0;
     std::map<RoundName, Round> rounds;
@@ -88,16 +88,16 @@ class Checks {
 
   // The first epoch of the job that goes on in this one.
   Term root(Term term) const;
-  Job& job_of(Term term) { return jobs_[root(term)]; }
+  JobRecord& job_of(Term term) { return jobs_[root(term)]; }
   bool are_one_job(const RoundName& a, const RoundName& b) const {
     return root(a.term) == root(b.term);
   }
-  void on_assignment(Job& job, Incarnation to, const control::RankAssignment& assignment);
-  void on_new_round(Job& job, const control::RankAssignment& assignment);
-  void on_job_result(Job& job, const Membership& membership, Incarnation to,
+  void on_assignment(JobRecord& job, Incarnation to, const control::RankAssignment& assignment);
+  void on_new_round(JobRecord& job, const control::RankAssignment& assignment);
+  void on_job_result(JobRecord& job, const Job& led, Incarnation to,
                      const control::JobResult& decided);
-  void on_bye(Job& job, const Membership& membership, Incarnation to);
-  void check_unusable(const Membership& membership);
+  void on_bye(JobRecord& job, const Job& led, Incarnation to);
+  void check_unusable(const Job& led);
   void check_ranks(const Round& round, const std::string& where);
 
   std::map<Term, Term> continued_;  // epoch that goes on, and the one that it goes on from

@@ -129,20 +129,20 @@ std::vector<CoordinatorProcess*> Cluster::coordinators() const {
 }
 
 // Who leads the job; else who might, or who did.
-const Membership* Cluster::job() const {
+const Job* Cluster::job() const {
   const CoordinatorProcess* process = leader();
   return process == nullptr ? nullptr : process->job(options_.run_id);
 }
 
 const CoordinatorProcess* Cluster::leader() const {
-  const Membership* best = nullptr;
-  auto rank = [](const CoordinatorProcess* process, const Membership* job) {
+  const Job* best = nullptr;
+  auto rank = [](const CoordinatorProcess* process, const Job* job) {
     return std::tuple(process->is_alive() && !has_no_memory(*job), process->is_alive(),
                       job->term());
   };
   const CoordinatorProcess* of = nullptr;
   for (const CoordinatorProcess* process : coordinators()) {
-    const Membership* job = process->job(options_.run_id);
+    const Job* job = process->job(options_.run_id);
     if (job == nullptr || (best != nullptr && rank(process, job) < rank(of, best))) continue;
     best = job;
     of = process;

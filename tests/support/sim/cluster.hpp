@@ -101,7 +101,7 @@ class Cluster {
   const ClusterOptions& options() const { return options_; }
   const EventQueue& event_queue() const { return event_queue_; }
   CoordinatorProcess* coordinator() { return coordinator_.get(); }
-  const Membership* job() const;
+  const Job* job() const;
   const CoordinatorProcess* leader() const;  // of job()
   // At the job's endpoint, and in agents that have taken the job over; dead ones too.
   std::vector<CoordinatorProcess*> coordinators() const;

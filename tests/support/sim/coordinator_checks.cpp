@@ -19,7 +19,7 @@ std::string name_of(const control::RankAssignment& assignment) {
 
 // ---------------------------------------------------------------- what agents say
 
-void CoordinatorChecks::on_message(const Membership* job, const control::Hello& from,
+void CoordinatorChecks::on_message(const Job* job, const control::Hello& from,
                                    const control::AgentMessage& message) {
   const auto* facts = std::get_if<control::Register>(&message);
   const bool is_anew = facts && (!job || (job->is_over() && !job->has_led(facts->term)));
@@ -107,7 +107,7 @@ void CoordinatorChecks::on_sent(Term term, Incarnation to,
   }
 }
 
-void CoordinatorChecks::after_call(const Membership& job) {
+void CoordinatorChecks::after_call(const Job& job) {
   if (formed_in_call_.empty()) return;
   check_standby(job);
   // Who is not told has lost its connection just now: then not all is known here.
@@ -152,7 +152,7 @@ const control::RankAssignment* CoordinatorChecks::round_before() const {
   return newest_ ? &*newest_ : nullptr;
 }
 
-void CoordinatorChecks::check_standby(const Membership& job) {
+void CoordinatorChecks::check_standby(const Job& job) {
   const control::RankAssignment* before = round_before();
   const std::optional<control::Standby>& now = formed_in_call_.begin()->second.standby;
   const std::string where = name_of(formed_in_call_.begin()->second) + ": ";

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 #include "tests/support/sim/checks.hpp"
 
@@ -29,14 +29,13 @@ class CoordinatorChecks {
       : checks_(&checks), first_term_(first_term), host_(host), is_standby_(is_standby) {}
 
   // Before the core hears it; `job` as it is then, nullptr: there is none.
-  void on_message(const Membership* job, const control::Hello& from,
-                  const control::AgentMessage& message);
+  void on_message(const Job* job, const control::Hello& from, const control::AgentMessage& message);
   // Its connection has ended by FIN: it is dead, or has left (R4).
   void on_fin(Incarnation from) { gone_.insert(from); }
   // `term`: of the job, by now.
   void on_sent(Term term, Incarnation to, const control::CoordinatorMessage& message);
   // All that one call of the core sent has been told.
-  void after_call(const Membership& job);
+  void after_call(const Job& job);
 
  private:
   struct Member {
@@ -55,7 +54,7 @@ class CoordinatorChecks {
   void on_fault_permit(Member& member, const control::FaultPermit& message);
   void check_recovered_round(const control::RankAssignment& assignment);
   void check_continuation();
-  void check_standby(const Membership& job);
+  void check_standby(const Job& job);
   const control::RankAssignment* round_before() const;
   void check_snapshots();
   bool has(const Member& member, const control::SnapshotName& snapshot) const;

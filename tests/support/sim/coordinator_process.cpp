@@ -45,7 +45,7 @@ void CoordinatorProcess::start_leader_announcer() {
   hello.run_id = spec_.options.standby_of;
   hello.node = NodeId{spec_.label, *spec_.options.embedded};
   leader_announcer_ = std::make_unique<LeaderAnnouncer>(context_, spec_.host, hello, [this] {
-    const Membership* led = job(spec_.options.standby_of);
+    const Job* led = job(spec_.options.standby_of);
     return control::AnnounceLeader{led == nullptr ? spec_.options.term : led->term(),
                                    address_of(spec_.host), spec_.port};
   });
@@ -98,7 +98,7 @@ void CoordinatorProcess::lose_power() {
   if (leader_announcer_) leader_announcer_->end();
 }
 
-const Membership* CoordinatorProcess::job(const std::string& run_id) const {
+const Job* CoordinatorProcess::job(const std::string& run_id) const {
   if (!core_) return nullptr;
   auto it = core_->jobs().find(run_id);
   return it == core_->jobs().end() ? nullptr : it->second.get();
@@ -139,12 +139,12 @@ void CoordinatorProcess::carry_out_queue() {
       if (wish.to && is_said) {
         context_.checks.on_sent(job(wish.run_id), *wish.to, send->message);
         handovers_.on_sent(send->session.value, *wish.to, send->message);
-        if (const Membership* led = job(wish.run_id);
+        if (const Job* led = job(wish.run_id);
             led != nullptr && spec_.options.leader_lease) {
           context_.etcd->watch().on_told(wish.run_id, led->term(), send->message);
         }
         if (auto heard = heard_.find(wish.run_id); heard != heard_.end()) {
-          const Membership* of = job(wish.run_id);
+          const Job* of = job(wish.run_id);
           if (of != nullptr) heard->second.on_sent(of->term(), *wish.to, send->message);
         }
       }
@@ -180,7 +180,7 @@ void CoordinatorProcess::drop(ConnectionId connection, Ending how) {
   handovers_.on_ended(connection);
   context_.network.close(program_, connection, how);
   run_core([&](Instant now, Effects& e) {
-    core_->on_closed(now, SessionId(connection), Membership::Ending::Reset, e);
+    core_->on_closed(now, SessionId(connection), Job::Ending::Reset, e);
   });
 }
 
@@ -242,7 +242,7 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
     context_.trace.message(context_.event_queue.now(), session.hello->node.name, message);
   }
   if (session.hello && !session.is_impostors()) {
-    const Membership* of = job(session.hello->run_id);
+    const Job* of = job(session.hello->run_id);
     const Term term = of == nullptr ? Term() : of->term();
     context_.checks.on_heard(term, session.hello->node.incarnation, message);
     handovers_.on_message(connection, *session.hello, of, message);
@@ -254,7 +254,7 @@ void CoordinatorProcess::hear(ConnectionId connection, const control::AgentMessa
 }
 
 // By a leader lease facts are gone on from, not what agents remember.
-void CoordinatorProcess::hear_as_memory(const Membership* job, const control::Hello& from,
+void CoordinatorProcess::hear_as_memory(const Job* job, const control::Hello& from,
                                         const control::AgentMessage& message) {
   const CoordinatorOptions& own = spec_.options;
   auto heard = heard_.try_emplace(from.run_id, context_.checks, own.term, own.embedded,
@@ -271,7 +271,7 @@ void CoordinatorProcess::on_ended(ConnectionId connection, Ending how) {
   const bool is_farewell = how == Ending::Fin && is_nodes && heard_.contains(hello->run_id);
   if (is_farewell) heard_.at(hello->run_id).on_fin(hello->node.incarnation);
   context_.network.close(program_, connection, Ending::Fin);
-  auto kind = how == Ending::Fin ? Membership::Ending::Fin : Membership::Ending::Reset;
+  auto kind = how == Ending::Fin ? Job::Ending::Fin : Job::Ending::Reset;
   run_core([&](Instant now, Effects& e) { core_->on_closed(now, SessionId(connection), kind, e); });
 }
 

@@ -65,7 +65,7 @@ class CoordinatorProcess final : public Program {
   bool is_frozen() const { return is_frozen_; }
   const CoordinatorSpec& spec() const { return spec_; }
   bool is_awake() const { return core_ != nullptr; }
-  const Membership* job(const std::string& run_id) const;
+  const Job* job(const std::string& run_id) const;
 
   // Program
   void on_dialled(ConnectionId, bool, const std::string&) override {}
@@ -104,7 +104,7 @@ class CoordinatorProcess final : public Program {
   void carry_out(const LogEvent& effect);
   void carry_out(const PersistState& effect);
   void take_frames(ConnectionId connection);
-  void hear_as_memory(const Membership* job, const control::Hello& from,
+  void hear_as_memory(const Job* job, const control::Hello& from,
                       const control::AgentMessage& message);
   void hear(ConnectionId connection, const control::AgentMessage& message);
   void drop(ConnectionId connection, Ending how);

@@ -3,7 +3,7 @@
 namespace cpprun::sim {
 
 void RedirectChecks::on_message(ConnectionId connection, const control::Hello& from,
-                                const Membership* job, const control::AgentMessage& message) {
+                                const Job* job, const control::AgentMessage& message) {
   const bool is_here = job != nullptr && !job->is_over();
   if (std::holds_alternative<control::AnnounceLeader>(message)) {
     leader_announcers_.insert(connection);

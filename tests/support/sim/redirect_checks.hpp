@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 #include "tests/support/sim/checks.hpp"
 #include "tests/support/sim/network.hpp"
@@ -20,7 +20,7 @@ class RedirectChecks {
   explicit RedirectChecks(Checks& checks) : checks_(checks) {}
 
   // Before the core hears it; `job` as it is then, nullptr: there is none.
-  void on_message(ConnectionId connection, const control::Hello& from, const Membership* job,
+  void on_message(ConnectionId connection, const control::Hello& from, const Job* job,
                   const control::AgentMessage& message);
   // All that the message brought about has been said.
   void after_message() { keeps_its_job_ = false; }

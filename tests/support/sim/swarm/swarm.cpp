@@ -298,7 +298,7 @@ class Liveness {
   // All that the job needs is there, and nobody has been told an outcome.
   bool must_go_on(std::map<Incarnation, Term>& here) const {
     Cluster& cluster = const_cast<Cluster&>(cluster_);
-    const Membership* job = cluster.job();
+    const Job* job = cluster.job();
     // Nobody may lead a job whose standby is gone (R13), except who led it before. By an election
     // anybody may.
     const bool has_etcd = plan_.cluster.has_etcd;
@@ -327,9 +327,7 @@ class Liveness {
            static_cast<int64_t>(here.size()) >= plan_.cluster.job_spec.min_nodes;
   }
 
-  static bool is_orphan(const Membership& job) {
-    return job.phase() == Membership::Phase::Recovering;
-  }
+  static bool is_orphan(const Job& job) { return job.phase() == Job::Phase::Recovering; }
 
   // Reconnecting, the lease of who is gone, last call, and workers that are stopped first.
   Duration bound() const {
@@ -367,10 +365,10 @@ class Liveness {
   }
 
   bool is_going_on(int64_t rounds_before) {
-    const Membership* job = cluster_.job();
+    const Job* job = cluster_.job();
     if (job == nullptr) return cluster_.checks().rounds_formed() > rounds_before;
     if (job->has_job_result() || job->is_shutting_down()) return true;  // the order was on its way
-    if (job->phase() != Membership::Phase::Running) return false;
+    if (job->phase() != Job::Phase::Running) return false;
     for (const auto& [incarnation, node] : job->nodes()) {
       if (node.worker_phase == cpprun::Node::WorkerPhase::Running ||
           node.worker_phase == cpprun::Node::WorkerPhase::Done) {

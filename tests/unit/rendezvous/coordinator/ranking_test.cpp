@@ -164,7 +164,7 @@ TEST_F(Ranking, LocalAddrBeatsAll) {
 
 // ---------------------------------------------------------------- over rounds
 
-TEST_F(Membership, Ranks_StayWhenANodeIsReplaced) {
+TEST_F(JobTest, Ranks_StayWhenANodeIsReplaced) {
   nodes(3, 3);
   for (const char* name : {"n10", "n2", "n1"}) join(name);
   expect_assignment("n1", 1, 0, 6);
@@ -180,7 +180,7 @@ TEST_F(Membership, Ranks_StayWhenANodeIsReplaced) {
   expect_assignment("n0", 2, 2, 6);
 }
 
-TEST_F(Membership, Ranks_UnequalNodesAndRolesReachTheAssignment) {
+TEST_F(JobTest, Ranks_UnequalNodesAndRolesReachTheAssignment) {
   player("a").facts.nproc = 4;
   player("a").facts.role = "trainer";
   player("b").facts.role = "reader";
@@ -193,7 +193,7 @@ TEST_F(Membership, Ranks_UnequalNodesAndRolesReachTheAssignment) {
   EXPECT_EQ(assignment("a").role_world_size, 4);
 }
 
-TEST_F(Membership, Ranks_TheMasterIsRankZeroWithItsReservedPort) {
+TEST_F(JobTest, Ranks_TheMasterIsRankZeroWithItsReservedPort) {
   join("b");
   join("a");
   EXPECT_EQ(assignment("b").master_addr, player("a").facts.addresses[0]);
@@ -205,7 +205,7 @@ TEST_F(Membership, Ranks_TheMasterIsRankZeroWithItsReservedPort) {
   EXPECT_EQ(assignment("b").master_port, 45678);
 }
 
-TEST_F(Membership, Ranks_WithTheAgentsStoreTheMasterIsTheCoordinator) {
+TEST_F(JobTest, Ranks_WithTheAgentsStoreTheMasterIsTheCoordinator) {
   job_spec.is_agent_store = true;
   join("a");
   join("b");
@@ -214,7 +214,7 @@ TEST_F(Membership, Ranks_WithTheAgentsStoreTheMasterIsTheCoordinator) {
   EXPECT_TRUE(assignment("a").is_agent_store);
 }
 
-TEST_F(Membership, Ranks_AFixedMasterIsPassedOn) {
+TEST_F(JobTest, Ranks_AFixedMasterIsPassedOn) {
   job_spec.master_addr = "head.cluster";
   job_spec.master_port = 29501;
   join("a");

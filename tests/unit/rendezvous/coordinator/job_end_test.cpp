@@ -10,64 +10,64 @@ using control::StopCause;
 
 // ---------------------------------------------------------------- the budget
 
-TEST_F(Membership, R7_ARoundCostsOneRestartForAnyNumberOfFailures) {
+TEST_F(JobTest, R7_ARoundCostsOneRestartForAnyNumberOfFailures) {
   a_and_b_run();
   says_failed("a");
   says_failed("a");
   says_failed("b");
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   EXPECT_EQ(assignment("a").restart_count, 1);
   EXPECT_EQ(assignment("b").restart_count, 1);
   EXPECT_EQ(assignment("b").max_restarts, 3);
 }
 
-TEST_F(Membership, R7_AnOldFailureCostsNothing) {
+TEST_F(JobTest, R7_AnOldFailureCostsNothing) {
   a_and_b_run();
   says_failed("a");
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   control::Failed old{RoundNumber(1), {}, false};
   says("a", old);
   EXPECT_EQ(phase(), Phase::Running);
   EXPECT_EQ(job().budget().used(), 1);
 }
 
-TEST_F(Membership, R7_LossesAndGrowthCostNothing) {
+TEST_F(JobTest, R7_LossesAndGrowthCostNothing) {
   job_spec.max_restarts = 0;
   nodes(1, 4);
   a_and_b_run();
   join("c");
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   dies("c");
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   passes(limits::kDeathGrace);
   expect_assignment("a", 3, 0, 4);
   EXPECT_EQ(assignment("a").restart_count, 0);
 }
 
-TEST_F(Membership, R7_AFailureDuringGrowthIsCharged) {
+TEST_F(JobTest, R7_AFailureDuringGrowthIsCharged) {
   nodes(1, 4);
   a_and_b_run();
   join("c");
   says_failed("b");
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   EXPECT_EQ(assignment("c").restart_count, 1);
 }
 
-TEST_F(Membership, R7_HangsAreCountedSeparately) {
+TEST_F(JobTest, R7_HangsAreCountedSeparately) {
   job_spec.max_restarts = 1;
   a_and_b_run();
   WorkerExit hung;
   hung.hang = "no heartbeat for 9.0 s";
   says("a", control::Failed{RoundNumber(1), hung, false});
   says_failed("b", -6);  // its peer has gone: charged already
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   EXPECT_EQ(assignment("a").restart_count, 0);
   EXPECT_EQ(assignment("a").hang_restarts, 1);
   says_failed("b");
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   EXPECT_EQ(assignment("a").restart_count, 1);
   says("a", control::Failed{RoundNumber(3), hung, false});
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   const auto* decided = heard<control::JobResult>("a");
   ASSERT_TRUE(decided);
   EXPECT_EQ(
@@ -75,11 +75,11 @@ TEST_F(Membership, R7_HangsAreCountedSeparately) {
       "rank 0 (pid 0, on a) hung (no heartbeat for 9.0 s); restarts used after hangs: 1 of 1");
 }
 
-TEST_F(Membership, R7_AnExhaustedBudgetEndsTheJob) {
+TEST_F(JobTest, R7_AnExhaustedBudgetEndsTheJob) {
   job_spec.max_restarts = 1;
   a_and_b_run();
   says_failed("b");
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   says_failed("b", -9);
   says_stopped("b");
   EXPECT_EQ(phase(), Phase::Stopping) << "nobody is told before all have stopped";
@@ -90,16 +90,16 @@ TEST_F(Membership, R7_AnExhaustedBudgetEndsTheJob) {
             "rank 2 (pid 4711, on b) was killed by SIGKILL; restarts used: 1 of 1");
 }
 
-TEST_F(Membership, R7_AFatalStartFailureIsNotRepeated) {
+TEST_F(JobTest, R7_AFatalStartFailureIsNotRepeated) {
   a_and_b_run();
   says_failed("a", 0, true);
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   expect_decided("b", false);
   EXPECT_EQ(heard<control::JobResult>("b")->failure_summary,
             "a worker could not be started on a; restarts used: 0 of 3");
 }
 
-TEST_F(Membership, R7_AnExhaustedBudgetEndsTheJobThoughTheNodeIsGone) {
+TEST_F(JobTest, R7_AnExhaustedBudgetEndsTheJobThoughTheNodeIsGone) {
   job_spec.max_restarts = 0;
   nodes(1, 2);
   a_and_b_run();
@@ -112,7 +112,7 @@ TEST_F(Membership, R7_AnExhaustedBudgetEndsTheJobThoughTheNodeIsGone) {
 
 // ---------------------------------------------------------------- success
 
-TEST_F(Membership, R8_AllDoneIsSuccess) {
+TEST_F(JobTest, R8_AllDoneIsSuccess) {
   a_and_b_run();
   says_done("a");
   EXPECT_EQ(heard<control::JobResult>("a"), nullptr);
@@ -121,22 +121,22 @@ TEST_F(Membership, R8_AllDoneIsSuccess) {
   expect_decided("b", true);
 }
 
-TEST_F(Membership, R8_AnEarlySuccessDoesNotHideAnotherNodesFailure) {
+TEST_F(JobTest, R8_AnEarlySuccessDoesNotHideAnotherNodesFailure) {
   job_spec.max_restarts = 0;
   a_and_b_run();
   says_done("a");
   says_failed("b");
   expect_stop("a", StopCause::Failure);
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   expect_decided("a", false);
   expect_decided("b", false);
 }
 
-TEST_F(Membership, R8_DoneWorkIsRepeatedWithTheRest) {
+TEST_F(JobTest, R8_DoneWorkIsRepeatedWithTheRest) {
   a_and_b_run();
   says_done("a");
   says_failed("b");
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   expect_assignment("a", 2, 0, 4);
   says_done("b");
   EXPECT_EQ(phase(), Phase::Running) << "a's old done counts for nothing";
@@ -144,7 +144,7 @@ TEST_F(Membership, R8_DoneWorkIsRepeatedWithTheRest) {
   expect_decided("b", true);
 }
 
-TEST_F(Membership, R8_ANodeLostAfterItsDoneEndsNothing) {
+TEST_F(JobTest, R8_ANodeLostAfterItsDoneEndsNothing) {
   for (bool politely : {true, false}) {
     run_id = politely ? "fin" : "silence";
     join(run_id + " a");
@@ -158,20 +158,20 @@ TEST_F(Membership, R8_ANodeLostAfterItsDoneEndsNothing) {
   }
 }
 
-TEST_F(Membership, R8_ADoneThatCrossesAStopIsStopped) {
+TEST_F(JobTest, R8_ADoneThatCrossesAStopIsStopped) {
   a_and_b_run();
   says_failed("b");
   says_done("a");
   EXPECT_EQ(count_of<control::Stop>(player("a").heard), 2);
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   expect_assignment("a", 2, 0, 4);
 }
 
 // ---------------------------------------------------------------- telling everybody
 
-TEST_F(Membership, R9_ByeOnlyWhenAllHaveAcknowledged) {
+TEST_F(JobTest, R9_ByeOnlyWhenAllHaveAcknowledged) {
   a_and_b_run();
-  all({"a", "b"}, &Membership::says_done);
+  all({"a", "b"}, &JobTest::says_done);
   acks("a");
   EXPECT_EQ(heard<control::Bye>("a"), nullptr);
   acks("b");
@@ -179,11 +179,11 @@ TEST_F(Membership, R9_ByeOnlyWhenAllHaveAcknowledged) {
   EXPECT_NE(heard<control::Bye>("b"), nullptr);
 }
 
-TEST_F(Membership, R9_ARepeatedStoppedAcknowledgesNothing) {
+TEST_F(JobTest, R9_ARepeatedStoppedAcknowledgesNothing) {
   job_spec.max_restarts = 0;
   a_and_b_run();
   says_failed("a");
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   expect_decided("b", false);
   says_stopped("a");
   acks("b");
@@ -191,7 +191,7 @@ TEST_F(Membership, R9_ARepeatedStoppedAcknowledgesNothing) {
   acks("a");
   EXPECT_NE(heard<control::Bye>("b"), nullptr);
 }
-TEST_F(Membership, R2_AnAcknowledgementOfNothingStopsNoNode) {
+TEST_F(JobTest, R2_AnAcknowledgementOfNothingStopsNoNode) {
   a_and_b_run();
   says_failed("a");
   says_stopped("a");
@@ -199,7 +199,7 @@ TEST_F(Membership, R2_AnAcknowledgementOfNothingStopsNoNode) {
   EXPECT_EQ(phase(), Phase::Stopping);
   EXPECT_EQ(round_of("a"), RoundNumber(1));
 }
-TEST_F(Membership, R9_DeadAndLostNodesNeedNotAcknowledge) {
+TEST_F(JobTest, R9_DeadAndLostNodesNeedNotAcknowledge) {
   nodes(3, 3);
   join("a");
   join("b");
@@ -212,9 +212,9 @@ TEST_F(Membership, R9_DeadAndLostNodesNeedNotAcknowledge) {
   EXPECT_NE(heard<control::Bye>("a"), nullptr);
 }
 
-TEST_F(Membership, R9_AReturningNodeReceivesTheOutcome) {
+TEST_F(JobTest, R9_AReturningNodeReceivesTheOutcome) {
   a_and_b_run();
-  all({"a", "b"}, &Membership::says_done);
+  all({"a", "b"}, &JobTest::says_done);
   is_cut_off("b");
   forget("b");
   acks("a");
@@ -226,23 +226,23 @@ TEST_F(Membership, R9_AReturningNodeReceivesTheOutcome) {
 }
 
 // The next job of this name may have begun on its node already.
-TEST_F(Membership, R9_ANewNodeAfterTheDecisionIsNotOfThisJob) {
+TEST_F(JobTest, R9_ANewNodeAfterTheDecisionIsNotOfThisJob) {
   a_and_b_run();
-  all({"a", "b"}, &Membership::says_done);
+  all({"a", "b"}, &JobTest::says_done);
   join("late");
   EXPECT_TRUE(player("late").heard.empty());
   EXPECT_FALSE(player("late").session) << "it is to try again";
-  all({"a", "b"}, &Membership::acks);
+  all({"a", "b"}, &JobTest::acks);
   dies("a");
   dies("b");
   join("late");
   EXPECT_NE(heard<control::Wait>("late"), nullptr);
 }
 
-TEST_F(Membership, Over_TheNameOfTheJobIsFree) {
+TEST_F(JobTest, Over_TheNameOfTheJobIsFree) {
   a_and_b_run();
-  all({"a", "b"}, &Membership::says_done);
-  all({"a", "b"}, &Membership::acks);
+  all({"a", "b"}, &JobTest::says_done);
+  all({"a", "b"}, &JobTest::acks);
   dies("a");
   dies("b");
   EXPECT_TRUE(job().is_over());
@@ -255,14 +255,14 @@ TEST_F(Membership, Over_TheNameOfTheJobIsFree) {
   EXPECT_GT(heard<control::Registered>("c")->term, before);
 }
 
-TEST_F(Membership, R9_ANodeThatWasCutOffAtTheEndReceivesTheOutcomeLater) {
+TEST_F(JobTest, R9_ANodeThatWasCutOffAtTheEndReceivesTheOutcomeLater) {
   a_and_b_run();
   is_cut_off("b");
   passes(limits::kNodeLease);
   join("c");
   says_stopped("a");
-  all({"a", "c"}, &Membership::says_done);
-  all({"a", "c"}, &Membership::acks);
+  all({"a", "c"}, &JobTest::says_done);
+  all({"a", "c"}, &JobTest::acks);
   dies("a");
   dies("c");
   player("b").facts.term = heard<control::Registered>("b")->term;
@@ -274,10 +274,10 @@ TEST_F(Membership, R9_ANodeThatWasCutOffAtTheEndReceivesTheOutcomeLater) {
 
 // ---------------------------------------------------------------- the rounds' stores
 
-TEST_F(Membership, Stores_AFreshOneForEachRoundBeforeItsAssignments) {
+TEST_F(JobTest, Stores_AFreshOneForEachRoundBeforeItsAssignments) {
   a_and_b_run();
   says_failed("a");
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   ASSERT_EQ(served.size(), 2U);
   EXPECT_EQ(served[0].port, 50001);
   EXPECT_EQ(served[1].port, 50002);
@@ -286,7 +286,7 @@ TEST_F(Membership, Stores_AFreshOneForEachRoundBeforeItsAssignments) {
   EXPECT_EQ(wanted_ports, 3) << "the next one is open before it is needed";
 }
 
-TEST_F(Membership, Stores_NoRoundBeforeThePortIsOpen) {
+TEST_F(JobTest, Stores_NoRoundBeforeThePortIsOpen) {
   are_ports_given = false;
   nodes(1, 2);
   join("a");
@@ -298,7 +298,7 @@ TEST_F(Membership, Stores_NoRoundBeforeThePortIsOpen) {
   EXPECT_EQ(assignment("a").store_port, 50123);
 }
 
-TEST_F(Membership, Stores_NoPortEndsTheJobWithAMessage) {
+TEST_F(JobTest, Stores_NoPortEndsTheJobWithAMessage) {
   are_ports_open = false;
   join("a");
   expect_decided("a", false);
@@ -306,7 +306,7 @@ TEST_F(Membership, Stores_NoPortEndsTheJobWithAMessage) {
   EXPECT_NE(heard<control::Bye>("a"), nullptr);
 }
 
-TEST_F(Membership, Stores_AFailedPortIsRequestedAgainWhenNeeded) {
+TEST_F(JobTest, Stores_AFailedPortIsRequestedAgainWhenNeeded) {
   are_ports_given = false;
   join("a");
   join("b");
@@ -321,7 +321,7 @@ TEST_F(Membership, Stores_AFailedPortIsRequestedAgainWhenNeeded) {
   EXPECT_FALSE(heard<control::JobResult>("a"));
 }
 
-TEST_F(Membership, Stores_NoPortForTheNextRoundDoesNotDisturbThisOne) {
+TEST_F(JobTest, Stores_NoPortForTheNextRoundDoesNotDisturbThisOne) {
   are_ports_given = false;
   join("a");
   join("b");
@@ -331,22 +331,22 @@ TEST_F(Membership, Stores_NoPortForTheNextRoundDoesNotDisturbThisOne) {
   are_ports_given = true;
   are_ports_open = false;
   says_failed("a");
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   expect_decided("a", false);
   EXPECT_NE(heard<control::JobResult>("a")->failure_summary.find("port"), std::string::npos);
 }
 
-TEST_F(Membership, Stores_CloseWithTheDecision) {
+TEST_F(JobTest, Stores_CloseWithTheDecision) {
   a_and_b_run();
-  all({"a", "b"}, &Membership::says_done);
+  all({"a", "b"}, &JobTest::says_done);
   ASSERT_EQ(dropped.size(), 1U);
-  all({"a", "b"}, &Membership::acks);
+  all({"a", "b"}, &JobTest::acks);
   dies("a");
   dies("b");
   EXPECT_EQ(dropped, (std::vector<std::string>{run_id, run_id}));
 }
 
-TEST_F(Membership, Stores_APortForAFinishedJobChangesNothing) {
+TEST_F(JobTest, Stores_APortForAFinishedJobChangesNothing) {
   call([&](Effects& e) { core.on_store_port(now, "nobody", 50000, e); });
   EXPECT_TRUE(core.jobs().empty());
 }

@@ -1,9 +1,9 @@
-// Membership: nodes that are lost, and time.
+// Job: nodes that are lost, and time.
 #include <algorithm>
 
 #include "common/check.hpp"
 #include "common/limits/rendezvous.hpp"
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 
 namespace cpprun {
 
@@ -11,7 +11,7 @@ using control::StopCause;
 
 // ---------------------------------------------------------------- losses
 
-void Membership::on_closed(Instant now, SessionId session, Ending how, Effects& effects) {
+void Job::on_closed(Instant now, SessionId session, Ending how, Effects& effects) {
   Node* node = find(session);
   if (node == nullptr) return;  // an older connection: changes nothing (R4)
   sessions_.erase(session);
@@ -42,7 +42,7 @@ void Membership::on_closed(Instant now, SessionId session, Ending how, Effects& 
 }
 
 // Its connection may have broken before it could say that it leaves, and no lease of it ends.
-void Membership::on_host_agent_ended(Instant now, Effects& effects) {
+void Job::on_host_agent_ended(Instant now, Effects& effects) {
   is_host_agent_ended_ = true;
   for (const auto& [incarnation, node] : nodes_) {
     if (!node.is_embedded) continue;
@@ -56,13 +56,13 @@ void Membership::on_host_agent_ended(Instant now, Effects& effects) {
   advance(now, effects);
 }
 
-std::string Membership::host_agent_text(const Node& node) {
+std::string Job::host_agent_text(const Node& node) {
   return "the agent on " + node.id.name + " has ended";
 }
 
 // Its workers are certainly gone. `why` is told to the others if the round can't go on without it.
-void Membership::on_node_lost(Incarnation incarnation, StopCause cause, const std::string& why,
-                              Effects& effects) {
+void Job::on_node_lost(Incarnation incarnation, StopCause cause, const std::string& why,
+                       Effects& effects) {
   auto it = nodes_.find(incarnation);
   CPPRUN_CHECK(it != nodes_.end());
   if (cause == StopCause::NodeLost && is_member(incarnation) && !done_.contains(incarnation)) {
@@ -76,7 +76,7 @@ void Membership::on_node_lost(Incarnation incarnation, StopCause cause, const st
   if (ends_round) request_stop(cause, why, effects);
 }
 
-void Membership::on_leave(const Node& node, const control::Leave& message, Effects& effects) {
+void Job::on_leave(const Node& node, const control::Leave& message, Effects& effects) {
   const Incarnation incarnation = node.id.incarnation;
   has_saved_ = has_saved_ && (message.has_saved || !is_member(incarnation));
   const std::string why = node.id.name + " left (" + message.why + ")";
@@ -90,14 +90,14 @@ void Membership::on_leave(const Node& node, const control::Leave& message, Effec
 }
 
 // Nodes that can be in a round, at once or when they are back in touch.
-int64_t Membership::nodes_left() const {
+int64_t Job::nodes_left() const {
   return std::count_if(nodes_.begin(), nodes_.end(), [](const auto& entry) {
     const Node& node = entry.second;
     return node.liveness == Node::Liveness::Present && !node.is_draining();
   });
 }
 
-void Membership::expire_dead_nodes(Instant now, Effects& effects) {
+void Job::expire_dead_nodes(Instant now, Effects& effects) {
   std::vector<Incarnation> gone;
   next_node_expiry_ = Instant::never();
   for (const auto& [incarnation, node] : nodes_) {
@@ -114,7 +114,7 @@ void Membership::expire_dead_nodes(Instant now, Effects& effects) {
   }
 }
 
-void Membership::expire_node_leases(Instant now, Effects& effects) {
+void Job::expire_node_leases(Instant now, Effects& effects) {
   std::vector<Incarnation> lost;
   next_lease_end_ = Instant::never();
   if (is_recovering()) return;  // nobody has a lease yet, and who has no workers does not ping
@@ -149,14 +149,14 @@ void Membership::expire_node_leases(Instant now, Effects& effects) {
 // ---------------------------------------------------------------- time
 
 // A ping and its answer must fit twice into the time before a granted worker gets TERM.
-Duration Membership::heartbeat() const {
+Duration Job::heartbeat() const {
   constexpr Duration kNotice = std::chrono::seconds(1);
   const Duration most = worker_lease_of(job_spec_.lease);
   const Duration safe = most < 2 * kNotice ? most / 2 : most - kNotice;
   return std::min(job_spec_.heartbeat, safe / 2);
 }
 
-void Membership::on_time(Instant now, Effects& effects) {
+void Job::on_time(Instant now, Effects& effects) {
   if (now >= next_node_expiry_) expire_dead_nodes(now, effects);
   if (now >= next_lease_end_) expire_node_leases(now, effects);
   if (now >= growth_deadline()) grow_if_due(now, effects);
@@ -164,7 +164,7 @@ void Membership::on_time(Instant now, Effects& effects) {
   advance(now, effects);
 }
 
-Instant Membership::next_deadline() const {
+Instant Job::next_deadline() const {
   Instant recovery_end = Instant::never();
   if (recovery_ && may_lead()) {
     recovery_end = std::min(recovery_->ends_at, recovery_->host_gone_at);

@@ -12,10 +12,10 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-class MembershipLeaderLease : public JobTest {
+class JobLeaderLeaseTest : public JobTest {
  public:
   // a's process is the coordinator's.
-  MembershipLeaderLease() {
+  JobLeaderLeaseTest() {
     nodes(1, 3);
     is_elected("a", 7, std::nullopt);
   }
@@ -52,7 +52,7 @@ class MembershipLeaderLease : public JobTest {
 
 // ---------------------------------------------------------------- what is written
 
-TEST_F(MembershipLeaderLease, R18_ARoundIsPersistedBeforeItsAssignmentsAreSent) {
+TEST_F(JobLeaderLeaseTest, R18_ARoundIsPersistedBeforeItsAssignmentsAreSent) {
   for (const char* name : {"a", "b"}) join(name);
   connects("c");
   says_hello("c");
@@ -79,7 +79,7 @@ TEST_F(MembershipLeaderLease, R18_ARoundIsPersistedBeforeItsAssignmentsAreSent) 
   EXPECT_EQ(assignments, 3);
 }
 
-TEST_F(MembershipLeaderLease, R18_TheOutcomeIsPersistedBeforeItIsSent) {
+TEST_F(JobLeaderLeaseTest, R18_TheOutcomeIsPersistedBeforeItIsSent) {
   all_run();
   for (const char* name : {"a", "b"}) says_done(name);
   const size_t before = written.size();
@@ -89,7 +89,7 @@ TEST_F(MembershipLeaderLease, R18_TheOutcomeIsPersistedBeforeItIsSent) {
   EXPECT_TRUE(written.back().decided->is_success);
 }
 
-TEST_F(MembershipLeaderLease, R18_ChargesArePersistedWithTheNextRound) {
+TEST_F(JobLeaderLeaseTest, R18_ChargesArePersistedWithTheNextRound) {
   all_run();
   says_failed("c");
   for (const char* name : {"a", "b", "c"}) says_stopped(name);
@@ -97,7 +97,7 @@ TEST_F(MembershipLeaderLease, R18_ChargesArePersistedWithTheNextRound) {
   EXPECT_EQ(written.back().restart_count, 1);
 }
 
-TEST_F(MembershipLeaderLease, R18_WithoutALeaderLeaseNothingIsPersisted) {
+TEST_F(JobLeaderLeaseTest, R18_WithoutALeaderLeaseNothingIsPersisted) {
   std::destroy_at(&core);
   std::construct_at(
       &core, CoordinatorOptions{"x", Term(7), std::nullopt, limits::kWaitReminderInterval, {}});
@@ -108,7 +108,7 @@ TEST_F(MembershipLeaderLease, R18_WithoutALeaderLeaseNothingIsPersisted) {
 
 // ---------------------------------------------------------------- worker leases
 
-TEST_F(MembershipLeaderLease, R18_NoWorkerLeaseOutlastsTheLeaderLease) {
+TEST_F(JobLeaderLeaseTest, R18_NoWorkerLeaseOutlastsTheLeaderLease) {
   all_run();
   const auto worker_lease = [&] {
     says("b", control::Ping{++player("b").seq});
@@ -123,13 +123,13 @@ TEST_F(MembershipLeaderLease, R18_NoWorkerLeaseOutlastsTheLeaderLease) {
   EXPECT_EQ(worker_lease(), worker_lease_of(job_spec.lease));
 }
 
-TEST_F(MembershipLeaderLease, R18_NothingIsSentAfterTheLeaderLease) {
+TEST_F(JobLeaderLeaseTest, R18_NothingIsSentAfterTheLeaderLease) {
   core.lead_until(now + 1s);
   EXPECT_TRUE(core.is_in_charge(now));
   EXPECT_FALSE(core.is_in_charge(now + 1s));
 }
 
-TEST_F(MembershipLeaderLease, R18_TheLocalAgentHasALeaseToo) {
+TEST_F(JobLeaderLeaseTest, R18_TheLocalAgentHasALeaseToo) {
   all_run();
   EXPECT_GT(heard<control::Registered>("a")->heartbeat, 0s);
   player("a").is_silent = true;
@@ -137,13 +137,13 @@ TEST_F(MembershipLeaderLease, R18_TheLocalAgentHasALeaseToo) {
   expect_stop("b", StopCause::NodeLost);
 }
 
-TEST_F(MembershipLeaderLease, R18_ThereIsNoStandby) {
+TEST_F(JobLeaderLeaseTest, R18_ThereIsNoStandby) {
   player("b").facts.control_port = 4711;
   all_run();
   EXPECT_FALSE(assignment("c").standby);
 }
 
-TEST_F(MembershipLeaderLease, R18_IsForOneJobOnly) {
+TEST_F(JobLeaderLeaseTest, R18_IsForOneJobOnly) {
   run_id = "other";
   join("x");
   expect_refused("x", "no other");
@@ -151,7 +151,7 @@ TEST_F(MembershipLeaderLease, R18_IsForOneJobOnly) {
 
 // ---------------------------------------------------------------- going on
 
-TEST_F(MembershipLeaderLease, R18_ContinuesImmediatelyWhenAllButTheHostReturned) {
+TEST_F(JobLeaderLeaseTest, R18_ContinuesImmediatelyWhenAllButTheHostReturned) {
   the_host_is_silent();
   comes_back("b", ReportedPhase::Stopped);
   comes_back("c", ReportedPhase::Stopped);
@@ -162,13 +162,13 @@ TEST_F(MembershipLeaderLease, R18_ContinuesImmediatelyWhenAllButTheHostReturned)
   EXPECT_EQ(assignment("b").group_rank, 0) << "ranks stay in order";
 }
 
-TEST_F(MembershipLeaderLease, R18_ContinuesImmediatelyWhenTheHostReturned) {
+TEST_F(JobLeaderLeaseTest, R18_ContinuesImmediatelyWhenTheHostReturned) {
   the_host_is_silent();
   for (const char* name : {"c", "a", "b"}) comes_back(name, ReportedPhase::Stopped);
   expect_assignment("a", 2, 0, 6);
 }
 
-TEST_F(MembershipLeaderLease, R18_WaitsASecondForAMissingNode) {
+TEST_F(JobLeaderLeaseTest, R18_WaitsASecondForAMissingNode) {
   the_host_is_silent();
   comes_back("b", ReportedPhase::Stopped);
   passes(limits::kHostLossDelay);
@@ -177,7 +177,7 @@ TEST_F(MembershipLeaderLease, R18_WaitsASecondForAMissingNode) {
   expect_assignment("b", 2, 0, 2);
 }
 
-TEST_F(MembershipLeaderLease, R18_NeverContinuesWorkersOfTheFormerCoordinator) {
+TEST_F(JobLeaderLeaseTest, R18_NeverContinuesWorkersOfTheFormerCoordinator) {
   the_host_is_silent();
   for (const char* name : {"a", "b", "c"}) comes_back(name, ReportedPhase::Running);
   expect_stop("c", StopCause::NodeLost);
@@ -185,7 +185,7 @@ TEST_F(MembershipLeaderLease, R18_NeverContinuesWorkersOfTheFormerCoordinator) {
   expect_assignment("c", 2, 2, 6);
 }
 
-TEST_F(MembershipLeaderLease, R18_KeepsTheUsedBudget) {
+TEST_F(JobLeaderLeaseTest, R18_KeepsTheUsedBudget) {
   all_run();
   says_failed("c");
   for (const char* name : {"a", "b", "c"}) says_stopped(name);
@@ -196,7 +196,7 @@ TEST_F(MembershipLeaderLease, R18_KeepsTheUsedBudget) {
 }
 
 // Of all who were in the round nobody is left, and still its number is not given again.
-TEST_F(MembershipLeaderLease, R18_ThePersistedStateIsEnough) {
+TEST_F(JobLeaderLeaseTest, R18_ThePersistedStateIsEnough) {
   all_run();
   is_elected("x", 8, written.back());
   join("x");
@@ -205,7 +205,7 @@ TEST_F(MembershipLeaderLease, R18_ThePersistedStateIsEnough) {
 }
 
 // Its connection broke before anybody else had come.
-TEST_F(MembershipLeaderLease, R18_TheJobOutlivesItsLastNode) {
+TEST_F(JobLeaderLeaseTest, R18_TheJobOutlivesItsLastNode) {
   all_run();
   is_elected("b", 8, written.back());
   join("x");
@@ -216,14 +216,14 @@ TEST_F(MembershipLeaderLease, R18_TheJobOutlivesItsLastNode) {
   EXPECT_EQ(assignment("y").round, RoundNumber(2)) << "its number was given";
 }
 
-TEST_F(MembershipLeaderLease, R18_AllWereDone) {
+TEST_F(JobLeaderLeaseTest, R18_AllWereDone) {
   all_run();
   is_elected("b", 8, written.back());
   for (const char* name : {"a", "b", "c"}) comes_back(name, ReportedPhase::Done);
   expect_decided("c", true);
 }
 
-TEST_F(MembershipLeaderLease, R18_APersistedOutcomeIsSentToFormerMembers) {
+TEST_F(JobLeaderLeaseTest, R18_APersistedOutcomeIsSentToFormerMembers) {
   all_run();
   for (const char* name : {"a", "b", "c"}) says_done(name);
   is_elected("b", 8, written.back());
@@ -233,7 +233,7 @@ TEST_F(MembershipLeaderLease, R18_APersistedOutcomeIsSentToFormerMembers) {
   EXPECT_TRUE(heard<control::Bye>("b"));
 }
 
-TEST_F(MembershipLeaderLease, R18_ADecidedJobMayStartAgain) {
+TEST_F(JobLeaderLeaseTest, R18_ADecidedJobMayStartAgain) {
   all_run();
   for (const char* name : {"a", "b", "c"}) says_done(name);
   is_elected("x", 8, written.back());
@@ -244,7 +244,7 @@ TEST_F(MembershipLeaderLease, R18_ADecidedJobMayStartAgain) {
 }
 
 // Who led it was the last of three, and does not come back.
-TEST_F(MembershipLeaderLease, R18_AnOutcomeThatFewNodesNeedIsReadable) {
+TEST_F(JobLeaderLeaseTest, R18_AnOutcomeThatFewNodesNeedIsReadable) {
   is_elected("c", 7, std::nullopt);
   all_run();
   control::PersistedJobState facts = written.back();
@@ -260,7 +260,7 @@ TEST_F(MembershipLeaderLease, R18_AnOutcomeThatFewNodesNeedIsReadable) {
 }
 
 // The key was made anew by hand, say: what the agents bring is all there is (R13).
-TEST_F(MembershipLeaderLease, R18_WithoutPersistedStateItRecoversFromReports) {
+TEST_F(JobLeaderLeaseTest, R18_WithoutPersistedStateItRecoversFromReports) {
   all_run();
   is_elected("b", 8, std::nullopt);
   for (const char* name : {"a", "b"}) comes_back(name, ReportedPhase::Stopped);
@@ -272,7 +272,7 @@ TEST_F(MembershipLeaderLease, R18_WithoutPersistedStateItRecoversFromReports) {
 
 // ---------------------------------------------------------------- leaving
 
-TEST_F(MembershipLeaderLease, R18_ADrainingHostLeavesTheJobToTheNextLeader) {
+TEST_F(JobLeaderLeaseTest, R18_ADrainingHostLeavesTheJobToTheNextLeader) {
   all_run();
   drains("a");
   EXPECT_FALSE(core.is_idle()) << "workers live";

@@ -1,16 +1,16 @@
-// Membership: a job that has all its nodes, and agents whose user named no job.
+// Job: a job that has all its nodes, and agents whose user named no job.
 //
 // Without --rdzv-id every job has the same name. An agent that meets a full job of that name most
 // likely wants to run one of its own: kept as a spare, it would end with the success of a job that
 // is not its own. So it is refused. An agent that was given a run id asked for this job, and waits.
 #include <vector>
 
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 
 namespace cpprun {
 
 // Whoever took part in the job belongs to it, also while there is no place for it.
-bool Membership::is_unwanted(const Node& node) const {
+bool Job::is_unwanted(const Node& node) const {
   const bool is_full =
       phase_ == Phase::Running && static_cast<int64_t>(assignments_.size()) >= job_spec_.max_nodes;
   const bool is_new = !node.group_rank && node.facts.round == RoundNumber();
@@ -19,7 +19,7 @@ bool Membership::is_unwanted(const Node& node) const {
 
 // It may be here in place of a member whose loss nobody has noticed yet: a member counts as being
 // there once it has said something after the newcomer came.
-bool Membership::are_members_heard_since(const Node& newcomer) const {
+bool Job::are_members_heard_since(const Node& newcomer) const {
   for (const auto& [incarnation, assignment] : assignments_) {
     if (done_.contains(incarnation)) continue;  // nobody takes the place of a node that is done
     auto member = nodes_.find(incarnation);
@@ -31,7 +31,7 @@ bool Membership::are_members_heard_since(const Node& newcomer) const {
   return true;
 }
 
-void Membership::turn_unwanted_away(Effects& effects) {
+void Job::turn_unwanted_away(Effects& effects) {
   if (phase_ != Phase::Running || ready_.empty()) return;
   std::vector<Incarnation> unwanted;
   for (Incarnation incarnation : ready_) {
@@ -51,7 +51,7 @@ void Membership::turn_unwanted_away(Effects& effects) {
 }
 
 // The one that its user can see best: on the same host, else the first in rank order.
-control::Occupant Membership::occupant_for(const Node& newcomer) const {
+control::Occupant Job::occupant_for(const Node& newcomer) const {
   const Node* best = nullptr;
   const auto order = [&](const Node& node) {
     return std::pair(node.id.name != newcomer.id.name, node.group_rank.value_or(0));

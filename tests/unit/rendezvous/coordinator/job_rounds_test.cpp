@@ -8,7 +8,7 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-TEST_F(Membership, R1_TheRoundFormsWhenMaxNodesArePresent) {
+TEST_F(JobTest, R1_TheRoundFormsWhenMaxNodesArePresent) {
   join("a");
   expect_no_assignment("a");
   join("b");
@@ -18,14 +18,14 @@ TEST_F(Membership, R1_TheRoundFormsWhenMaxNodesArePresent) {
   EXPECT_EQ(assignment("b").group_size, 2);
 }
 
-TEST_F(Membership, R1_TheNumberIsGreaterThanAnyThatAMemberKnows) {
+TEST_F(JobTest, R1_TheNumberIsGreaterThanAnyThatAMemberKnows) {
   returns("a", ReportedPhase::Idle, 41);
   join("b");
   expect_assignment("a", 42, 0, 4);
   expect_assignment("b", 42, 1, 4);
 }
 
-TEST_F(Membership, R1_AMissedFirstAssignmentIsSentAgain) {
+TEST_F(JobTest, R1_AMissedFirstAssignmentIsSentAgain) {
   join("a");
   join("b");
   control::RankAssignment told = assignment("b");
@@ -38,7 +38,7 @@ TEST_F(Membership, R1_AMissedFirstAssignmentIsSentAgain) {
   EXPECT_EQ(heard<control::Stop>("a"), nullptr);
 }
 
-TEST_F(Membership, R1_AMissedLaterAssignmentIsSentAgain) {
+TEST_F(JobTest, R1_AMissedLaterAssignmentIsSentAgain) {
   a_and_b_run();
   says_failed("a");
   says_stopped("a");
@@ -52,7 +52,7 @@ TEST_F(Membership, R1_AMissedLaterAssignmentIsSentAgain) {
   EXPECT_EQ(heard<control::Stop>("a"), nullptr);
 }
 
-TEST_F(Membership, R1_AMissedAssignmentOfAStoppingRoundDelaysNoNode) {
+TEST_F(JobTest, R1_AMissedAssignmentOfAStoppingRoundDelaysNoNode) {
   join("a");
   join("b");
   is_cut_off("b");  // before it saw the world
@@ -63,7 +63,7 @@ TEST_F(Membership, R1_AMissedAssignmentOfAStoppingRoundDelaysNoNode) {
   expect_assignment("b", 2, 1, 4);
 }
 
-TEST_F(Membership, R2_NextRoundWaitsForEveryMember) {
+TEST_F(JobTest, R2_NextRoundWaitsForEveryMember) {
   a_and_b_run();
   says_failed("a");
   says_stopped("a");
@@ -74,7 +74,7 @@ TEST_F(Membership, R2_NextRoundWaitsForEveryMember) {
   expect_assignment("b", 2, 1, 4);
 }
 
-TEST_F(Membership, R2_ALateStoppedIsNotOfTheNewRound) {
+TEST_F(JobTest, R2_ALateStoppedIsNotOfTheNewRound) {
   a_and_b_run();
   says_failed("a");
   control::Stopped late{round_of("a"), 40001};
@@ -90,7 +90,7 @@ TEST_F(Membership, R2_ALateStoppedIsNotOfTheNewRound) {
   expect_assignment("a", 3, 0, 4);
 }
 
-TEST_F(Membership, R2_ALaterRoundNeedsNoLastCall) {
+TEST_F(JobTest, R2_ALaterRoundNeedsNoLastCall) {
   nodes(1, 3);
   a_and_b_run();
   says_failed("a");
@@ -99,7 +99,7 @@ TEST_F(Membership, R2_ALaterRoundNeedsNoLastCall) {
   expect_assignment("a", 2, 0, 4);
 }
 
-TEST_F(Membership, R3_OneStopForAll) {
+TEST_F(JobTest, R3_OneStopForAll) {
   a_and_b_run();
   says_failed("a");
   expect_stop("a", StopCause::Failure);
@@ -108,7 +108,7 @@ TEST_F(Membership, R3_OneStopForAll) {
   EXPECT_EQ(count_of<control::Stop>(player("b").heard), 1);
 }
 
-TEST_F(Membership, R3_ANodeThatStoppedItselfStopsTheRound) {
+TEST_F(JobTest, R3_ANodeThatStoppedItselfStopsTheRound) {
   a_and_b_run();
   says_stopped("b");  // its worker lease had ended
   expect_stop("a", StopCause::NodeLost);
@@ -119,7 +119,7 @@ TEST_F(Membership, R3_ANodeThatStoppedItselfStopsTheRound) {
 
 // ---------------------------------------------------------------- how many
 
-TEST_F(Membership, LastCall_OneSecondWithoutAnArrival) {
+TEST_F(JobTest, LastCall_OneSecondWithoutAnArrival) {
   nodes(2, 5);
   join("a");
   join("b");
@@ -131,7 +131,7 @@ TEST_F(Membership, LastCall_OneSecondWithoutAnArrival) {
   expect_assignment("c", 1, 2, 6);
 }
 
-TEST_F(Membership, LastCall_AtMostThirtySeconds) {
+TEST_F(JobTest, LastCall_AtMostThirtySeconds) {
   nodes(1, 1000);
   join("n0");
   for (int i = 1; i < 60; ++i) {
@@ -143,7 +143,7 @@ TEST_F(Membership, LastCall_AtMostThirtySeconds) {
   expect_assignment("n0", 1, 0, 120);
 }
 
-TEST_F(Membership, LastCall_AnExplicitValueCountsFromMin) {
+TEST_F(JobTest, LastCall_AnExplicitValueCountsFromMin) {
   job_spec.last_call = 10s;
   nodes(2, 4);
   join("a");
@@ -157,14 +157,14 @@ TEST_F(Membership, LastCall_AnExplicitValueCountsFromMin) {
   expect_assignment("a", 1, 0, 6);
 }
 
-TEST_F(Membership, LastCall_ZeroStartsWithMin) {
+TEST_F(JobTest, LastCall_ZeroStartsWithMin) {
   job_spec.last_call = 0s;
   nodes(1, 2);
   join("a");
   expect_assignment("a", 1, 0, 2);
 }
 
-TEST_F(Membership, LastCall_RestartsWhenANodeLeft) {
+TEST_F(JobTest, LastCall_RestartsWhenANodeLeft) {
   nodes(2, 3);
   join("a");
   join("b");
@@ -177,7 +177,7 @@ TEST_F(Membership, LastCall_RestartsWhenANodeLeft) {
   expect_assignment("a", 1, 0, 4);
 }
 
-TEST_F(Membership, BelowMinIsReportedEveryMinute) {
+TEST_F(JobTest, BelowMinIsReportedEveryMinute) {
   join("a");
   forget("a");
   passes(59s);
@@ -193,7 +193,7 @@ TEST_F(Membership, BelowMinIsReportedEveryMinute) {
 
 // ---------------------------------------------------------------- growth and spares
 
-class Growth : public Membership {
+class Growth : public JobTest {
  protected:
   // A member dies; a and b go on without it.
   void loses(const std::string& name) {
@@ -204,7 +204,7 @@ class Growth : public Membership {
   }
 };
 
-TEST_F(Membership, Growth_TheFirstNodeIsAddedImmediately) {
+TEST_F(JobTest, Growth_TheFirstNodeIsAddedImmediately) {
   nodes(1, 4);
   a_and_b_run();
   join("c");
@@ -215,12 +215,12 @@ TEST_F(Membership, Growth_TheFirstNodeIsAddedImmediately) {
   EXPECT_EQ(assignment("c").restart_count, 0);
 }
 
-TEST_F(Membership, Growth_FurtherNodesAreBundled) {
+TEST_F(JobTest, Growth_FurtherNodesAreBundled) {
   nodes(1, 5);
   a_and_b_run();
   join("c");
-  all({"a", "b"}, &Membership::says_stopped);
-  all({"a", "b", "c"}, &Membership::says_started);
+  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b", "c"}, &JobTest::says_started);
   passes(10s);
   join("d");
   join("e");
@@ -229,7 +229,7 @@ TEST_F(Membership, Growth_FurtherNodesAreBundled) {
   EXPECT_EQ(phase(), Phase::Running);
   passes(1s);
   EXPECT_EQ(phase(), Phase::Stopping);
-  all({"a", "b", "c"}, &Membership::says_stopped);
+  all({"a", "b", "c"}, &JobTest::says_stopped);
   expect_assignment("e", 3, 4, 10);
 }
 
@@ -237,12 +237,12 @@ TEST_F(Growth, AReplacementIsAddedImmediately) {
   nodes(1, 5);
   a_and_b_run();
   join("c");
-  all({"a", "b"}, &Membership::says_stopped);
-  all({"a", "b", "c"}, &Membership::says_started);
+  all({"a", "b"}, &JobTest::says_stopped);
+  all({"a", "b", "c"}, &JobTest::says_started);
   loses("c");
   join("d");
   EXPECT_EQ(phase(), Phase::Stopping) << "the place of c, 0 s after the last growth";
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   expect_assignment("d", 4, 2, 6);
 }
 
@@ -251,8 +251,8 @@ TEST_F(Growth, ANodeThatComesAndGoesIsDelayed) {
   a_and_b_run();
   for (const char* name : {"c", "d"}) {
     join(name);
-    all({"a", "b"}, &Membership::says_stopped);
-    all({"a", "b", name}, &Membership::says_started);
+    all({"a", "b"}, &JobTest::says_stopped);
+    all({"a", "b", name}, &JobTest::says_started);
     loses(name);
   }
   join("e");
@@ -263,7 +263,7 @@ TEST_F(Growth, ANodeThatComesAndGoesIsDelayed) {
   EXPECT_EQ(phase(), Phase::Stopping);
 }
 
-TEST_F(Membership, Growth_NoneOnceANodeIsDone) {
+TEST_F(JobTest, Growth_NoneOnceANodeIsDone) {
   nodes(1, 3);
   a_and_b_run();
   says_done("a");
@@ -274,18 +274,18 @@ TEST_F(Membership, Growth_NoneOnceANodeIsDone) {
   expect_decided("c", true);
 }
 
-TEST_F(Membership, Growth_NoneForANodeThatLeftAgain) {
+TEST_F(JobTest, Growth_NoneForANodeThatLeftAgain) {
   nodes(1, 5);
   a_and_b_run();
   join("c");
-  all({"a", "b"}, &Membership::says_stopped);
+  all({"a", "b"}, &JobTest::says_stopped);
   join("d");
   leaves("d");
   passes(60s);
   EXPECT_EQ(phase(), Phase::Running);
 }
 
-TEST_F(Membership, Spare_WaitsAndTakesTheNextFreePlace) {
+TEST_F(JobTest, Spare_WaitsAndTakesTheNextFreePlace) {
   a_and_b_run();
   join("c");
   EXPECT_TRUE(heard<control::Wait>("c")->is_spare);
@@ -298,12 +298,12 @@ TEST_F(Membership, Spare_WaitsAndTakesTheNextFreePlace) {
   expect_assignment("c", 2, 1, 4);
 }
 
-TEST_F(Membership, Spare_EndsWithTheJob) {
+TEST_F(JobTest, Spare_EndsWithTheJob) {
   a_and_b_run();
   join("c");
-  all({"a", "b"}, &Membership::says_done);
+  all({"a", "b"}, &JobTest::says_done);
   expect_decided("c", true);
-  all({"a", "b"}, &Membership::acks);
+  all({"a", "b"}, &JobTest::acks);
   EXPECT_EQ(heard<control::Bye>("a"), nullptr) << "c has not acknowledged";
   acks("c");
   EXPECT_NE(heard<control::Bye>("c"), nullptr);

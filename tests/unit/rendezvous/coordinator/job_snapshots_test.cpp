@@ -13,14 +13,14 @@ const control::ResumePoint& resume_of(const control::RankAssignment& assignment)
   return assignment.resume ? *assignment.resume : none;
 }
 
-TEST_F(Membership, Snapshots_WithoutAFolderNothingIsResumed) {
+TEST_F(JobTest, Snapshots_WithoutAFolderNothingIsResumed) {
   a_and_b_run();
   EXPECT_FALSE(assignment("a").resume);
   EXPECT_EQ(assignment("a").snapshot_secret, "");
   EXPECT_NE(status_json(core).find("\"snapshot\": null"), std::string::npos);
 }
 
-TEST_F(Membership, Snapshots_InASharedFolderAreNotFetched) {
+TEST_F(JobTest, Snapshots_InASharedFolderAreNotFetched) {
   has("a", {30, 20});
   has("b", {30, 20});
   a_and_b_run();
@@ -33,7 +33,7 @@ TEST_F(Membership, Snapshots_InASharedFolderAreNotFetched) {
   EXPECT_NE(status_json(core).find("\"step\": 30"), std::string::npos);
 }
 
-TEST_F(Membership, Snapshots_ANodeWithoutOneFetches) {
+TEST_F(JobTest, Snapshots_ANodeWithoutOneFetches) {
   has("a", {30});
   has("b", {});
   a_and_b_run();
@@ -45,14 +45,14 @@ TEST_F(Membership, Snapshots_ANodeWithoutOneFetches) {
   EXPECT_EQ(assignment("b").snapshot_secret, "secret-1");
 }
 
-TEST_F(Membership, Snapshots_ANodeWithoutAFolderDoesNotCount) {
+TEST_F(JobTest, Snapshots_ANodeWithoutAFolderDoesNotCount) {
   has("a", {30});
   a_and_b_run();
   EXPECT_EQ(resume_of(assignment("a")).snapshot.step, 30);
   EXPECT_FALSE(assignment("b").resume);
 }
 
-TEST_F(Membership, Snapshots_OfTheLastRoundCountForTheNext) {
+TEST_F(JobTest, Snapshots_OfTheLastRoundCountForTheNext) {
   has("a", {});
   has("b", {});
   a_and_b_run();
@@ -68,7 +68,7 @@ TEST_F(Membership, Snapshots_OfTheLastRoundCountForTheNext) {
   EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
 }
 
-TEST_F(Membership, Snapshots_ANewNodeFetchesFromTheOthers) {
+TEST_F(JobTest, Snapshots_ANewNodeFetchesFromTheOthers) {
   nodes(2, 2);
   has("a", {});
   has("b", {});
@@ -83,7 +83,7 @@ TEST_F(Membership, Snapshots_ANewNodeFetchesFromTheOthers) {
   EXPECT_EQ(resume_of(assignment("c")).source_address, player("a").facts.addresses[0]);
 }
 
-TEST_F(Membership, Snapshots_AFailedFetchIsAFailure) {
+TEST_F(JobTest, Snapshots_AFailedFetchIsAFailure) {
   job_spec.max_restarts = 0;
   has("a", {30});
   has("b", {});
@@ -92,13 +92,13 @@ TEST_F(Membership, Snapshots_AFailedFetchIsAFailure) {
   failed.why = "the snapshot of step 30 could not be fetched from 10.0.0.1:4711: nothing came";
   says("b", failed);
   expect_stop("a", StopCause::Failure);
-  all({"a", "b"}, &Membership::says_saved);
+  all({"a", "b"}, &JobTest::says_saved);
   expect_decided("a", false);
   EXPECT_EQ(heard<control::JobResult>("a")->failure_summary,
             failed.why + ", says b; restarts used: 0 of 0");
 }
 
-TEST_F(Membership, Snapshots_ADamagedOneIsNotChosenAgain) {
+TEST_F(JobTest, Snapshots_ADamagedOneIsNotChosenAgain) {
   job_spec.max_restarts = 0;
   has("a", {30, 20});
   has("b", {20});
@@ -111,17 +111,17 @@ TEST_F(Membership, Snapshots_ADamagedOneIsNotChosenAgain) {
   says("b", failed);
   expect_stop("a", StopCause::Snapshot);
   EXPECT_EQ(job().budget().used(), 0) << "it costs nothing";
-  all({"a", "b"}, &Membership::says_saved);
+  all({"a", "b"}, &JobTest::says_saved);
   EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
   EXPECT_EQ(resume_of(assignment("b")).source_address, "");
   failed.round = round_of("b");
   failed.damaged_snapshot = snapshots({20})[0].id;
   says("b", failed);  // though it fetched nothing in this round
-  all({"a", "b"}, &Membership::says_saved);
+  all({"a", "b"}, &JobTest::says_saved);
   expect_decided("a", false);
 }
 
-TEST_F(Membership, Snapshots_AnUnusableOneIsNotChosenAgain) {
+TEST_F(JobTest, Snapshots_AnUnusableOneIsNotChosenAgain) {
   nodes(2, 2);
   has("a", {30, 20});
   has("b", {30, 20});
@@ -143,7 +143,7 @@ TEST_F(Membership, Snapshots_AnUnusableOneIsNotChosenAgain) {
   EXPECT_EQ(resume_of(assignment("b")).snapshot.step, 20);
 }
 
-TEST_F(Membership, Snapshots_RejectsInvalidReports) {
+TEST_F(JobTest, Snapshots_RejectsInvalidReports) {
   has("a", {30});
   player("a").facts.snapshots[0].id = "../../etc/passwd";
   join("a");
@@ -158,7 +158,7 @@ TEST_F(Membership, Snapshots_RejectsInvalidReports) {
   expect_refused("c", "make no sense");
 }
 
-TEST_F(Membership, Snapshots_InvalidLaterReportsCountAsNone) {
+TEST_F(JobTest, Snapshots_InvalidLaterReportsCountAsNone) {
   has("a", {30});
   has("b", {30});
   a_and_b_run();
@@ -169,7 +169,7 @@ TEST_F(Membership, Snapshots_InvalidLaterReportsCountAsNone) {
   EXPECT_EQ(resume_of(assignment("a")).source_address, player("b").facts.addresses[0]);
 }
 
-TEST_F(Membership, Replicas_AReplacementLearnsTheirHolders) {
+TEST_F(JobTest, Replicas_AReplacementLearnsTheirHolders) {
   nodes(2, 2);
   for (const char* name : {"a", "b", "c"}) {
     has(name, {});
@@ -195,7 +195,7 @@ TEST_F(Membership, Replicas_AReplacementLearnsTheirHolders) {
   EXPECT_EQ(assignment("b").replicas_of, peer_of("c"));
 }
 
-TEST_F(Membership, Replicas_WithoutTheFlagNoNodeKeepsAny) {
+TEST_F(JobTest, Replicas_WithoutTheFlagNoNodeKeepsAny) {
   has("a", {});
   has("b", {});
   a_and_b_run();

@@ -1,8 +1,8 @@
-// Membership: what operators ask of the whole job, and what comes of it.
+// Job: what operators ask of the whole job, and what comes of it.
 #include <algorithm>
 
 #include "common/text.hpp"
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 
 namespace cpprun {
 
@@ -17,8 +17,8 @@ Error refuse(const std::string& why) {
 
 }  // namespace
 
-control::AdminReply Membership::on_admin_command(Instant now, const control::AdminCommand& order,
-                                                 const std::string& by, Effects& effects) {
+control::AdminReply Job::on_admin_command(Instant now, const control::AdminCommand& order,
+                                          const std::string& by, Effects& effects) {
   Result<std::string> done =
       has_job_result() ? refuse("the job is over") : carry_out(order, by, effects);
   advance(now, effects);
@@ -29,8 +29,8 @@ control::AdminReply Membership::on_admin_command(Instant now, const control::Adm
 }
 
 // The answer goes first: what follows may end the asker.
-void Membership::reply_to_admin_command(Instant now, const Node& asker,
-                                        const control::AdminCommand& order, Effects& effects) {
+void Job::reply_to_admin_command(Instant now, const Node& asker, const control::AdminCommand& order,
+                                 Effects& effects) {
   const Incarnation incarnation = asker.id.incarnation;
   Effects follows;
   control::AdminReply answer = on_admin_command(now, order, asker.id.name, follows);
@@ -38,8 +38,8 @@ void Membership::reply_to_admin_command(Instant now, const Node& asker,
   effects.insert(effects.end(), follows.begin(), follows.end());
 }
 
-Result<std::string> Membership::carry_out(const control::AdminCommand& order, const std::string& by,
-                                          Effects& effects) {
+Result<std::string> Job::carry_out(const control::AdminCommand& order, const std::string& by,
+                                   Effects& effects) {
   switch (order.kind) {
     case AdminCommandKind::Restart:
       return restart_all(by, effects);
@@ -54,7 +54,7 @@ Result<std::string> Membership::carry_out(const control::AdminCommand& order, co
 }
 
 // Workers save as when a node drains, and what fails meanwhile costs nothing; but nobody leaves.
-void Membership::stop_on_request(const std::string& why, Effects& effects) {
+void Job::stop_on_request(const std::string& why, Effects& effects) {
   is_drained_ = has_saved_ = true;
   drained_by_.clear();
   request_stop(StopCause::Operator, why, effects);
@@ -62,7 +62,7 @@ void Membership::stop_on_request(const std::string& why, Effects& effects) {
 
 // ---------------------------------------------------------------- restart, stop
 
-Result<std::string> Membership::restart_all(const std::string& by, Effects& effects) {
+Result<std::string> Job::restart_all(const std::string& by, Effects& effects) {
   if (shutdown_request_) return refuse("the job is stopping, as an operator has asked");
   if (phase_ != Phase::Running) {
     return refuse("no round runs that could be restarted: " + why_no_round());
@@ -72,7 +72,7 @@ Result<std::string> Membership::restart_all(const std::string& by, Effects& effe
   return "the workers of " + text::count(assignments_.size(), "node") + " are restarted";
 }
 
-Result<std::string> Membership::stop_all(bool saves, const std::string& by, Effects& effects) {
+Result<std::string> Job::stop_all(bool saves, const std::string& by, Effects& effects) {
   shutdown_request_ =
       control::ShutdownRequest{saves, "an operator on " + by + " asked the job to stop"};
   size_t told = 0;
@@ -87,7 +87,7 @@ Result<std::string> Membership::stop_all(bool saves, const std::string& by, Effe
 // ---------------------------------------------------------------- drain
 
 // A name that several nodes have says nothing; a group rank does.
-Result<const Node*> Membership::find_node(const std::string& name) const {
+Result<const Node*> Job::find_node(const std::string& name) const {
   std::vector<const Node*> found;
   std::vector<std::string> all;
   for (const auto& [incarnation, node] : nodes_) {
@@ -109,8 +109,8 @@ Result<const Node*> Membership::find_node(const std::string& name) const {
                 text::join(all, ", "));
 }
 
-Result<std::string> Membership::drain_node(const std::string& name, const std::string& by,
-                                           Effects& effects) {
+Result<std::string> Job::drain_node(const std::string& name, const std::string& by,
+                                    Effects& effects) {
   Result<const Node*> found = find_node(name);
   if (!found) return found.error();
   const Node& node = **found;
@@ -127,7 +127,7 @@ Result<std::string> Membership::drain_node(const std::string& name, const std::s
          (is_short ? "; fewer nodes than --nnodes needs are left then" : "");
 }
 
-void Membership::on_draining(Node& node, Effects& effects) {
+void Job::on_draining(Node& node, Effects& effects) {
   if (node.is_draining()) return;
   node.facts.is_draining = true;
   is_host_drained_ = is_host_drained_ || node.is_embedded;
@@ -138,7 +138,7 @@ void Membership::on_draining(Node& node, Effects& effects) {
 }
 
 // The workers of all nodes save together, so all are asked to.
-void Membership::request_drain(const Node& node, Effects& effects) {
+void Job::request_drain(const Node& node, Effects& effects) {
   if (phase_ != Phase::Running) return;
   is_drained_ = has_saved_ = true;
   drained_by_ = node.id.name;
@@ -147,7 +147,7 @@ void Membership::request_drain(const Node& node, Effects& effects) {
 
 // ---------------------------------------------------------------- scale
 
-Result<std::string> Membership::scale_to(int64_t nodes, const std::string& by, Effects& effects) {
+Result<std::string> Job::scale_to(int64_t nodes, const std::string& by, Effects& effects) {
   if (job_spec_.min_nodes == job_spec_.max_nodes) {
     return refuse("the job was started with a fixed number of nodes (--nnodes=" +
                   std::to_string(job_spec_.max_nodes) + "); only --nnodes=MIN:MAX can be scaled");

@@ -9,7 +9,7 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-TEST_F(Membership, R4_FinIsEvidenceAndTheNextRoundWaitsForTheGrace) {
+TEST_F(JobTest, R4_FinIsEvidenceAndTheNextRoundWaitsForTheGrace) {
   nodes(1, 2);
   a_and_b_run();
   dies("b");
@@ -21,7 +21,7 @@ TEST_F(Membership, R4_FinIsEvidenceAndTheNextRoundWaitsForTheGrace) {
   expect_assignment("a", 2, 0, 2);
 }
 
-TEST_F(Membership, R4_AResetOnlyStartsASilence) {
+TEST_F(JobTest, R4_AResetOnlyStartsASilence) {
   a_and_b_run();
   is_cut_off("b");
   passes(limits::kNodeLease - 1ms);
@@ -32,7 +32,7 @@ TEST_F(Membership, R4_AResetOnlyStartsASilence) {
   EXPECT_EQ(count_of<control::RankAssignment>(player("b").heard), 1);
 }
 
-TEST_F(Membership, R4_AnOlderConnectionChangesNothing) {
+TEST_F(JobTest, R4_AnOlderConnectionChangesNothing) {
   a_and_b_run();
   SessionId old = *player("b").session;
   returns("b", ReportedPhase::Running, 1);
@@ -46,7 +46,7 @@ TEST_F(Membership, R4_AnOlderConnectionChangesNothing) {
   EXPECT_EQ(heard<control::Stop>("a"), nullptr);
 }
 
-TEST_F(Membership, R4_ALeaveNeedsNoGrace) {
+TEST_F(JobTest, R4_ALeaveNeedsNoGrace) {
   nodes(1, 2);
   a_and_b_run();
   leaves("b");
@@ -55,7 +55,7 @@ TEST_F(Membership, R4_ALeaveNeedsNoGrace) {
   expect_assignment("a", 2, 0, 2);
 }
 
-TEST_F(Membership, AnUnusableNodeCostsNoRestart) {
+TEST_F(JobTest, AnUnusableNodeCostsNoRestart) {
   nodes(1, 2);
   a_and_b_run();
   is_unusable("b");
@@ -65,7 +65,7 @@ TEST_F(Membership, AnUnusableNodeCostsNoRestart) {
   EXPECT_EQ(assignment("a").restart_count, 0);
 }
 
-TEST_F(Membership, AStoppingRoundDoesNotWaitForAnUnusableNode) {
+TEST_F(JobTest, AStoppingRoundDoesNotWaitForAnUnusableNode) {
   nodes(1, 2);
   a_and_b_run();
   says_failed("a");
@@ -76,7 +76,7 @@ TEST_F(Membership, AStoppingRoundDoesNotWaitForAnUnusableNode) {
   EXPECT_EQ(assignment("a").restart_count, 1) << "for the worker's failure, and for nothing else";
 }
 
-TEST_F(Membership, ASpareReplacesAnUnusableNode) {
+TEST_F(JobTest, ASpareReplacesAnUnusableNode) {
   nodes(2, 2);
   a_and_b_run();
   join("c");
@@ -86,7 +86,7 @@ TEST_F(Membership, ASpareReplacesAnUnusableNode) {
   expect_assignment("c", 2, 1, 4);
 }
 
-TEST_F(Membership, WithoutASpareAnUnusableNodeEndsTheJob) {
+TEST_F(JobTest, WithoutASpareAnUnusableNodeEndsTheJob) {
   nodes(2, 2);
   a_and_b_run();
   is_unusable("b");
@@ -99,7 +99,7 @@ TEST_F(Membership, WithoutASpareAnUnusableNodeEndsTheJob) {
             "here");
 }
 
-TEST_F(Membership, TheJobWaitsForADisconnectedSpareToReplaceAnUnusableNode) {
+TEST_F(JobTest, TheJobWaitsForADisconnectedSpareToReplaceAnUnusableNode) {
   nodes(2, 2);
   a_and_b_run();
   join("c");
@@ -111,7 +111,7 @@ TEST_F(Membership, TheJobWaitsForADisconnectedSpareToReplaceAnUnusableNode) {
   EXPECT_TRUE(heard<control::JobResult>("a"));
 }
 
-TEST_F(Membership, AnUnusableNodeOutsideTheRoundEndsNoJob) {
+TEST_F(JobTest, AnUnusableNodeOutsideTheRoundEndsNoJob) {
   nodes(2, 2);
   a_and_b_run();
   join("c");
@@ -122,7 +122,7 @@ TEST_F(Membership, AnUnusableNodeOutsideTheRoundEndsNoJob) {
   EXPECT_FALSE(heard<control::JobResult>("a"));
 }
 
-TEST_F(Membership, R4_MessagesAfterALeaveChangeNothing) {
+TEST_F(JobTest, R4_MessagesAfterALeaveChangeNothing) {
   a_and_b_run();
   leaves("b");
   says("b", control::Ping{1});
@@ -131,7 +131,7 @@ TEST_F(Membership, R4_MessagesAfterALeaveChangeNothing) {
   EXPECT_EQ(phase(), Phase::Stopping);
 }
 
-TEST_F(Membership, R4_TheRemainingNodesLearnTheReasonToWait) {
+TEST_F(JobTest, R4_TheRemainingNodesLearnTheReasonToWait) {
   nodes(2, 2);
   a_and_b_run();
   dies("b");
@@ -142,7 +142,7 @@ TEST_F(Membership, R4_TheRemainingNodesLearnTheReasonToWait) {
   EXPECT_EQ(heard<control::Wait>("a")->why, "1 of at least 2 nodes are here");
 }
 
-TEST_F(Membership, R5_ASilentNodeIsLostAfterItsLease) {
+TEST_F(JobTest, R5_ASilentNodeIsLostAfterItsLease) {
   nodes(1, 2);
   a_and_b_run();
   passes(10s);
@@ -154,7 +154,7 @@ TEST_F(Membership, R5_ASilentNodeIsLostAfterItsLease) {
   expect_assignment("a", 2, 0, 2);
 }
 
-TEST_F(Membership, R5_AnyMessageRenewsTheLease) {
+TEST_F(JobTest, R5_AnyMessageRenewsTheLease) {
   a_and_b_run();
   player("b").is_silent = true;
   for (int i = 0; i < 10; ++i) {
@@ -164,7 +164,7 @@ TEST_F(Membership, R5_AnyMessageRenewsTheLease) {
   EXPECT_EQ(phase(), Phase::Running);
 }
 
-TEST_F(Membership, R5_AWaitingNodeIsLostToo) {
+TEST_F(JobTest, R5_AWaitingNodeIsLostToo) {
   nodes(2, 3);
   join("a");
   is_cut_off("a");
@@ -174,7 +174,7 @@ TEST_F(Membership, R5_AWaitingNodeIsLostToo) {
   expect_no_assignment("b");
 }
 
-TEST_F(Membership, R6_TheLocalAgentHasNeitherNodeLeaseNorWorkerLease) {
+TEST_F(JobTest, R6_TheLocalAgentHasNeitherNodeLeaseNorWorkerLease) {
   nodes(1, 1);
   player("a").hello.node.incarnation = kEmbedded;
   player("a").is_silent = true;
@@ -186,7 +186,7 @@ TEST_F(Membership, R6_TheLocalAgentHasNeitherNodeLeaseNorWorkerLease) {
   EXPECT_EQ(phase(), Phase::Running);
 }
 
-TEST_F(Membership, R6_TheWorkerLeaseKeepsInequalityI1ForEveryLease) {
+TEST_F(JobTest, R6_TheWorkerLeaseKeepsInequalityI1ForEveryLease) {
   for (Duration lease : {1000ms, 1200ms, 1830ms, 2000ms, 5000ms, 60'000ms, 100'000'000'000ms}) {
     run_id = "lease " + std::to_string(lease.count());
     job_spec.lease = lease;
@@ -204,7 +204,7 @@ TEST_F(Membership, R6_TheWorkerLeaseKeepsInequalityI1ForEveryLease) {
   }
 }
 
-TEST_F(Membership, R10_ARestartedAgentIsAnotherNode) {
+TEST_F(JobTest, R10_ARestartedAgentIsAnotherNode) {
   a_and_b_run();
   join("b2");
   EXPECT_TRUE(heard<control::Wait>("b2")->is_spare);
@@ -214,7 +214,7 @@ TEST_F(Membership, R10_ARestartedAgentIsAnotherNode) {
   expect_assignment("b2", 2, 1, 4);
 }
 
-TEST_F(Membership, R10_RejectsTheSameIdentityTwice) {
+TEST_F(JobTest, R10_RejectsTheSameIdentityTwice) {
   join("a");
   player("twin").hello.node = player("a").hello.node;
   join("twin");
@@ -224,7 +224,7 @@ TEST_F(Membership, R10_RejectsTheSameIdentityTwice) {
 
 // ---------------------------------------------------------------- back in every state
 
-TEST_F(Membership, Back_WhileGathering) {
+TEST_F(JobTest, Back_WhileGathering) {
   join("a");
   is_cut_off("a");
   join("b");
@@ -233,7 +233,7 @@ TEST_F(Membership, Back_WhileGathering) {
   expect_assignment("a", 1, 0, 4);
 }
 
-TEST_F(Membership, Back_BeforeTheOldConnectionBreaks) {
+TEST_F(JobTest, Back_BeforeTheOldConnectionBreaks) {
   join("a");
   returns("a", ReportedPhase::Idle, 0);
   join("b");
@@ -241,7 +241,7 @@ TEST_F(Membership, Back_BeforeTheOldConnectionBreaks) {
   EXPECT_EQ(core.session_count(), 2U);
 }
 
-TEST_F(Membership, Back_StoppedWhileTheRoundRuns) {
+TEST_F(JobTest, Back_StoppedWhileTheRoundRuns) {
   a_and_b_run();
   is_cut_off("b");
   passes(4s);
@@ -252,7 +252,7 @@ TEST_F(Membership, Back_StoppedWhileTheRoundRuns) {
   EXPECT_EQ(assignment("b").restart_count, 0);
 }
 
-TEST_F(Membership, Back_DoneWhileTheRoundRuns) {
+TEST_F(JobTest, Back_DoneWhileTheRoundRuns) {
   a_and_b_run();
   is_cut_off("b");
   says_done("a");
@@ -262,7 +262,7 @@ TEST_F(Membership, Back_DoneWhileTheRoundRuns) {
   expect_decided("b", true);
 }
 
-TEST_F(Membership, Back_RunningOrDoneWhileTheRoundStops) {
+TEST_F(JobTest, Back_RunningOrDoneWhileTheRoundStops) {
   for (ReportedPhase reported_phase : {ReportedPhase::Running, ReportedPhase::Done}) {
     run_id = reported_phase == ReportedPhase::Done ? "done" : "running";
     join(run_id + " a");
@@ -278,7 +278,7 @@ TEST_F(Membership, Back_RunningOrDoneWhileTheRoundStops) {
   }
 }
 
-TEST_F(Membership, Back_StoppedWhileTheRoundStops) {
+TEST_F(JobTest, Back_StoppedWhileTheRoundStops) {
   a_and_b_run();
   is_cut_off("b");
   says_failed("a");
@@ -287,7 +287,7 @@ TEST_F(Membership, Back_StoppedWhileTheRoundStops) {
   expect_assignment("b", 2, 1, 4);
 }
 
-TEST_F(Membership, Back_AfterItWasLost) {
+TEST_F(JobTest, Back_AfterItWasLost) {
   nodes(1, 2);
   a_and_b_run();
   is_cut_off("b");
@@ -306,7 +306,7 @@ TEST_F(Membership, Back_AfterItWasLost) {
   expect_assignment("b", 3, 1, 4);
 }
 
-TEST_F(Membership, Back_LostWhileStoppingAndBackAtOnce) {
+TEST_F(JobTest, Back_LostWhileStoppingAndBackAtOnce) {
   a_and_b_run();
   says_failed("a");
   is_cut_off("b");
@@ -318,7 +318,7 @@ TEST_F(Membership, Back_LostWhileStoppingAndBackAtOnce) {
   expect_assignment("b", 2, 1, 4);
 }
 
-TEST_F(Membership, Back_WithAKnownFailure) {
+TEST_F(JobTest, Back_WithAKnownFailure) {
   a_and_b_run();
   says_failed("b");
   says_stopped("b");
@@ -332,7 +332,7 @@ TEST_F(Membership, Back_WithAKnownFailure) {
   EXPECT_EQ(assignment("b").restart_count, 1);
 }
 
-TEST_F(Membership, Back_WithAFailureFromBeforeAMissedAssignment) {
+TEST_F(JobTest, Back_WithAFailureFromBeforeAMissedAssignment) {
   a_and_b_run();
   says_failed("b");
   says_stopped("b");
@@ -349,7 +349,7 @@ TEST_F(Membership, Back_WithAFailureFromBeforeAMissedAssignment) {
   EXPECT_EQ(job().budget().used(), 1);
 }
 
-TEST_F(Membership, Lost_TheWholeJob) {
+TEST_F(JobTest, Lost_TheWholeJob) {
   a_and_b_run();
   is_cut_off("a");
   is_cut_off("b");
@@ -359,7 +359,7 @@ TEST_F(Membership, Lost_TheWholeJob) {
   EXPECT_TRUE(core.next_deadline().is_never());
 }
 
-TEST_F(Membership, Lost_WhileForming) {
+TEST_F(JobTest, Lost_WhileForming) {
   nodes(3, 3);
   join("a");
   join("b");
@@ -370,7 +370,7 @@ TEST_F(Membership, Lost_WhileForming) {
   expect_assignment("d", 1, 2, 6);
 }
 
-TEST_F(Membership, Lost_JoinsAndLeavesInALoop) {
+TEST_F(JobTest, Lost_JoinsAndLeavesInALoop) {
   nodes(2, 3);
   join("a");
   for (int i = 0; i < 200; ++i) {

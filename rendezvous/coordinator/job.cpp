@@ -1,4 +1,4 @@
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 
 #include <algorithm>
 
@@ -39,8 +39,7 @@ Node::WorkerPhase to_work(ReportedPhase reported_phase) {
 
 }  // namespace
 
-Membership::Membership(MembershipOptions options, const control::JobSpec& job_spec,
-                       Effects& effects)
+Job::Job(JobOptions options, const control::JobSpec& job_spec, Effects& effects)
     : options_(std::move(options)),
       job_spec_(job_spec),
       term_(options_.term),
@@ -60,8 +59,8 @@ Membership::Membership(MembershipOptions options, const control::JobSpec& job_sp
 
 // ---------------------------------------------------------------- joining
 
-Status Membership::check_registration(const Node* known, const control::Hello& hello,
-                                      const control::Register& message) const {
+Status Job::check_registration(const Node* known, const control::Hello& hello,
+                               const control::Register& message) const {
   if (message.nproc < 1 || message.nproc > limits::kWorkersPerNode) {
     return refuse("an agent must bring 1 to " + std::to_string(limits::kWorkersPerNode) +
                   " workers; this one brings " + std::to_string(message.nproc));
@@ -98,9 +97,9 @@ Status Membership::check_registration(const Node* known, const control::Hello& h
   return {};
 }
 
-void Membership::on_register(Instant now, SessionId session, const control::Hello& hello,
-                             const control::Register& message, const SessionAddresses& facts,
-                             Effects& effects) {
+void Job::on_register(Instant now, SessionId session, const control::Hello& hello,
+                      const control::Register& message, const SessionAddresses& facts,
+                      Effects& effects) {
   auto it = nodes_.find(hello.node.incarnation);
   if (Status ok = check_registration(it == nodes_.end() ? nullptr : &it->second, hello, message);
       !ok) {
@@ -125,9 +124,9 @@ void Membership::on_register(Instant now, SessionId session, const control::Hell
   advance(now, effects);
 }
 
-Node& Membership::add_member(Instant now, SessionId session, const control::Hello& hello,
-                             const control::Register& message, const SessionAddresses& facts,
-                             Effects& effects) {
+Node& Job::add_member(Instant now, SessionId session, const control::Hello& hello,
+                      const control::Register& message, const SessionAddresses& facts,
+                      Effects& effects) {
   auto [it, is_new] = nodes_.try_emplace(hello.node.incarnation);
   Node& node = it->second;
   if (is_new) {
@@ -166,7 +165,7 @@ Node& Membership::add_member(Instant now, SessionId session, const control::Hell
   return node;
 }
 
-void Membership::confirm_registration(const Node& node, Effects& effects) const {
+void Job::confirm_registration(const Node& node, Effects& effects) const {
   control::Registered confirm_registration;
   confirm_registration.term = term_;
   confirm_registration.coordinator = options_.coordinator;
@@ -181,7 +180,7 @@ void Membership::confirm_registration(const Node& node, Effects& effects) const 
 
 // Decides what a node that has just registered is told, by the phase of the job and by where it
 // stands.
-void Membership::place_node(Instant now, Node& node, Effects& effects) {
+void Job::place_node(Instant now, Node& node, Effects& effects) {
   if (phase_ == Phase::Finishing || phase_ == Phase::Ended) {
     send(node, job_result_, effects);
     pending_.insert(node.id.incarnation);
@@ -203,12 +202,12 @@ void Membership::place_node(Instant now, Node& node, Effects& effects) {
 }
 
 // A member that registers again and has not seen the world of its round.
-bool Membership::has_missed_assignment(const Node& node) const {
+bool Job::has_missed_assignment(const Node& node) const {
   return is_member(node.id.incarnation) && node.facts.round < round_;
 }
 
 // A member of the current round is back (R1).
-void Membership::resume(Node& node, Effects& effects) {
+void Job::resume(Node& node, Effects& effects) {
   if (has_missed_assignment(node)) {
     pending_.erase(node.id.incarnation);  // a stop of that round would mean nothing to it
     if (phase_ == Phase::Running) send(node, assignments_.at(node.id.incarnation), effects);
@@ -236,7 +235,7 @@ void Membership::resume(Node& node, Effects& effects) {
                effects);
 }
 
-void Membership::send_wait(const Node& node, bool is_reminder, Effects& effects) const {
+void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const {
   bool is_spare = phase_ == Phase::Running;
   const bool has_standby = standby_node() != nullptr && standby_node() != &node;
   send(node,
@@ -246,13 +245,13 @@ void Membership::send_wait(const Node& node, bool is_reminder, Effects& effects)
 
 // ---------------------------------------------------------------- what members say
 
-Node* Membership::find(SessionId session) {
+Node* Job::find(SessionId session) {
   auto it = sessions_.find(session);
   return it == sessions_.end() ? nullptr : &nodes_.at(it->second);
 }
 
-void Membership::on_message(Instant now, SessionId session, const control::AgentMessage& message,
-                            Effects& effects) {
+void Job::on_message(Instant now, SessionId session, const control::AgentMessage& message,
+                     Effects& effects) {
   Node* node = find(session);
   CPPRUN_CHECK(node != nullptr);
   node->heard_at = now;
@@ -304,9 +303,8 @@ void Membership::on_message(Instant now, SessionId session, const control::Agent
 
 // The asker is answered in any case; the others hear of what is injected, and before it does: it
 // may be the death of the very process that we live in, and who leads then must know of it.
-void Membership::on_fault_permit_request(const Node& asker,
-                                         const control::FaultPermitRequest& message,
-                                         Effects& effects) {
+void Job::on_fault_permit_request(const Node& asker, const control::FaultPermitRequest& message,
+                                  Effects& effects) {
   const std::optional<int64_t> count = fault_quota_.claim(message.fault, message.times);
   control::FaultPermit struck{message.fault, count.value_or(0), count.has_value()};
   struck.where = message.where;
@@ -334,11 +332,11 @@ std::string why_none_ran(const Node& node, const control::Failed& message) {
 
 // What was to be fetched for this round is not what its manifest says. It is fetched no more, so
 // this can't go on for ever.
-bool Membership::is_new_damage(const control::Failed& message) const {
+bool Job::is_new_damage(const control::Failed& message) const {
   return resume_ && is_resume_fetched_ && resume_->id == message.damaged_snapshot;
 }
 
-void Membership::on_failed(Node& node, const control::Failed& message, Effects& effects) {
+void Job::on_failed(Node& node, const control::Failed& message, Effects& effects) {
   bool is_current = message.round == round_ && is_member(node.id.incarnation) &&
                     (phase_ == Phase::Running || phase_ == Phase::Stopping || is_recovering());
   if (!is_current) return;
@@ -368,7 +366,7 @@ void Membership::on_failed(Node& node, const control::Failed& message, Effects& 
   request_stop(StopCause::Failure, what, effects);
 }
 
-void Membership::on_done(Node& node, RoundNumber round, Effects& effects) {
+void Job::on_done(Node& node, RoundNumber round, Effects& effects) {
   if (round != round_ || !is_member(node.id.incarnation)) return;
   node.worker_phase = Node::WorkerPhase::Done;
   done_.insert(node.id.incarnation);
@@ -382,7 +380,7 @@ void Membership::on_done(Node& node, RoundNumber round, Effects& effects) {
   }
 }
 
-void Membership::on_stopped(Node& node, const control::Stopped& message, Effects& effects) {
+void Job::on_stopped(Node& node, const control::Stopped& message, Effects& effects) {
   bool is_part = is_member(node.id.incarnation);
   if (is_part && message.round != round_) return;  // said twice of an older round
   node.worker_phase = Node::WorkerPhase::Stopped;
@@ -400,12 +398,12 @@ void Membership::on_stopped(Node& node, const control::Stopped& message, Effects
 }
 
 // What makes no sense counts as nothing: it would reach other nodes.
-void Membership::take_snapshots(Node& node, const std::vector<control::SnapshotName>& snapshots) {
+void Job::take_snapshots(Node& node, const std::vector<control::SnapshotName>& snapshots) {
   node.facts.snapshots.clear();
   if (are_sane(snapshots)) node.facts.snapshots = snapshots;
 }
 
-void Membership::on_ack(Node& node, Effects& effects) {
+void Job::on_ack(Node& node, Effects& effects) {
   if (phase_ == Phase::Finishing) pending_.erase(node.id.incarnation);
   if (phase_ == Phase::Ended) send(node, control::Bye{}, effects);
 }

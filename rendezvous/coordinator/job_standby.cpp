@@ -1,13 +1,13 @@
-// Membership: who leads the job when our process has died (R14, R15), and giving it up (R17).
-#include "rendezvous/coordinator/membership.hpp"
+// Job: who leads the job when our process has died (R14, R15), and giving it up (R17).
+#include "rendezvous/coordinator/job.hpp"
 
 namespace cpprun {
 
 // The standby stays as long as it is in the job: two standbys would be two coordinators. A
 // coordinator of its own process comes back where it was (R13), so only one that an agent hosts has
 // a standby.
-void Membership::choose_standby(const std::vector<Node*>& ranked,
-                                std::vector<control::RankAssignment>& assignments) {
+void Job::choose_standby(const std::vector<Node*>& ranked,
+                         std::vector<control::RankAssignment>& assignments) {
   const bool can_move = job_spec_.master_addr.empty() && !job_spec_.is_store_on_main_port &&
                         !job_spec_.has_fixed_ranks && !is_standby_lost_ && !options_.leader_lease;
   const Node* next = standby_node();
@@ -32,7 +32,7 @@ void Membership::choose_standby(const std::vector<Node*>& ranked,
 }
 
 // Null: there is none, or it has gone, or it goes and takes nothing over any more.
-const Node* Membership::standby_node() const {
+const Node* Job::standby_node() const {
   if (!standby_) return nullptr;
   auto it = nodes_.find(standby_->node);
   const bool is_there = it != nodes_.end() && it->second.liveness == Node::Liveness::Present;
@@ -40,32 +40,32 @@ const Node* Membership::standby_node() const {
 }
 
 // Without it no round is formed: it would not know of its successor.
-bool Membership::is_standby_awaited() const {
+bool Job::is_standby_awaited() const {
   const Node* standby = standby_node();
   return standby != nullptr && !standby->is_ready();
 }
 
-bool Membership::is_left_to_standby() const {
+bool Job::is_left_to_standby() const {
   if (!is_host_drained_ || phase_ != Phase::WaitingForNodes) return false;
   const Node* standby = standby_node();
   return options_.leader_lease ? has_successor() : standby != nullptr && standby->is_connected();
 }
 
-bool Membership::can_be_redirected() const {
+bool Job::can_be_redirected() const {
   return is_recovering() || is_new();
 }
 
-void Membership::redirect_members(const control::Redirect& to, Effects& effects) {
+void Job::redirect_members(const control::Redirect& to, Effects& effects) {
   for (const auto& [incarnation, node] : nodes_) send(node, to, effects);
   forget_nodes();
 }
 
-void Membership::disconnect_all(Effects& effects) {
+void Job::disconnect_all(Effects& effects) {
   for (const auto& [session, node] : sessions_) effects.emplace_back(Close{session, false});
   forget_nodes();
 }
 
-void Membership::forget_nodes() {
+void Job::forget_nodes() {
   nodes_.clear();
   sessions_.clear();
   ready_.clear();

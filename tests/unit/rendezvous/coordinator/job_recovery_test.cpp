@@ -9,9 +9,9 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-class MembershipRecovery : public JobTest {
+class JobRecoveryTest : public JobTest {
  public:
-  MembershipRecovery() { nodes(2, 3); }
+  JobRecoveryTest() { nodes(2, 3); }
 
   // Another process listens at the endpoint; it knows nothing.
   void coordinator_restarts(int64_t term = 100) {
@@ -34,7 +34,7 @@ class MembershipRecovery : public JobTest {
   }
 };
 
-TEST_F(MembershipRecovery, R13_ARoundThatAllNodesStillRunContinues) {
+TEST_F(JobRecoveryTest, R13_ARoundThatAllNodesStillRunContinues) {
   a_and_b_run();
   coordinator_restarts();
   comes_back("a", ReportedPhase::Running);
@@ -51,7 +51,7 @@ TEST_F(MembershipRecovery, R13_ARoundThatAllNodesStillRunContinues) {
   expect_decided("a", true);
 }
 
-TEST_F(MembershipRecovery, R13_TheHistoryOfARecoveredRoundContinues) {
+TEST_F(JobRecoveryTest, R13_TheHistoryOfARecoveredRoundContinues) {
   a_and_b_run();
   coordinator_restarts();
   comes_back("a", ReportedPhase::Running);
@@ -65,7 +65,7 @@ TEST_F(MembershipRecovery, R13_TheHistoryOfARecoveredRoundContinues) {
   EXPECT_EQ(job_history.of(run_id)->recoveries().count(), 0) << "nothing broke";
 }
 
-TEST_F(MembershipRecovery, R13_NoWorkerLeaseBeforeTheNewestRoundIsKnown) {
+TEST_F(JobRecoveryTest, R13_NoWorkerLeaseBeforeTheNewestRoundIsKnown) {
   a_and_b_run();
   coordinator_restarts();
   comes_back("a", ReportedPhase::Running);
@@ -78,7 +78,7 @@ TEST_F(MembershipRecovery, R13_NoWorkerLeaseBeforeTheNewestRoundIsKnown) {
   EXPECT_TRUE(heard<control::Pong>("a"));
 }
 
-TEST_F(MembershipRecovery, R13_PingsAreAnsweredOnceTheRoundIsKnown) {
+TEST_F(JobRecoveryTest, R13_PingsAreAnsweredOnceTheRoundIsKnown) {
   a_and_b_run();
   coordinator_restarts();
   comes_back("a", ReportedPhase::Running);
@@ -90,7 +90,7 @@ TEST_F(MembershipRecovery, R13_PingsAreAnsweredOnceTheRoundIsKnown) {
 
 // They may be of an older round than the one that runs where nobody hears of it: only who holds a
 // worker lease proves that there is none.
-TEST_F(MembershipRecovery, R13_MembersWithoutAWorkerLeaseProveNothing) {
+TEST_F(JobRecoveryTest, R13_MembersWithoutAWorkerLeaseProveNothing) {
   a_and_b_run();
   coordinator_restarts();
   comes_back("a", ReportedPhase::Stopped);
@@ -102,7 +102,7 @@ TEST_F(MembershipRecovery, R13_MembersWithoutAWorkerLeaseProveNothing) {
   expect_assignment("a", 2, 0, 4);
 }
 
-TEST_F(MembershipRecovery, R13_AReportedHangIsChargedToTheHangs) {
+TEST_F(JobRecoveryTest, R13_AReportedHangIsChargedToTheHangs) {
   a_and_b_run();
   coordinator_restarts();
   player("a").facts.charged = control::RestartCharge::Hang;
@@ -114,7 +114,7 @@ TEST_F(MembershipRecovery, R13_AReportedHangIsChargedToTheHangs) {
   EXPECT_EQ(heard<control::Stop>("b")->charged, control::RestartCharge::Hang);
 }
 
-TEST_F(MembershipRecovery, R13_ANodeThatDoesNotReturnWithinALeaseIsLost) {
+TEST_F(JobRecoveryTest, R13_ANodeThatDoesNotReturnWithinALeaseIsLost) {
   nodes(1, 3);
   a_and_b_run();
   coordinator_restarts();
@@ -128,7 +128,7 @@ TEST_F(MembershipRecovery, R13_ANodeThatDoesNotReturnWithinALeaseIsLost) {
   EXPECT_EQ(assignment("a").term, Term(100));
 }
 
-TEST_F(MembershipRecovery, R13_TheNewestReportedRoundCounts) {
+TEST_F(JobRecoveryTest, R13_TheNewestReportedRoundCounts) {
   nodes(1, 3);
   a_and_b_run();
   is_cut_off("b");
@@ -147,17 +147,17 @@ TEST_F(MembershipRecovery, R13_TheNewestReportedRoundCounts) {
   expect_assignment("b", 3, 1, 4);
 }
 
-TEST_F(MembershipRecovery, R13_TheBudgetIsThatOfTheNewestRound) {
+TEST_F(JobRecoveryTest, R13_TheBudgetIsThatOfTheNewestRound) {
   a_and_b_run();
   says_failed("a");
-  all({"a", "b"}, &MembershipRecovery::says_stopped);
+  all({"a", "b"}, &JobRecoveryTest::says_stopped);
   coordinator_restarts();
   comes_back("a", ReportedPhase::Running);
   comes_back("b", ReportedPhase::Running);
   EXPECT_EQ(job().budget().used(), 1);
 }
 
-TEST_F(MembershipRecovery, R13_ALateNodeStillReportsRestarts) {
+TEST_F(JobRecoveryTest, R13_ALateNodeStillReportsRestarts) {
   nodes(1, 3);
   a_and_b_run();
   coordinator_restarts();
@@ -172,7 +172,7 @@ TEST_F(MembershipRecovery, R13_ALateNodeStillReportsRestarts) {
   EXPECT_EQ(job().hang_restart_budget().used(), 2);
 }
 
-TEST_F(MembershipRecovery, R13_AReportedFailureIsChargedOnce) {
+TEST_F(JobRecoveryTest, R13_AReportedFailureIsChargedOnce) {
   a_and_b_run();
   says_failed("a");
   coordinator_restarts();
@@ -185,7 +185,7 @@ TEST_F(MembershipRecovery, R13_AReportedFailureIsChargedOnce) {
   EXPECT_EQ(assignment("a").round, RoundNumber(2));
 }
 
-TEST_F(MembershipRecovery, R13_AFailureThatExhaustedTheBudgetEndsTheJob) {
+TEST_F(JobRecoveryTest, R13_AFailureThatExhaustedTheBudgetEndsTheJob) {
   job_spec.max_restarts = 0;
   a_and_b_run();
   says_failed("a");
@@ -198,9 +198,9 @@ TEST_F(MembershipRecovery, R13_AFailureThatExhaustedTheBudgetEndsTheJob) {
   expect_decided("a", false);
 }
 
-TEST_F(MembershipRecovery, R13_AReportedOutcomeIsTheOutcome) {
+TEST_F(JobRecoveryTest, R13_AReportedOutcomeIsTheOutcome) {
   a_and_b_run();
-  all({"a", "b"}, &MembershipRecovery::says_done);
+  all({"a", "b"}, &JobRecoveryTest::says_done);
   coordinator_restarts();
   player("a").facts.decided = control::JobResult{true, ""};
   comes_back("a", ReportedPhase::Done);
@@ -208,7 +208,7 @@ TEST_F(MembershipRecovery, R13_AReportedOutcomeIsTheOutcome) {
   expect_decided("b", true);
 }
 
-TEST_F(MembershipRecovery, R13_ANewNodeWaitsUntilTheOthersReturned) {
+TEST_F(JobRecoveryTest, R13_ANewNodeWaitsUntilTheOthersReturned) {
   nodes(1, 3);
   a_and_b_run();
   coordinator_restarts();
@@ -221,7 +221,7 @@ TEST_F(MembershipRecovery, R13_ANewNodeWaitsUntilTheOthersReturned) {
   EXPECT_TRUE(heard<control::Registered>("c"));
 }
 
-TEST_F(MembershipRecovery, R13_ARoundWhoseStoreWasTheCoordinatorsEnds) {
+TEST_F(JobRecoveryTest, R13_ARoundWhoseStoreWasTheCoordinatorsEnds) {
   job_spec.is_agent_store = true;
   a_and_b_run();
   coordinator_restarts();
@@ -230,7 +230,7 @@ TEST_F(MembershipRecovery, R13_ARoundWhoseStoreWasTheCoordinatorsEnds) {
   expect_stop("a", StopCause::NodeLost);
 }
 
-TEST_F(MembershipRecovery, R13_TheTermIsGreaterThanAnyReportedTerm) {
+TEST_F(JobRecoveryTest, R13_TheTermIsGreaterThanAnyReportedTerm) {
   a_and_b_run();
   coordinator_restarts(3);  // the clock was set back: its rounds are as good as those of others
   comes_back("a", ReportedPhase::Running);
@@ -238,7 +238,7 @@ TEST_F(MembershipRecovery, R13_TheTermIsGreaterThanAnyReportedTerm) {
   EXPECT_TRUE(heard<control::Registered>("a"));
 }
 
-TEST_F(MembershipRecovery, R13_TermsOfARestartNeverEqualThoseOfAStandby) {
+TEST_F(JobRecoveryTest, R13_TermsOfARestartNeverEqualThoseOfAStandby) {
   a_and_b_run();
   coordinator_restarts(2);
   const control::Register known = player("a").facts;
@@ -251,7 +251,7 @@ TEST_F(MembershipRecovery, R13_TermsOfARestartNeverEqualThoseOfAStandby) {
   EXPECT_GT(first, Term(known.term.value + 900)) << "standbys count by ones";
 }
 
-TEST_F(MembershipRecovery, R13_RejectsAnInvalidAssignment) {
+TEST_F(JobRecoveryTest, R13_RejectsAnInvalidAssignment) {
   a_and_b_run();
   coordinator_restarts();
   player("a").facts.assignment->group_rank = 2;
@@ -259,7 +259,7 @@ TEST_F(MembershipRecovery, R13_RejectsAnInvalidAssignment) {
   expect_refused("a", "make no sense");
 }
 
-TEST_F(MembershipRecovery, R13_AJobThatEndedHereIsNotRecovered) {
+TEST_F(JobRecoveryTest, R13_AJobThatEndedHereIsNotRecovered) {
   a_and_b_run();
   is_cut_off("b");
   says_failed("a", 1, true);
@@ -275,7 +275,7 @@ TEST_F(MembershipRecovery, R13_AJobThatEndedHereIsNotRecovered) {
   EXPECT_NE(phase(), Phase::Recovering);
 }
 
-TEST_F(MembershipRecovery, R13_ANodeThatWasCutOffThroughoutReceivesTheOutcome) {
+TEST_F(JobRecoveryTest, R13_ANodeThatWasCutOffThroughoutReceivesTheOutcome) {
   a_and_b_run();
   coordinator_restarts();
   comes_back("a", ReportedPhase::Stopped);

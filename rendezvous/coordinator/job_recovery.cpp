@@ -1,4 +1,4 @@
-// Membership: going on with a job that a coordinator at the same endpoint has led before us (R13).
+// Job: going on with a job that a coordinator at the same endpoint has led before us (R13).
 //
 // Its memory is with the agents: each brings the newest round that it was told of. Nothing is
 // formed and nothing is granted before a lease has passed: whatever the former coordinator had
@@ -10,7 +10,7 @@
 #include "common/limits/election.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 
 namespace cpprun {
 
@@ -34,14 +34,14 @@ Term next_term_after(Term seen, Term own) {
 // ---------------------------------------------------------------- what agents remember
 
 // Formed by another process. Our own rounds are not remembered but known, or over.
-bool Membership::is_from_other_coordinator(
+bool Job::is_from_other_coordinator(
     const std::optional<control::RankAssignment>& assignment) const {
   if (!assignment || assignment->term == term_) return false;
   return assignment->term < options_.first_term || assignment->term > options_.term;
 }
 
 // Before a node is taken in: what it brings may be newer than all that we know.
-void Membership::restore_from_report(Instant now, const control::Register& message) {
+void Job::restore_from_report(Instant now, const control::Register& message) {
   const bool is_blank = phase_ == Phase::WaitingForNodes && round_ == RoundNumber();
   if (is_blank && (is_from_other_coordinator(message.assignment) || message.decided)) {
     phase_ = Phase::Recovering;
@@ -67,7 +67,7 @@ void Membership::restore_from_report(Instant now, const control::Register& messa
   if (is_from_other_coordinator(message.assignment)) restore_assignment(*message.assignment);
 }
 
-void Membership::restore_assignment(const control::RankAssignment& assignment) {
+void Job::restore_assignment(const control::RankAssignment& assignment) {
   const control::RankAssignment& known = recovery_->newest;
   if (std::pair(assignment.term, assignment.round) <= std::pair(known.term, known.round)) return;
   recovery_->newest = assignment;
@@ -94,7 +94,7 @@ void Membership::restore_assignment(const control::RankAssignment& assignment) {
 // A job that has a standby is led by it, or by nobody but who has heard from it: it has taken
 // nothing over then, and for want of a worker lease it never will. A job that was led from
 // elsewhere may still be, unless somebody has seen that coordinator dead (R13, R16).
-bool Membership::may_lead() const {
+bool Job::may_lead() const {
   if (options_.is_standby) return true;
   const control::RankAssignment& newest = recovery_->newest;
   if (newest.is_led_by_standby && !recovery_->has_evidence) return false;
@@ -102,7 +102,7 @@ bool Membership::may_lead() const {
 }
 
 // The node has been taken in.
-void Membership::adopt_reported_state(Instant now, Node& node, Effects& effects) {
+void Job::adopt_reported_state(Instant now, Node& node, Effects& effects) {
   recovery_->heard.insert(node.id.incarnation);
   const std::optional<control::RankAssignment>& assignment = node.facts.assignment;
   const control::RankAssignment& newest = recovery_->newest;
@@ -124,12 +124,12 @@ void Membership::adopt_reported_state(Instant now, Node& node, Effects& effects)
 
 // Who led the job elsewhere has died, maybe a moment ago: its other worker leases go on for a lease
 // (I1).
-void Membership::on_leader_death_known(Instant now) {
+void Job::on_leader_death_known(Instant now) {
   if (std::exchange(recovery_->has_evidence, true) || !recovery_->newest.is_led_by_standby) return;
   recovery_->ends_at = std::max(recovery_->ends_at, now + job_spec_.lease);
 }
 
-void Membership::charge_reported_failure(control::RestartCharge kind) {
+void Job::charge_reported_failure(control::RestartCharge kind) {
   recovery_->must_stop = true;
   const bool is_hang = kind == control::RestartCharge::Hang;
   RestartBudget& budget = is_hang ? hang_restart_budget_ : restart_budget_;
@@ -141,7 +141,7 @@ void Membership::charge_reported_failure(control::RestartCharge kind) {
 
 // ---------------------------------------------------------------- going on
 
-void Membership::end_recovery_if_due(Instant now, Effects& effects) {
+void Job::end_recovery_if_due(Instant now, Effects& effects) {
   if (!may_lead()) return;
   const control::RankAssignment& newest = recovery_->newest;
   const auto there = static_cast<int64_t>(recovery_->seen.size());
@@ -163,7 +163,7 @@ void Membership::end_recovery_if_due(Instant now, Effects& effects) {
 }
 
 // What the nodes have told is all there is: from here on it is as if we had formed their round.
-void Membership::resume_job(Instant now, Effects& effects) {
+void Job::resume_job(Instant now, Effects& effects) {
   const Recovery known = *std::exchange(recovery_, std::nullopt);
   phase_ = round_ > RoundNumber() ? Phase::Running : Phase::WaitingForNodes;
   if (round_ > RoundNumber()) continued_term_ = known.newest.term;
@@ -196,7 +196,7 @@ void Membership::resume_job(Instant now, Effects& effects) {
 
 // A worker lease comes after the stop: who had still to start workers of an older round would start
 // them.
-void Membership::place_all_nodes(Instant now, Effects& effects) {
+void Job::place_all_nodes(Instant now, Effects& effects) {
   for (const auto& [incarnation, node] : nodes_) {
     if (is_member(incarnation)) {
       if (node.is_draining()) request_drain(node, effects);
@@ -214,7 +214,7 @@ void Membership::place_all_nodes(Instant now, Effects& effects) {
 }
 
 // Workers of a round that this coordinator does not know, or that went on without the node.
-void Membership::stop_stale_workers(const Node& node, Effects& effects) const {
+void Job::stop_stale_workers(const Node& node, Effects& effects) const {
   send(node,
        control::Stop{node.facts.round, StopCause::NodeLost, "the job went on without this node"},
        effects);

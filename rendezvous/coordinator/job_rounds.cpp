@@ -1,22 +1,21 @@
-// Membership: how rounds form, stop and end.
+// Job: how rounds form, stop and end.
 #include <algorithm>
 #include <utility>
 
 #include "common/check.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 
 namespace cpprun {
 
 using control::StopCause;
 
-void Membership::send(const Node& node, control::CoordinatorMessage message,
-                      Effects& effects) const {
+void Job::send(const Node& node, control::CoordinatorMessage message, Effects& effects) const {
   if (node.is_connected()) effects.push_back(Send{*node.session, std::move(message)});
 }
 
-void Membership::update_ready(const Node& node) {
+void Job::update_ready(const Node& node) {
   if (node.is_ready()) {
     ready_.insert(node.id.incarnation);
   } else {
@@ -27,7 +26,7 @@ void Membership::update_ready(const Node& node) {
 // ---------------------------------------------------------------- stopping
 
 // One stop to all members (R3). The round is over when each has stopped or is gone (R2).
-void Membership::request_stop(StopCause cause, const std::string& why, Effects& effects) {
+void Job::request_stop(StopCause cause, const std::string& why, Effects& effects) {
   if (is_recovering()) recovery_->must_stop = true;
   if (phase_ != Phase::Running) return;
   phase_ = Phase::Stopping;
@@ -43,19 +42,19 @@ void Membership::request_stop(StopCause cause, const std::string& why, Effects& 
   }
 }
 
-control::Stop Membership::stop_of_round(StopCause cause, const std::string& why) const {
+control::Stop Job::stop_of_round(StopCause cause, const std::string& why) const {
   return control::Stop{round_, cause, why, charged()};
 }
 
 // What round_ has cost. Its nodes keep it for a coordinator that comes after us (R13).
-control::RestartCharge Membership::charged() const {
+control::RestartCharge Job::charged() const {
   if (hang_restart_budget_.has_charged(round_)) return control::RestartCharge::Hang;
   return restart_budget_.has_charged(round_) ? control::RestartCharge::Failure
                                              : control::RestartCharge::None;
 }
 
 // Follows up whatever an event has made possible.
-void Membership::advance(Instant now, Effects& effects) {
+void Job::advance(Instant now, Effects& effects) {
   if (is_recovering()) end_recovery_if_due(now, effects);
   const bool is_over = phase_ == Phase::Stopping && pending_.empty();
   if (is_over) {
@@ -91,7 +90,7 @@ void Membership::advance(Instant now, Effects& effects) {
 }
 
 // Everything is saved and no round can follow: who is left need not wait for others.
-bool Membership::ends_resumable() const {
+bool Job::ends_resumable() const {
   const bool is_short = static_cast<int64_t>(ready_.size()) < job_spec_.min_nodes;
   const bool is_asked = is_drained_ && !drained_by_.empty();
   return is_asked && has_saved_ && (is_short || (is_host_drained_ && !has_successor()));
@@ -100,25 +99,25 @@ bool Membership::ends_resumable() const {
 // ---------------------------------------------------------------- growing
 
 // A newcomer may be taken in. Not once a node has finished its part: its work would be done again.
-bool Membership::may_grow() const {
+bool Job::may_grow() const {
   return phase_ == Phase::Running && done_.empty() && !ready_.empty() &&
          static_cast<int64_t>(assignments_.size()) < most_nodes();
 }
 
 // A place that was lost is filled without waiting for the interval of growth, but has one of its
 // own: a node that comes and goes in a loop restarts the world at most twice in an interval.
-Instant Membership::growth_deadline() const {
+Instant Job::growth_deadline() const {
   if (!may_grow()) return Instant::never();
   const bool has_vacancy = assignments_.size() < largest_round_;
   return has_vacancy ? std::min(after_interval(grew_at_), after_interval(replaced_at_))
                      : after_interval(grew_at_);
 }
 
-Instant Membership::after_interval(std::optional<Instant> last) const {
+Instant Job::after_interval(std::optional<Instant> last) const {
   return last ? *last + job_spec_.scale_up_interval : Instant{};
 }
 
-void Membership::grow_if_due(Instant now, Effects& effects) {
+void Job::grow_if_due(Instant now, Effects& effects) {
   if (now < growth_deadline()) return;
   (now >= after_interval(grew_at_) ? grew_at_ : replaced_at_) = now;
   request_stop(StopCause::Growth, "a node joins", effects);
@@ -126,14 +125,14 @@ void Membership::grow_if_due(Instant now, Effects& effects) {
 
 // ---------------------------------------------------------------- forming
 
-Instant Membership::last_call_deadline() const {
+Instant Job::last_call_deadline() const {
   bool is_waiting = phase_ == Phase::WaitingForNodes && min_reached_at_ && assignments_.empty();
   if (!is_waiting || !has_store_port()) return Instant::never();
   if (job_spec_.last_call >= Duration{}) return *min_reached_at_ + job_spec_.last_call;
   return std::min(arrived_at_ + limits::kLastCall, *min_reached_at_ + limits::kLastCallMax);
 }
 
-void Membership::try_form(Instant now, Effects& effects) {
+void Job::try_form(Instant now, Effects& effects) {
   auto ready = static_cast<int64_t>(ready_.size());
   if (ready < job_spec_.min_nodes || shutdown_request_) {
     min_reached_at_.reset();
@@ -159,7 +158,7 @@ bool keep_replicas(const std::vector<Node*>& nodes) {
 
 }  // namespace
 
-void Membership::form(Effects& effects) {
+void Job::form(Effects& effects) {
   std::vector<Node*> ready;
   RoundNumber newest = round_;
   for (Incarnation incarnation : ready_) {
@@ -221,9 +220,9 @@ void Membership::form(Effects& effects) {
                    text::count(static_cast<size_t>(rank_ranges.front().world_size), "worker")});
 }
 
-control::RankAssignment Membership::assignment_for(const Node& node, const RankRange& rank_range,
-                                                   const std::string& master_addr,
-                                                   int64_t master_port, int64_t store_port) const {
+control::RankAssignment Job::assignment_for(const Node& node, const RankRange& rank_range,
+                                            const std::string& master_addr, int64_t master_port,
+                                            int64_t store_port) const {
   control::RankAssignment assignment;
   assignment.term = term_;
   assignment.round = round_;
@@ -246,9 +245,8 @@ control::RankAssignment Membership::assignment_for(const Node& node, const RankR
 }
 
 // What each node of the round resumes from, and where it fetches that.
-void Membership::add_snapshots(const std::vector<Node*>& ranked,
-                               std::vector<control::RankAssignment>& assignments,
-                               Effects& effects) {
+void Job::add_snapshots(const std::vector<Node*>& ranked,
+                        std::vector<control::RankAssignment>& assignments, Effects& effects) {
   std::vector<SnapshotView> views;
   for (const Node* node : ranked) {
     const bool serves = node->facts.snapshot_port != 0 && options_.make_secret;
@@ -279,8 +277,8 @@ void Membership::add_snapshots(const std::vector<Node*>& ranked,
 }
 
 // Who keeps replicas of whose shards in memory, and where those that were lost may lie.
-void Membership::add_replicas(const std::vector<Node*>& ranked, const std::vector<bool>& are_new,
-                              std::vector<control::RankAssignment>& assignments) {
+void Job::add_replicas(const std::vector<Node*>& ranked, const std::vector<bool>& are_new,
+                       std::vector<control::RankAssignment>& assignments) {
   std::vector<ReplicaView> views;
   for (size_t i = 0; i < ranked.size(); ++i) {
     const control::Register& facts = ranked[i]->facts;
@@ -305,7 +303,7 @@ void Membership::add_replicas(const std::vector<Node*>& ranked, const std::vecto
   }
 }
 
-std::optional<control::SnapshotName> Membership::newest_snapshot() const {
+std::optional<control::SnapshotName> Job::newest_snapshot() const {
   std::optional<control::SnapshotName> newest;
   for (const auto& [incarnation, node] : nodes_) {
     for (const control::SnapshotName& snapshot : node.facts.snapshots) {
@@ -315,7 +313,7 @@ std::optional<control::SnapshotName> Membership::newest_snapshot() const {
   return newest;
 }
 
-void Membership::on_store_port(Instant now, int64_t port, Effects& effects) {
+void Job::on_store_port(Instant now, int64_t port, Effects& effects) {
   if (port == 0) {
     effects.push_back(LogEvent{LogEvent::Level::Warning, "no_store_port",
                                "no port for the next round's store could be opened"});
@@ -335,7 +333,7 @@ void Membership::on_store_port(Instant now, int64_t port, Effects& effects) {
 // ---------------------------------------------------------------- the end
 
 // job_result_ goes to all that are connected; each keeps it and acknowledges (R9).
-void Membership::finish_job(Effects& effects) {
+void Job::finish_job(Effects& effects) {
   phase_ = Phase::Finishing;
   pending_.clear();
   persist(effects);
@@ -354,7 +352,7 @@ void Membership::finish_job(Effects& effects) {
 
 // ---------------------------------------------------------------- telling why
 
-std::string Membership::why_no_round() const {
+std::string Job::why_no_round() const {
   switch (phase_) {
     case Phase::Recovering:
       return "another coordinator has led this job; its nodes are waited for";
@@ -381,7 +379,7 @@ std::string Membership::why_no_round() const {
   return "";
 }
 
-void Membership::report_waiting(Instant now, Effects& effects) {
+void Job::report_waiting(Instant now, Effects& effects) {
   report_waiting_at_ = now + options_.wait_reminder_interval;
   for (const auto& [incarnation, node] : nodes_) {
     if (!is_member(incarnation) || phase_ == Phase::WaitingForNodes) send_wait(node, true, effects);

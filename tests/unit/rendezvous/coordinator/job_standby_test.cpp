@@ -13,10 +13,10 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-class MembershipStandby : public JobTest {
+class JobStandbyTest : public JobTest {
  public:
   // a hosts the coordinator, b is the standby, c another node.
-  MembershipStandby() {
+  JobStandbyTest() {
     nodes(1, 3);
     for (const char* name : {"a", "b", "c"}) {
       player(name).facts.control_port = 4700 + id_of(name);
@@ -53,7 +53,7 @@ class MembershipStandby : public JobTest {
   }
 };
 
-TEST_F(MembershipStandby, StatusShowsLeaderAndStandby) {
+TEST_F(JobStandbyTest, StatusShowsLeaderAndStandby) {
   all_run();
   const auto status = nlohmann::json::parse(status_json(core));
   std::map<int64_t, std::pair<bool, bool>> by_rank;
@@ -65,7 +65,7 @@ TEST_F(MembershipStandby, StatusShowsLeaderAndStandby) {
   EXPECT_EQ(by_rank, expected);
 }
 
-TEST_F(MembershipStandby, R14_ASpareLearnsTheStandby) {
+TEST_F(JobStandbyTest, R14_ASpareLearnsTheStandby) {
   all_run();
   join("d");
   const auto* told = heard<control::Wait>("d");
@@ -74,7 +74,7 @@ TEST_F(MembershipStandby, R14_ASpareLearnsTheStandby) {
   EXPECT_TRUE(told->standby->node == heard<control::RankAssignment>("a")->standby->node);
 }
 
-TEST_F(MembershipStandby, R14_TheFirstMemberAfterTheHostIsChosen) {
+TEST_F(JobStandbyTest, R14_TheFirstMemberAfterTheHostIsChosen) {
   all_run();
   for (const char* name : {"a", "b", "c"}) {
     ASSERT_TRUE(assignment(name).standby) << name;
@@ -84,7 +84,7 @@ TEST_F(MembershipStandby, R14_TheFirstMemberAfterTheHostIsChosen) {
   }
 }
 
-TEST_F(MembershipStandby, R14_AStandaloneCoordinatorHasNone) {
+TEST_F(JobStandbyTest, R14_AStandaloneCoordinatorHasNone) {
   std::destroy_at(&core);
   std::construct_at(
       &core, CoordinatorOptions{"x", Term(7), std::nullopt, limits::kWaitReminderInterval, {}});
@@ -92,7 +92,7 @@ TEST_F(MembershipStandby, R14_AStandaloneCoordinatorHasNone) {
   EXPECT_FALSE(assignment("a").standby);
 }
 
-TEST_F(MembershipStandby, R14_ADeadStandbyIsReplaced) {
+TEST_F(JobStandbyTest, R14_ADeadStandbyIsReplaced) {
   all_run();
   dies("b");
   passes(limits::kDeathGrace);
@@ -101,7 +101,7 @@ TEST_F(MembershipStandby, R14_ADeadStandbyIsReplaced) {
   EXPECT_EQ(assignment("c").standby->node, player("c").hello.node.incarnation);
 }
 
-TEST_F(MembershipStandby, R14_AStandbyLostInSilenceIsTheLast) {
+TEST_F(JobStandbyTest, R14_AStandbyLostInSilenceIsTheLast) {
   all_run();
   player("b").is_silent = true;
   passes(limits::kNodeLease);
@@ -111,7 +111,7 @@ TEST_F(MembershipStandby, R14_AStandbyLostInSilenceIsTheLast) {
 }
 
 // The next world names none, and does not reach it if it is a spare then: it would take over.
-TEST_F(MembershipStandby, R14_ALostStandbyThatReturnsBeforeTheNextRoundIsNone) {
+TEST_F(JobStandbyTest, R14_ALostStandbyThatReturnsBeforeTheNextRoundIsNone) {
   all_run();
   EXPECT_EQ(assignment("c").standby->node, player("b").hello.node.incarnation);
   player("b").is_silent = true;
@@ -125,7 +125,7 @@ TEST_F(MembershipStandby, R14_ALostStandbyThatReturnsBeforeTheNextRoundIsNone) {
 }
 
 // One of a round before may live, and believe what it was told.
-TEST_F(MembershipStandby, R14_ARecoveredRoundWithoutAStandbyHasNone) {
+TEST_F(JobStandbyTest, R14_ARecoveredRoundWithoutAStandbyHasNone) {
   all_run();
   player("b").is_silent = true;
   passes(limits::kNodeLease);
@@ -138,7 +138,7 @@ TEST_F(MembershipStandby, R14_ARecoveredRoundWithoutAStandbyHasNone) {
 }
 
 // It is connected, and believes what it was told.
-TEST_F(MembershipStandby, R14_TheStandbyStaysWhenARoundHasNoPlaceForIt) {
+TEST_F(JobStandbyTest, R14_TheStandbyStaysWhenARoundHasNoPlaceForIt) {
   all_run();
   control::AdminCommand order;
   order.kind = control::AdminCommandKind::Scale;
@@ -151,7 +151,7 @@ TEST_F(MembershipStandby, R14_TheStandbyStaysWhenARoundHasNoPlaceForIt) {
   EXPECT_EQ(assignment("a").standby->node, player("b").hello.node.incarnation);
 }
 
-TEST_F(MembershipStandby, R14_NoRoundFormsWhileTheStandbyIsCutOff) {
+TEST_F(JobStandbyTest, R14_NoRoundFormsWhileTheStandbyIsCutOff) {
   all_run();
   says_failed("c");
   for (const char* name : {"a", "b"}) says_stopped(name);
@@ -163,7 +163,7 @@ TEST_F(MembershipStandby, R14_NoRoundFormsWhileTheStandbyIsCutOff) {
 }
 
 // It must not take the coordinator's leaving for its death.
-TEST_F(MembershipStandby, R14_TheEndWaitsForADisconnectedStandby) {
+TEST_F(JobStandbyTest, R14_TheEndWaitsForADisconnectedStandby) {
   all_run();
   says_done("b");
   is_cut_off("b");
@@ -174,7 +174,7 @@ TEST_F(MembershipStandby, R14_TheEndWaitsForADisconnectedStandby) {
   EXPECT_TRUE(heard<control::Bye>("c"));
 }
 
-TEST_F(MembershipStandby, R16_TheStandbyContinuesOnceTheOthersReturned) {
+TEST_F(JobStandbyTest, R16_TheStandbyContinuesOnceTheOthersReturned) {
   all_run();
   is_led_by("b", 8, run_id);
   comes_back("b", ReportedPhase::Running);
@@ -189,7 +189,7 @@ TEST_F(MembershipStandby, R16_TheStandbyContinuesOnceTheOthersReturned) {
   EXPECT_EQ(assignment("c").standby->node, player("c").hello.node.incarnation);
 }
 
-TEST_F(MembershipStandby, R17_TheEndpointContinuesNothingWithoutTheStandby) {
+TEST_F(JobStandbyTest, R17_TheEndpointContinuesNothingWithoutTheStandby) {
   all_run();
   is_led_by("a", 9, "");
   comes_back("c", ReportedPhase::Running);
@@ -199,7 +199,7 @@ TEST_F(MembershipStandby, R17_TheEndpointContinuesNothingWithoutTheStandby) {
   EXPECT_NE(phase(), Phase::Recovering) << "it leads nothing";
 }
 
-TEST_F(MembershipStandby, R17_ARoundOfTheStandbyStaysThereUnlessItIsDead) {
+TEST_F(JobStandbyTest, R17_ARoundOfTheStandbyStaysThereUnlessItIsDead) {
   all_run();
   is_led_by("b", 8, run_id);
   comes_back("b", ReportedPhase::Running);
@@ -218,7 +218,7 @@ TEST_F(MembershipStandby, R17_ARoundOfTheStandbyStaysThereUnlessItIsDead) {
 }
 
 // One that has no workers does not ping before it is welcomed.
-TEST_F(MembershipStandby, R17_ANodeThatWaitsForAStandbyIsNotLost) {
+TEST_F(JobStandbyTest, R17_ANodeThatWaitsForAStandbyIsNotLost) {
   all_run();
   is_led_by("a", 9, "");
   comes_back("c", ReportedPhase::Idle);
@@ -233,7 +233,7 @@ TEST_F(MembershipStandby, R17_ANodeThatWaitsForAStandbyIsNotLost) {
   EXPECT_EQ(job().nodes().count(player("c").hello.node.incarnation), 0U) << "its lease had begun";
 }
 
-TEST_F(MembershipStandby, R17_RedirectsIfItIssuedNoWorkerLease) {
+TEST_F(JobStandbyTest, R17_RedirectsIfItIssuedNoWorkerLease) {
   all_run();
   is_led_by("a", 9, "");
   comes_back("c", ReportedPhase::Running);
@@ -246,7 +246,7 @@ TEST_F(MembershipStandby, R17_RedirectsIfItIssuedNoWorkerLease) {
   EXPECT_TRUE(heard<control::Redirect>("d")) << "who comes later is told too";
 }
 
-TEST_F(MembershipStandby, R15_AHostThatIsAskedToStopLeavesTheJobToTheStandby) {
+TEST_F(JobStandbyTest, R15_AHostThatIsAskedToStopLeavesTheJobToTheStandby) {
   all_run();
   drains("a");
   says("a", control::Leave{"asked to stop", false});
@@ -255,7 +255,7 @@ TEST_F(MembershipStandby, R15_AHostThatIsAskedToStopLeavesTheJobToTheStandby) {
   EXPECT_TRUE(core.is_left_to_standby());
 }
 
-TEST_F(MembershipStandby, R15_AnUnusableHostLeavesTheJobToTheStandby) {
+TEST_F(JobStandbyTest, R15_AnUnusableHostLeavesTheJobToTheStandby) {
   all_run();
   is_unusable("a");
   for (const char* name : {"b", "c"}) says_stopped(name);
@@ -264,7 +264,7 @@ TEST_F(MembershipStandby, R15_AnUnusableHostLeavesTheJobToTheStandby) {
 }
 
 // The signal came while it was cut off from its own coordinator.
-TEST_F(MembershipStandby, R15_AHostThatReturnsDrainingLeavesTheJobToTheStandbyToo) {
+TEST_F(JobStandbyTest, R15_AHostThatReturnsDrainingLeavesTheJobToTheStandbyToo) {
   all_run();
   says_failed("c");
   is_cut_off("a");

@@ -11,7 +11,7 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-TEST_F(Membership, Drain_StopsAllTogetherSoThatTheySaveTheSameStep) {
+TEST_F(JobTest, Drain_StopsAllTogetherSoThatTheySaveTheSameStep) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -25,7 +25,7 @@ TEST_F(Membership, Drain_StopsAllTogetherSoThatTheySaveTheSameStep) {
   EXPECT_EQ(assignment("a").restart_count, 0) << "it costs nothing";
 }
 
-TEST_F(Membership, Drain_TheOthersContinueWhetherTheySavedOrNot) {
+TEST_F(JobTest, Drain_TheOthersContinueWhetherTheySavedOrNot) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -34,7 +34,7 @@ TEST_F(Membership, Drain_TheOthersContinueWhetherTheySavedOrNot) {
   expect_assignment("a", 2, 0, 2);
 }
 
-TEST_F(Membership, Drain_ASpareTakesThePlace) {
+TEST_F(JobTest, Drain_ASpareTakesThePlace) {
   a_and_b_run();
   join("c");
   drains("b");
@@ -44,7 +44,7 @@ TEST_F(Membership, Drain_ASpareTakesThePlace) {
   expect_assignment("c", 2, 1, 4);
 }
 
-TEST_F(Membership, Drain_TooFewNodesRemainAndEverythingIsSaved) {
+TEST_F(JobTest, Drain_TooFewNodesRemainAndEverythingIsSaved) {
   a_and_b_run();
   drains("b");
   leaves_saved("b");
@@ -56,7 +56,7 @@ TEST_F(Membership, Drain_TooFewNodesRemainAndEverythingIsSaved) {
   EXPECT_NE(heard<control::Bye>("a"), nullptr);
 }
 
-TEST_F(Membership, Drain_TooFewNodesRemainAndSomethingIsNotSaved) {
+TEST_F(JobTest, Drain_TooFewNodesRemainAndSomethingIsNotSaved) {
   a_and_b_run();
   drains("b");
   leaves("b");
@@ -67,7 +67,7 @@ TEST_F(Membership, Drain_TooFewNodesRemainAndSomethingIsNotSaved) {
   expect_assignment("a", 2, 0, 4);
 }
 
-TEST_F(Membership, Drain_ANodeThatDiesMeanwhileHasNotSaved) {
+TEST_F(JobTest, Drain_ANodeThatDiesMeanwhileHasNotSaved) {
   a_and_b_run();
   drains("b");
   says_saved("a");
@@ -77,7 +77,7 @@ TEST_F(Membership, Drain_ANodeThatDiesMeanwhileHasNotSaved) {
   EXPECT_EQ(phase(), Phase::WaitingForNodes);
 }
 
-TEST_F(Membership, Drain_OfAllNodesTogether) {
+TEST_F(JobTest, Drain_OfAllNodesTogether) {
   nodes(1, 2);
   a_and_b_run();
   drains("a");
@@ -87,7 +87,7 @@ TEST_F(Membership, Drain_OfAllNodesTogether) {
   EXPECT_TRUE(job().is_over());
 }
 
-TEST_F(Membership, Drain_ADrainedNodeJoinsNoLaterRound) {
+TEST_F(JobTest, Drain_ADrainedNodeJoinsNoLaterRound) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -96,7 +96,7 @@ TEST_F(Membership, Drain_ADrainedNodeJoinsNoLaterRound) {
   expect_assignment("a", 2, 0, 2);
 }
 
-TEST_F(Membership, Drain_OfTheHostEndsTheJobForAll) {
+TEST_F(JobTest, Drain_OfTheHostEndsTheJobForAll) {
   nodes(1, 2);
   player("a").hello.node.incarnation = kEmbedded;
   a_and_b_run();
@@ -107,7 +107,7 @@ TEST_F(Membership, Drain_OfTheHostEndsTheJobForAll) {
   EXPECT_TRUE(heard<control::JobResult>("b")->is_resumable) << "no round without its coordinator";
 }
 
-TEST_F(Membership, Drain_OfTheHostAfterAnotherNode) {
+TEST_F(JobTest, Drain_OfTheHostAfterAnotherNode) {
   nodes(1, 3);
   player("a").hello.node.incarnation = kEmbedded;
   join("c");
@@ -121,7 +121,7 @@ TEST_F(Membership, Drain_OfTheHostAfterAnotherNode) {
   EXPECT_TRUE(heard<control::JobResult>("c")->is_resumable);
 }
 
-TEST_F(Membership, Drain_OfTheHostWhoseLeaveIsLost) {
+TEST_F(JobTest, Drain_OfTheHostWhoseLeaveIsLost) {
   nodes(1, 2);
   player("a").hello.node.incarnation = kEmbedded;
   a_and_b_run();
@@ -135,7 +135,7 @@ TEST_F(Membership, Drain_OfTheHostWhoseLeaveIsLost) {
   EXPECT_EQ(round_of("b"), RoundNumber(2)) << "it has no lease that could end";
 }
 
-TEST_F(Membership, Drain_FailuresThatFollowCostNothing) {
+TEST_F(JobTest, Drain_FailuresThatFollowCostNothing) {
   job_spec.max_restarts = 0;
   nodes(1, 2);
   a_and_b_run();
@@ -148,14 +148,14 @@ TEST_F(Membership, Drain_FailuresThatFollowCostNothing) {
   EXPECT_EQ(job().budget().used(), 0);
 }
 
-TEST_F(Membership, Drain_TheResumableCodeWithoutARequestIsAFailure) {
+TEST_F(JobTest, Drain_TheResumableCodeWithoutARequestIsAFailure) {
   a_and_b_run();
   says_failed("a", kStoppedResumable);
   expect_stop("b", StopCause::Failure);
   EXPECT_EQ(job().budget().used(), 1);
 }
 
-TEST_F(Membership, Drain_AFailureInTheNextRoundCounts) {
+TEST_F(JobTest, Drain_AFailureInTheNextRoundCounts) {
   nodes(1, 2);
   a_and_b_run();
   drains("b");
@@ -167,7 +167,7 @@ TEST_F(Membership, Drain_AFailureInTheNextRoundCounts) {
   expect_assignment("a", 3, 0, 2);
 }
 
-TEST_F(Membership, Drain_MayArriveWithARegistration) {
+TEST_F(JobTest, Drain_MayArriveWithARegistration) {
   nodes(1, 2);
   a_and_b_run();
   is_cut_off("b");
@@ -176,7 +176,7 @@ TEST_F(Membership, Drain_MayArriveWithARegistration) {
   expect_stop("a", StopCause::Drain);
 }
 
-TEST_F(Membership, Drain_WhileTheRoundStopsForAnotherReason) {
+TEST_F(JobTest, Drain_WhileTheRoundStopsForAnotherReason) {
   nodes(1, 2);
   a_and_b_run();
   says_failed("a");

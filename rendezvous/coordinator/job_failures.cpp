@@ -1,10 +1,10 @@
-// Membership: which failure of a round came first, on all nodes, and start-up failures in a row.
+// Job: which failure of a round came first, on all nodes, and start-up failures in a row.
 #include <algorithm>
 #include <tuple>
 
 #include "common/failure/failure_class.hpp"
 #include "common/limits/rendezvous.hpp"
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 
 namespace cpprun {
 namespace {
@@ -19,7 +19,7 @@ int64_t clipped(int64_t ns) {
 
 // A message took its time, so the least of all differences is the best: what is left of an error is
 // the quickest way that a message took. Only of this round: over days clocks drift apart.
-void Membership::note_clock(Instant now, const Node& node, const control::Failed& message) {
+void Job::note_clock(Instant now, const Node& node, const control::Failed& message) {
   Clock* clock = clock_of(node);
   if (clock == nullptr || message.sent_at == Instant{}) return;
   const int64_t lag = clipped(now.nanoseconds()) - clipped(message.sent_at.nanoseconds());
@@ -27,7 +27,7 @@ void Membership::note_clock(Instant now, const Node& node, const control::Failed
 }
 
 // nullptr: so many have failed that one more changes nothing.
-Membership::Clock* Membership::clock_of(const Node& node) {
+Job::Clock* Job::clock_of(const Node& node) {
   const std::string& said = node.facts.clock_domain;
   const std::string id = said.empty() ? std::to_string(node.id.incarnation.value) : said;
   const bool is_room = clocks_.contains(id) || clocks_.size() < limits::kFailureClocks;
@@ -36,8 +36,7 @@ Membership::Clock* Membership::clock_of(const Node& node) {
 
 // Of those on one clock the one that came first is kept. Who only tells of a peer's end yields to
 // who knows a cause.
-void Membership::add_failure_candidate(const Node& node, const WorkerExit& end,
-                                       const std::string& why) {
+void Job::add_failure_candidate(const Node& node, const WorkerExit& end, const std::string& why) {
   Clock* clock = clock_of(node);
   if (clock == nullptr) return;
   FailureCandidate fresh{RootCause{node.id.name, end, why}, happened_at(end),
@@ -49,7 +48,7 @@ void Membership::add_failure_candidate(const Node& node, const WorkerExit& end,
 }
 
 // Over all clocks. One whose lag nobody knows can't be compared, and yields.
-const RootCause* Membership::first_failure() const {
+const RootCause* Job::first_failure() const {
   using Order = std::tuple<bool, bool, int64_t>;
   const FailureCandidate* first = nullptr;
   Order least;
@@ -65,14 +64,14 @@ const RootCause* Membership::first_failure() const {
   return first == nullptr ? nullptr : &first->root_cause;
 }
 
-std::string Membership::restarts_used(bool after_hangs) const {
+std::string Job::restarts_used(bool after_hangs) const {
   const RestartBudget& budget = after_hangs ? hang_restart_budget_ : restart_budget_;
   return std::string("; restarts used") + (after_hangs ? " after hangs: " : ": ") +
          std::to_string(budget.used()) + " of " + std::to_string(budget.max());
 }
 
 // The round is over and all have said what failed.
-void Membership::find_root_cause() {
+void Job::find_root_cause() {
   const RootCause* root_cause = first_failure();
   if (root_cause == nullptr) {
     same_startup_failures_ = 0;
@@ -96,7 +95,7 @@ void Membership::find_root_cause() {
   }
 }
 
-control::JobResult Membership::failure() const {
+control::JobResult Job::failure() const {
   control::JobResult decided{false, *failing_};
   const RootCause* root_cause = first_failure();
   if (root_cause == nullptr || !is_workers_fault_) return decided;

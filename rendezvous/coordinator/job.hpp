@@ -1,4 +1,4 @@
-// Membership: the coordinator of one job. Who is in it, which round runs, who has which rank, what
+// Job: the coordinator of one job. Who is in it, which round runs, who has which rank, what
 // restarts are left, and how it ends. Rules R1 to R18 of docs/protocol.md; the comments in the .cpp
 // name them.
 //
@@ -28,7 +28,7 @@
 
 namespace cpprun {
 
-struct MembershipOptions {
+struct JobOptions {
   std::string run_id;
   std::string coordinator;  // our host's name, for people
   Term term;
@@ -50,7 +50,7 @@ struct MembershipOptions {
   bool needs_proof = false;
 };
 
-class Membership {
+class Job {
  public:
   // How the connection of an agent ended.
   enum class Ending { Fin, Reset };
@@ -58,7 +58,7 @@ class Membership {
   enum class Phase { Recovering, WaitingForNodes, Running, Stopping, Finishing, Ended };
 
   // The first agent's terms are the job's.
-  Membership(MembershipOptions options, const control::JobSpec& job_spec, Effects& effects);
+  Job(JobOptions options, const control::JobSpec& job_spec, Effects& effects);
 
   // An agent said hello and registered, on a connection whose number is newer than any it had. A
   // refusal is sent and the connection closed.
@@ -160,7 +160,7 @@ class Membership {
     std::optional<int64_t> lag_ns;
   };
 
-  // Joining (membership.cpp).
+  // Joining (job.cpp).
   Status check_registration(const Node* known, const control::Hello& hello,
                             const control::Register& message) const;
   Node& add_member(Instant now, SessionId session, const control::Hello& hello,
@@ -171,7 +171,7 @@ class Membership {
   void resume(Node& node, Effects& effects);
   void send_wait(const Node& node, bool is_reminder, Effects& effects) const;
 
-  // Going on with a job that another coordinator has led (membership_recovery.cpp).
+  // Going on with a job that another coordinator has led (job_recovery.cpp).
   struct Recovery {
     Instant ends_at = Instant::never();  // whoever has not registered by then is lost
     Instant host_gone_at =
@@ -198,7 +198,7 @@ class Membership {
   void resume_job(Instant now, Effects& effects);
   bool may_lead() const;
 
-  // Who may go on without us (membership_standby.cpp).
+  // Who may go on without us (job_standby.cpp).
   void forget_nodes();
   void choose_standby(const std::vector<Node*>& ranked,
                       std::vector<control::RankAssignment>& assignments);
@@ -208,14 +208,14 @@ class Membership {
   void stop_stale_workers(const Node& node, Effects& effects) const;
   void confirm_registration(const Node& node, Effects& effects) const;
 
-  // Leading by a leader lease (membership_leader_lease.cpp).
+  // Leading by a leader lease (job_leader_lease.cpp).
   void restore_persisted_state(const control::PersistedJobState& facts);
   void persist(Effects& effects) const;
   Duration worker_lease(Instant now) const;
   bool has_no_live_workers(const Node& node) const;
   bool has_successor() const;
 
-  // What members say (membership.cpp).
+  // What members say (job.cpp).
   void on_failed(Node& node, const control::Failed& message, Effects& effects);
   void on_done(Node& node, RoundNumber round, Effects& effects);
   void on_stopped(Node& node, const control::Stopped& message, Effects& effects);
@@ -227,13 +227,13 @@ class Membership {
   void on_fault_permit_request(const Node& node, const control::FaultPermitRequest& message,
                                Effects& effects);
 
-  // A job that has all its nodes (membership_full.cpp).
+  // A job that has all its nodes (job_full.cpp).
   bool is_unwanted(const Node& node) const;
   bool are_members_heard_since(const Node& newcomer) const;
   void turn_unwanted_away(Effects& effects);
   control::Occupant occupant_for(const Node& newcomer) const;
 
-  // Admin commands (membership_admin.cpp).
+  // Admin commands (job_admin.cpp).
   void reply_to_admin_command(Instant now, const Node& asker, const control::AdminCommand& order,
                               Effects& effects);
   Result<std::string> carry_out(const control::AdminCommand& order, const std::string& by,
@@ -245,7 +245,7 @@ class Membership {
   Result<const Node*> find_node(const std::string& name) const;
   void stop_on_request(const std::string& why, Effects& effects);
 
-  // What failed first (membership_failures.cpp).
+  // What failed first (job_failures.cpp).
   void note_clock(Instant now, const Node& node, const control::Failed& message);
   Clock* clock_of(const Node& node);
   void add_failure_candidate(const Node& node, const WorkerExit& end, const std::string& why);
@@ -254,7 +254,7 @@ class Membership {
   std::string restarts_used(bool after_hangs) const;
   control::JobResult failure() const;
 
-  // Losses (membership_losses.cpp).
+  // Losses (job_losses.cpp).
   static std::string host_agent_text(const Node& node);
   void on_node_lost(Incarnation incarnation, control::StopCause cause, const std::string& why,
                     Effects& effects);
@@ -263,7 +263,7 @@ class Membership {
   void expire_dead_nodes(Instant now, Effects& effects);
   void expire_node_leases(Instant now, Effects& effects);
 
-  // Rounds (membership_rounds.cpp).
+  // Rounds (job_rounds.cpp).
   void request_stop(control::StopCause cause, const std::string& why, Effects& effects);
   control::Stop stop_of_round(control::StopCause cause, const std::string& why) const;
   control::RestartCharge charged() const;
@@ -295,7 +295,7 @@ class Membership {
   Instant growth_deadline() const;
   Instant after_interval(std::optional<Instant> last) const;
 
-  const MembershipOptions options_;
+  const JobOptions options_;
   const control::JobSpec job_spec_;
   Term term_;
   RestartBudget restart_budget_;

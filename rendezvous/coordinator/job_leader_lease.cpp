@@ -1,14 +1,14 @@
-// Membership: leading a job by a leader lease, with etcd as the arbiter (R18).
+// Job: leading a job by a leader lease, with etcd as the arbiter (R18).
 //
 // The key of the coordinator before us is gone, so no worker of its rounds lives: nobody need be
 // waited for but those who take part again. What it has told anybody stands in its facts.
 #include <algorithm>
 
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 
 namespace cpprun {
 
-void Membership::restore_persisted_state(const control::PersistedJobState& facts) {
+void Job::restore_persisted_state(const control::PersistedJobState& facts) {
   round_ = facts.round;
   if (facts.decided) {  // who does not know yet is told
     phase_ = Phase::Ended;
@@ -38,7 +38,7 @@ void Membership::restore_persisted_state(const control::PersistedJobState& facts
 }
 
 // Before anybody hears of it.
-void Membership::persist(Effects& effects) const {
+void Job::persist(Effects& effects) const {
   if (!options_.leader_lease) return;
   control::PersistedJobState facts;
   facts.term = term_;
@@ -59,24 +59,24 @@ void Membership::persist(Effects& effects) const {
 }
 
 // Another coordinator can't be in charge before every worker lease of ours has ended.
-Duration Membership::worker_lease(Instant now) const {
+Duration Job::worker_lease(Instant now) const {
   const Duration most = worker_lease_of(job_spec_.lease);
   return options_.leader_lease ? std::clamp(until_ - now, Duration{}, most) : most;
 }
 
 // The agent in our own process ends with us; by a leader lease others may go on while we are
 // frozen.
-bool Membership::has_no_live_workers(const Node& node) const {
+bool Job::has_no_live_workers(const Node& node) const {
   return node.is_embedded && !options_.leader_lease;
 }
 
 // Workers of our rounds can't live.
-bool Membership::is_idle() const {
+bool Job::is_idle() const {
   return phase_ == Phase::WaitingForNodes || phase_ == Phase::Finishing || phase_ == Phase::Ended;
 }
 
 // Somebody who leads the job when our process has ended. By a leader lease that is anybody.
-bool Membership::has_successor() const {
+bool Job::has_successor() const {
   if (!options_.leader_lease) return standby_node() != nullptr;
   return std::any_of(nodes_.begin(), nodes_.end(), [](const auto& entry) {
     const Node& node = entry.second;
