@@ -89,7 +89,7 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
                                         agent->election_callbacks());
   if (!host) return fail(host.error());
   times.listening = boot_clock();
-  agent->took(times);
+  agent->set_start_times(times);
   const int code = agent->run_elected((*host)->arbiter());
   std::optional<Duration> most = agent->may_stay();
   const bool is_urgent = code > kSignalBase && code != kSignalBase + SIGTERM;
@@ -115,8 +115,8 @@ int launch(const Launch& options_result, StartTimes times) {
       EmbeddedCoordinator::start(rendezvous, (*agent)->incarnation());
   if (!host) return fail(host.error());
   times.listening = boot_clock();
-  look_at_machine(options_result.config.workers.nproc);  // while the server's thread starts
-  (*agent)->took(times);
+  look_at_machine(options_result.config.workers.nproc);  // while the server's thread comes up
+  (*agent)->set_start_times(times);
   if (!*host && EmbeddedCoordinator::may_start_later(rendezvous)) {
     (*agent)->may_host([&](const std::vector<std::string>& addresses) -> std::optional<Endpoint> {
       *host = EmbeddedCoordinator::start_if_free(rendezvous, (*agent)->incarnation(), addresses);

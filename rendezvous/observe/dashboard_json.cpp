@@ -29,8 +29,8 @@ json step_of(const std::optional<control::SnapshotName>& snapshot) {
   return snapshot ? json(snapshot->step) : json(nullptr);
 }
 
-// As an array, because there are many: name, state, workers, role, address, group rank, base rank.
-json node_row(const Membership& job, const Node& node) {
+// An array for compactness: name, state, workers, role, address, group rank, base rank.
+json node_row(const Job& job, const Node& node) {
   const auto assignment = job.assignments().find(node.id.incarnation);
   const bool is_member = assignment != job.assignments().end();
   return {node.id.name,
@@ -42,8 +42,8 @@ json node_row(const Membership& job, const Node& node) {
           is_member ? json(assignment->second.base_rank) : json(nullptr)};
 }
 
-// Members first, by rank: so the map stays as it is while others come and go.
-json node_rows(const Membership& job) {
+// Members first, by rank, so that the map stays stable while other nodes come and go.
+json node_rows(const Job& job) {
   std::vector<const Node*> nodes;
   for (const auto& [incarnation, node] : job.nodes()) nodes.push_back(&node);
   const auto place = [&job](const Node* node) {
@@ -76,7 +76,7 @@ json to_json(const RoundRecord& record) {
   return object;
 }
 
-json to_json(const Membership& job, const JobHistory* record) {
+json to_json(const Job& job, const JobHistory* record) {
   json rounds = json::array();
   if (record != nullptr) {
     for (const RoundRecord& each : record->rounds()) rounds.push_back(to_json(each));
@@ -93,7 +93,7 @@ json to_json(const Membership& job, const JobHistory* record) {
           {"world_size", job.world_size()},
           {"restarts", {job.budget().used(), job.budget().max()}},
           {"hang_restarts", {job.hang_restart_budget().used(), job.hang_restart_budget().max()}},
-          {"why_no_round", job.phase() == Membership::Phase::Running ? "" : job.why_no_round()},
+          {"why_no_round", job.phase() == Job::Phase::Running ? "" : job.why_no_round()},
           {"snapshot_step", step_of(job.newest_snapshot())},
           {"resumed_from", step_of(job.resume())},
           {"node_count", job.nodes().size()},
@@ -105,15 +105,15 @@ json number(const std::optional<int64_t>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
-// As an array, because there are many; docs/dashboard.md has their order.
+// An array for compactness; docs/dashboard.md lists the elements.
 json to_json(const StepPoint& point) {
   return {ms(point.at),      point.round.value,       point.step,
           point.last,        number(point.median_us), number(point.slowest_us),
           point.slowest_rank};
 }
 
-// Why there are no lines to show; empty: there are.
-std::string why_no_lines(const Membership& job, const std::optional<RankLocation>& place,
+// The reason if there are no lines to show; otherwise empty.
+std::string why_no_lines(const Job& job, const std::optional<RankLocation>& place,
                          const control::LogLines* told) {
   if (!place) return "no node has this rank now";
   if (!place->node->is_connected()) return "its node is out of touch";
@@ -161,7 +161,7 @@ std::string dashboard_lines(const Coordinator& coordinator, const JobRank& wante
     object["why"] = "there is no such job here";
     return line(object);
   }
-  const Membership& job = *found->second;
+  const Job& job = *found->second;
   const std::optional<RankLocation> place = place_of(job, wanted.rank);
   const control::LogLines* told = place ? place->node->lines_of(place->local_rank) : nullptr;
   object["round"] = job.round().value;

@@ -1,5 +1,5 @@
-// The coordinator's state as JSON: what /status serves. Field names are an interface
-// (docs/protocol.md, "HTTP").
+// The coordinator's state as JSON, for /status. Field names are an interface (docs/protocol.md,
+// "HTTP").
 #pragma once
 
 #include <cstddef>
@@ -10,21 +10,21 @@
 
 namespace cpprun {
 
-// What only a server that stands by itself tells.
+// Only a standalone server (cpprunctl serve) reports these.
 struct ServerStats {
   size_t connections = 0;
   size_t keys = 0;   // of its store
-  size_t waits = 0;  // clients that wait there for keys
+  size_t waits = 0;  // clients that wait for keys
 };
 
 std::string status_json(const Coordinator& coordinator,
                         const std::optional<ServerStats>& server = std::nullopt);
 
-// "success", "stopped" (on request, resumable), "failure"; null while it is not decided.
-const char* outcome_of(const Membership& job);
+// "success", "stopped" (on request, resumable), "failure"; null while the job has no result.
+const char* outcome_of(const Job& job);
 
 // "recovering", "waiting_for_nodes", "running", "stopping", "finishing", "ended".
-const char* name_of(Membership::Phase phase);
+const char* name_of(Job::Phase phase);
 // "idle", "starting", "running", "stopped", "done"; or "dead", "silent", "draining".
 const char* name_of(const Node& node);
 

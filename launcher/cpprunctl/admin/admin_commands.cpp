@@ -2,7 +2,7 @@
 // relays it, or with --endpoint this process sends it itself.
 #include <cstdlib>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/ports.hpp"
 #include "launcher/cpprunctl/admin/remote_admin.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/limits/server.hpp"
 #include "common/proof/hmac.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"

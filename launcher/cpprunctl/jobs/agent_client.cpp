@@ -13,7 +13,7 @@
 #include <memory>
 #include <sstream>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/text.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/ports.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
@@ -126,7 +126,7 @@ Status send_signal(const JobOptions& options) {
   if (options.rank) {
     Result<LocalWorker> found = worker_of(*agents, *options.rank);
     if (!found) return found.error();
-    query.words["rank"] = std::to_string(*options.rank);
+    query.parameters["rank"] = std::to_string(*options.rank);
     std::erase_if(*agents, [&](const LocalJob& job) { return &job != found->job; });
   }
   for (const LocalJob& job : *agents) {

@@ -20,16 +20,16 @@ struct DistributedSampler::Shared {
   uint64_t seed = 0;
 
   int64_t epoch = 0;
-  size_t base = 0;    // places of the order that were used up before this pass
-  size_t given = 0;   // of this rank's share in this pass
-  size_t marked = 0;  // of `given`, what mark_consumed counted
+  size_t base = 0;    // positions of the order that were consumed before this pass
+  size_t given = 0;   // of this rank's indices, how many next() has given in this pass
+  size_t marked = 0;  // of `given`, how many mark_consumed has counted
   bool has_marks = false;
   bool is_exhausted = false;
 
   dist::Counted<dist::LiveObjects::samplers> counted;
 
   bool is_dealt = false;
-  std::vector<size_t> samples_per_replica;  // valid when is_dealt
+  std::vector<size_t> samples_per_replica;  // valid if is_dealt
 
   IndexPartition partition() const { return {size - base, replica.count, replica.rank, drop_last}; }
   void begin(size_t first_place);
@@ -44,7 +44,7 @@ void DistributedSampler::Shared::begin(size_t first_place) {
   is_exhausted = false;
 }
 
-// Where load_state put it if nothing has been given since, else from the start.
+// The pass continues after load_state, otherwise it starts at the beginning.
 void DistributedSampler::Shared::begin_pass() {
   if (shuffle && is_exhausted) {
     TORCH_WARN_ONCE(
@@ -55,7 +55,7 @@ void DistributedSampler::Shared::begin_pass() {
   begin(is_fresh ? base : 0);
 }
 
-// The order of the whole training epoch is made and forgotten again: only the share is kept.
+// Makes the order of the whole epoch, but keeps only this rank's indices.
 void DistributedSampler::Shared::deal_share() {
   if (is_dealt) return;
   const IndexPartition cards = partition();

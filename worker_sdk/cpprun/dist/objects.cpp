@@ -1,4 +1,4 @@
-// Bytes of different lengths between ranks: a header of each, then rounds of equal chunks.
+// Sends bytes of different lengths: all ranks gather headers, then rounds of equal chunks.
 #include "cpprun/dist/objects.hpp"
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 namespace cpprun::dist {
 namespace {
 
-// Of each rank and round. Bounds the memory that padding takes: so much times the ranks.
+// Bytes per rank and round. Bounds the memory for padding: this times the number of ranks.
 constexpr int64_t kChunk = int64_t{16} << 20;
 
-// Buffers where the group's backend takes them.
+// Allocates buffers on a device that the group's backend accepts.
 struct Wires {
   explicit Wires(const Call& call) {
     for (const c10::Device known : call.pg().getDeviceTypes()) {
@@ -28,7 +28,7 @@ struct Wires {
   c10::Device device{c10::DeviceType::CPU};
 };
 
-// The part of `bytes` that begins at `offset`, in a buffer of `width`.
+// The part of `bytes` from `offset` on, in a buffer of `width` bytes.
 at::Tensor chunk_of(const Wires& wires, const std::string& bytes, int64_t offset, int64_t width) {
   at::Tensor chunk = at::zeros({width}, at::kByte);
   const auto left = static_cast<int64_t>(bytes.size()) - offset;
@@ -46,7 +46,7 @@ void append(std::string& to, const at::Tensor& chunk, uint64_t size) {
             std::min(left, static_cast<uint64_t>(local.numel())));
 }
 
-// `f(offset, width)` for the rounds that `longest` takes.
+// Calls `f(offset, width)` once per round.
 template <class F>
 void in_rounds(uint64_t longest, F&& f) {
   for (int64_t offset = 0; offset < static_cast<int64_t>(longest); offset += kChunk) {
@@ -102,7 +102,7 @@ std::string broadcast_whole(const Call& call, const std::string& own, uint64_t s
   return all;
 }
 
-// `sizes` are those of each rank's own bytes, known to all.
+// `sizes`: bytes for each rank, known to all ranks.
 std::string scatter_padded(const Call& call, const std::vector<std::string>& list,
                            const std::vector<uint64_t>& sizes, int root) {
   const Wires wires(call);
@@ -123,7 +123,7 @@ std::string scatter_padded(const Call& call, const std::vector<std::string>& lis
   return own;
 }
 
-// All ranks' headers, after all have agreed. `root`: global rank or -1.
+// Exchanges and compares headers; returns those of all ranks. `root`: global rank or -1.
 std::vector<ObjectHeader> exchange_headers(const Call& call, std::string_view type, int64_t root,
                                            uint64_t count, uint64_t bytes, bool counts_matter) {
   call.compare(std::string(call.name()) + " of " + std::string(type));

@@ -1,4 +1,5 @@
-// Work over c10d's, which differ between backends in what may be asked, how often and by whom.
+// c10d's Works differ between backends in which functions may be called, how often and by which
+// thread.
 #include "cpprun/dist/work.hpp"
 
 #include <algorithm>
@@ -53,11 +54,11 @@ void Work::State::end_with(std::exception_ptr error) {
   ended_now_.notify_all();
 }
 
-// With `waiting_` held. Blocks until the backend is done, then does what is left to do.
+// Blocks until the backend has ended the work, then finishes it. Requires `waiting_` to be held.
 void Work::State::settle() {
   std::exception_ptr error;
   try {
-    // False: aborted, by the destructor, which keeps the native work.
+    // False: the destructor has aborted the work; it keeps `native_`.
     if (native_ && !native_->wait()) return;
     if (native_ && kind_ == Kind::FromAnybody) source_rank_ = native_->sourceRank();
     if (finish_) finish_();

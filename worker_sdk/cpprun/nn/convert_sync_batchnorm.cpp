@@ -1,4 +1,3 @@
-// Swapping BatchNorm for SyncBatchNorm where C++ lets a child be swapped.
 #include <functional>
 #include <stdexcept>
 #include <vector>
@@ -26,7 +25,7 @@ SyncPtr converted_as(const Norm& norm, const dist::ProcessGroup& group) {
   return sync;
 }
 
-// Null: not a BatchNorm.
+// Null if `module` is no BatchNorm.
 SyncPtr converted(const Module& module, const dist::ProcessGroup& group) {
   if (const auto* norm = module.as<torch::nn::BatchNorm1dImpl>()) return converted_as(*norm, group);
   if (const auto* norm = module.as<torch::nn::BatchNorm2dImpl>()) return converted_as(*norm, group);
@@ -34,7 +33,7 @@ SyncPtr converted(const Module& module, const dist::ProcessGroup& group) {
   return nullptr;
 }
 
-// Finds all places first, so that a module that can't be converted stays as it was.
+// Finds all replacements first, so that a module that cannot be converted stays unchanged.
 class Plan {
  public:
   explicit Plan(const dist::ProcessGroup& group) : group_(group) {}
@@ -77,7 +76,7 @@ class Plan {
   }
 
   dist::ProcessGroup group_;
-  std::string fixed_;  // paths of members that can't be swapped
+  std::string fixed_;  // paths of members that cannot be replaced
   std::vector<std::function<void()>> swaps_;
 };
 

@@ -12,7 +12,7 @@
 namespace cpprun::worker {
 namespace {
 
-constexpr int64_t kStepsOfMean = 8;  // for the time that a step takes
+constexpr int64_t kStepsOfMean = 8;  // for the mean duration of a step
 
 int64_t now_ns() {
   timespec t{};

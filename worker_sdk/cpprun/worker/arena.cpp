@@ -19,12 +19,12 @@ namespace cpprun::worker {
 namespace {
 
 constexpr uintptr_t kHugePage = 2 << 20;
-constexpr int kCollapse = 25;  // MADV_COLLAPSE, of Linux 6.1; glibc 2.36 does not name it
+constexpr int kCollapse = 25;  // MADV_COLLAPSE of Linux 6.1; glibc 2.36 does not define it
 
 using Mapped = Result<std::span<std::byte>>;
 
-// Addresses for so many bytes, which are whole pages, beginning where a huge page may. MAP_FAILED:
-// there are none.
+// Reserves addresses for `bytes` bytes (a multiple of the page size), aligned to a huge page.
+// MAP_FAILED: no address space is left.
 void* find_room(size_t bytes) {
   constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* const found = ::mmap(nullptr, bytes + kHugePage, PROT_NONE, kNothing, -1, 0);
@@ -47,9 +47,9 @@ Mapped map(size_t bytes, int protection, int flags, int memory) {
     if (has_room) ::munmap(at, room);
     return system_error("mapping " + std::to_string(bytes) + " bytes for snapshots in memory", why);
   }
-  ::madvise(at, bytes, MADV_HUGEPAGE);  // fewer faults at the first touch, where the kernel can
-  ::madvise(at, bytes, MADV_DONTDUMP);  // a core file is for the stack, not for the state
-  ::madvise(at, bytes, MADV_DONTFORK);  // children that load data don't count it as theirs
+  ::madvise(at, bytes, MADV_HUGEPAGE);  // fewer page faults at the first touch
+  ::madvise(at, bytes, MADV_DONTDUMP);  // a core dump is for the stack, not for the state
+  ::madvise(at, bytes, MADV_DONTFORK);  // not counted as memory of data loading children
   return std::span<std::byte>(static_cast<std::byte*>(at), bytes);
 }
 
@@ -57,8 +57,8 @@ Error refused(const std::string& why) {
   return Error{ErrorKind::Refused, why};
 }
 
-// What the agent answers, mapped. Memory that could become shorter is not taken: the next look at
-// it might be our end.
+// Maps the memory of the agent's answer. Refuses memory that can shrink: touching it could then
+// kill this process.
 Mapped mapped(const std::optional<AgentSocket::Answer>& answer, int protection) {
   if (!answer) return refused("the agent does not answer");
   const auto* arena = std::get_if<channel::Arena>(&answer->message);
@@ -129,8 +129,8 @@ std::span<std::byte> Arena::writable() {
   return memory_;
 }
 
-// Shared memory, unlike a process's own, has huge pages for the asking only, and none in a stretch
-// of which no page was ever touched.
+// Shared memory, unlike private memory, gets huge pages only by MADV_COLLAPSE, which needs at least
+// one touched page per huge page.
 void Arena::use_huge_pages(std::span<std::byte> part) {
   if (kind_ != Kind::Agent) return;
   const auto begin = reinterpret_cast<uintptr_t>(part.data());

@@ -17,7 +17,7 @@ Error missing(const char* name, const char* other) {
                                    "and world_size"};
 }
 
-// Reads variables one by one; the first one that is wrong is kept, what follows is left alone.
+// Reads variables one by one, keeps the first error and ignores what follows it.
 class Reader {
  public:
   explicit Reader(const Lookup& lookup) : lookup_(lookup) {}
@@ -39,7 +39,7 @@ class Reader {
     }
   }
 
-  // A rank lies below the size that goes with it, and the size is at least 1.
+  // Reads a rank and its world size: the size is at least 1, the rank below it.
   void place(const char* rank_name, int& rank, const char* size_name, int& size) {
     number(size_name, size, 1, kMany);
     number(rank_name, rank, 0, kMany);
@@ -60,7 +60,7 @@ void read_places(Reader& reader, Environment& to) {
   reader.place("RANK", to.rank, "WORLD_SIZE", to.world_size);
   reader.place("LOCAL_RANK", to.local_rank, "LOCAL_WORLD_SIZE", to.local_world_size);
   reader.place("GROUP_RANK", to.group_rank, "GROUP_WORLD_SIZE", to.group_world_size);
-  // Who starts workers by hand names no roles: then all have the same one.
+  // Workers that were started by hand have no ROLE_... variables: all workers then share one role.
   to.role_rank = to.rank;
   to.role_world_size = to.world_size;
   reader.place("ROLE_RANK", to.role_rank, "ROLE_WORLD_SIZE", to.role_world_size);

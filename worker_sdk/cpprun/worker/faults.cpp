@@ -99,7 +99,7 @@ Status parse_part(Fault& fault, std::string_view whole, const std::string& part)
   return put(fault, whole, part.substr(0, equals), *value);
 }
 
-// `whole` is the value that `text` is one of; errors show it.
+// `whole`: the value of CPPRUN_FAULTS that contains `text`, for error messages.
 Result<Fault> parse_one(std::string_view text, std::string_view whole) {
   const size_t colon = text.find(':');
   const Result<FaultKind> what = parse_kind(whole, std::string(text.substr(0, colon)));
@@ -126,7 +126,7 @@ struct Planned {
 };
 using Plan = std::vector<std::unique_ptr<Planned>>;
 
-// Parsed once. Empty: no faults are asked for.
+// Parsed once. Empty: CPPRUN_FAULTS is not set.
 Plan own_plan() {
   Plan plan;
   const Result<Environment>& own = environment();
@@ -162,7 +162,7 @@ std::string describe(const FaultPlace& place) {
 
 void carry_out(const Planned& planned, const FaultPlace& place) {
   const Fault& fault = planned.fault;
-  if (fault.what == FaultKind::Request) return;  // the agent has done it, and said so
+  if (fault.what == FaultKind::Request) return;  // the agent has carried it out and logged it
   const std::string text = planned.text + " at " + describe(place);
   ::fprintf(stderr, "cpprun: fault %s\n", text.c_str());
   ::fflush(nullptr);
@@ -186,7 +186,7 @@ void carry_out(const Planned& planned, const FaultPlace& place) {
   }
 }
 
-// Whether it is this fault's turn, in the whole job. Without an agent it never is.
+// Asks the agent for a fault permit. Without an agent there is none.
 bool may_strike(const Fault& fault, const FaultPlace& place) {
   const auto request_id = [&](uint32_t number) {
     return channel::FaultPermitRequest{number, static_cast<uint32_t>(*fault.number),
@@ -199,7 +199,8 @@ bool may_strike(const Fault& fault, const FaultPlace& place) {
   return leave != nullptr && leave->is_permitted;
 }
 
-// The first step of this process, and each as a heartbeat: what a fault costs lies between.
+// Reports the first step of this process, and every step as a heartbeat; the cost of a fault is
+// computed from both.
 void tell_progress(const FaultPlace& place) {
   static std::atomic<bool> is_begin_told{false};
   if (!place.step && !place.epoch) return;
@@ -240,7 +241,7 @@ Result<std::vector<NamedFault>> parse_faults(std::string_view value) {
 
 bool fits(const Fault& fault, const FaultPlace& place) {
   if (fault.phase && *fault.phase != place.phase) return false;
-  // What names no phase is for the loop; a fault of the user's own for the start as well.
+  // Without a phase a fault does not match saving, and a fault of a plan does not match the start.
   if (!fault.phase && place.phase == FaultPhase::Saving) return false;
   if (!fault.phase && place.phase == FaultPhase::Starting && fault.number) return false;
   return fits_one(fault.node, place.node) && fits_one(fault.rank, place.rank) &&

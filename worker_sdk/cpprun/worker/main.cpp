@@ -28,7 +28,7 @@ using namespace worker;
 
 constexpr int kExitAfterException = 1;
 
-// A wrong environment is for init_process_group to refuse; the program may not even want it.
+// init_process_group reports a wrong environment; a program without process groups need not care.
 Environment known_environment() {
   const Result<Environment>& own = environment();
   return own ? *own : Environment{};
@@ -41,7 +41,7 @@ void on_sigterm(int) {
 void handle_sigterm() {
   struct sigaction action {};
   action.sa_handler = on_sigterm;
-  action.sa_flags = SA_RESTART;  // libraries need not expect it
+  action.sa_flags = SA_RESTART;  // system calls of libraries may not handle EINTR
   ::sigaction(SIGTERM, &action, nullptr);
 }
 
@@ -83,7 +83,8 @@ void start(const MainOptions& options) {
   set_error_file(known.error_file);
   install_fatal_handlers(known.rank);
   if (options.handles_sigterm) handle_sigterm();
-  // A write beyond disk-full then fails, as on a full disk, and does not end the program.
+  // With SIGXFSZ ignored, a write beyond the file size limit fails like one to a full disk, so that
+  // fault plans can test it; otherwise the signal ends the process.
   if (!known.faults.empty()) ::signal(SIGXFSZ, SIG_IGN);
   fault_point_at_start();
 }
@@ -94,7 +95,7 @@ int run_main(Args args, const MainOptions& options, const std::function<int(Args
     start(options);
     return f(args);
   } catch (const abi::__forced_unwind&) {
-    throw;  // pthread_exit on its way out
+    throw;  // pthread_exit unwinds with this exception
   } catch (...) {
     return report_exception(std::current_exception());
   }

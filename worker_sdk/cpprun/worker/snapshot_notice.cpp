@@ -44,7 +44,7 @@ std::optional<int64_t> newest_snapshot() {
 
 void enable_graceful_stop() {
   const AgentSocket& agent = own_agent();
-  if (agent.has_snapshots()) agent.page()->enable_graceful_stop.store(1, std::memory_order_release);
+  if (agent.has_snapshots()) agent.page()->can_save.store(1, std::memory_order_release);
 }
 
 }  // namespace cpprun::worker

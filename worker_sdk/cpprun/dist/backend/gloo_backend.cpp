@@ -20,7 +20,7 @@ c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store
                                             const GlooPlace& place) {
   auto options = Gloo::Options::create(timeout);
   options->devices.push_back(make_device(place));
-  options->threads = 2;  // as torch does for one device
+  options->threads = 2;  // c10d's default for one device
   return c10::make_intrusive<Gloo>(store, rank, size, std::move(options));
 }
 

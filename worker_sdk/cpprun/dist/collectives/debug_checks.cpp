@@ -1,4 +1,4 @@
-// The ranks' fingerprints in the store, one key for each rank and call.
+// Exchanges fingerprints through the store, one key per rank and call.
 #include "cpprun/dist/collectives/debug_checks.hpp"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::string key_of(const std::string& prefix, size_t rank) {
   return prefix + std::to_string(rank);
 }
 
-// What all ranks brought, in the order of ranks. All keys are there.
+// The texts of all ranks, by rank in the group. Requires that all keys exist.
 std::vector<std::string> brought(const Call& call, const std::string& prefix) {
   const auto store = store_of(call);
   return translated(call.where(), [&] {
@@ -55,8 +55,8 @@ std::vector<std::string> brought(const Call& call, const std::string& prefix) {
   });
 }
 
-// Everybody has come to the next call, so nobody reads this one's keys any more. Whether it works
-// does not matter: the store's host may have done its part and gone.
+// All ranks have reached the next call, so no rank reads this key any more. Ignores errors: the
+// process that serves the store may have finished and exited.
 void forget(c10d::Store& store, const std::string& key) {
   try {
     store.deleteKey(key);
@@ -80,7 +80,7 @@ struct Said {
                           one.text + "; " + global_rank(call, other.rank) + ": " + other.text);
 }
 
-// In the store: the text, and below it what is sent to each rank, and what is taken from each.
+// A value in the store: the text, a line of sent lengths, a line of received lengths.
 constexpr char kLine = '\n', kNumber = ' ';
 
 std::string line_of(const std::vector<int64_t>& numbers) {
@@ -105,7 +105,7 @@ Brought read(const std::string& written) {
   return {lines[0], text::split(lines[1], kNumber), text::split(lines[2], kNumber)};
 }
 
-// All ranks look at the same texts in the same order, so that all say the same.
+// All ranks compare the same texts in the same order, so all report the same difference.
 void check_equal(const Call& call, uint64_t sequence, const std::vector<Brought>& all) {
   for (size_t other = 1; other < all.size(); ++other) {
     if (all[other].text == all[0].text) continue;

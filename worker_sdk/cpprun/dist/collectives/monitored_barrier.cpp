@@ -1,4 +1,4 @@
-// monitored_barrier: through the store, which knows who has come.
+// monitored_barrier goes through the store, which knows the ranks that have arrived.
 #include "cpprun/dist/backend/error_translation.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/collectives/debug_checks.hpp"
@@ -6,13 +6,13 @@
 namespace cpprun::dist {
 namespace {
 
-// Others wait this much longer than rank 0, so that they hear its decision.
+// Other ranks wait this much longer than rank 0, so that they receive its decision.
 constexpr std::chrono::milliseconds kDecisionGrace{5'000};
 constexpr const char* kAllCame = "all";
 
 struct Keys {
   std::string arrived;         // + rank
-  std::string missing_report;  // kAllCame, or who is missing
+  std::string missing_report;  // kAllCame or the missing ranks
 };
 
 Keys keys_of(uint64_t sequence) {
@@ -20,7 +20,7 @@ Keys keys_of(uint64_t sequence) {
   return {prefix + "arrived/", prefix + "decision"};
 }
 
-// Everybody has come to `sequence`, so the keys before it are read.
+// Deletes the keys of the barrier before `sequence`: all ranks have arrived, hence have read them.
 void forget(c10d::Store& store, uint64_t sequence, int size) {
   if (sequence == 0) return;
   const Keys old = keys_of(sequence - 1);

@@ -11,7 +11,7 @@ constexpr const char* kCure =
     "; start the program with cpprun or torchrun, or set RANK, WORLD_SIZE, MASTER_ADDR and "
     "MASTER_PORT";
 
-// Python takes an empty variable for a missing one, too.
+// Python too treats an empty variable as missing.
 std::optional<std::string> variable(const EnvLookup& environment, const char* name) {
   const auto value = environment(name);
   return value && !value->empty() ? value : std::nullopt;
@@ -58,8 +58,8 @@ void check_place(const InitPlan& plan) {
                           " in a world of " + std::to_string(plan.world_size));
 }
 
-// The agent's own store, if this start of the group asks for it: by the URL, or by
-// CPPRUN_SDK_STORE. The default is MASTER_ADDR:MASTER_PORT, where Python's ranks are.
+// True if the URL or CPPRUN_SDK_STORE asks for the agent's store. The default is
+// MASTER_ADDR:MASTER_PORT, which Python ranks use.
 bool wants_agent_store(const InitUrl& url, const EnvLookup& environment) {
   const auto found = url.query.find("store");
   const std::string word = found != url.query.end()
@@ -97,7 +97,7 @@ void plan_env(InitPlan& plan, const InitUrl& url, const EnvLookup& environment) 
   plan.is_hosted_elsewhere = is_agents(environment);
 }
 
-// Rank 0 serves tcp:// unless it is the very place where the agent does.
+// Rank 0 serves tcp://, unless the agent serves this address.
 void plan_tcp(InitPlan& plan, const InitUrl& url, const EnvLookup& environment) {
   plan.host = url.host;
   plan.port = url.port;
@@ -106,7 +106,7 @@ void plan_tcp(InitPlan& plan, const InitUrl& url, const EnvLookup& environment) 
                              variable(environment, "MASTER_PORT") == std::to_string(url.port);
 }
 
-// Without a launcher there is nothing that tells attempts apart; then keys are Python's.
+// Without a launcher nothing distinguishes attempts; the keys are then Python's.
 std::string attempt_of(const EnvLookup& environment) {
   const auto run_id = variable(environment, "TORCHELASTIC_RUN_ID");
   if (!run_id) return "";

@@ -22,7 +22,7 @@ constexpr milliseconds kLinger{1'500};
 constexpr milliseconds kPoll{20};
 constexpr milliseconds kPatience{30'000};
 
-// What Gloo of every program sets: the address of one rank.
+// Gloo's own key, set by every program: the address of one rank.
 std::string gloo_key(int rank) {
   return "cpu//0/" + std::to_string(rank);
 }
@@ -37,13 +37,13 @@ std::string own_name() {
   return "process " + std::to_string(getpid()) + " on " + host.data();
 }
 
-// What this key was first set to, by whomever.
+// Sets `key` to `value` unless it has a value, and returns the value that it has.
 std::string first(c10d::Store& store, const std::string& key, const std::string& value) {
   const auto held = store.compareSet(key, bytes(""), bytes(value));
   return {held.begin(), held.end()};
 }
 
-// Default groups differ in their size only; lists of ranks are shown.
+// Default groups differ in their size only; other groups show their ranks.
 std::string shape_of(const std::vector<int>& ranks) {
   std::vector<std::string> words;
   bool is_world = true;
@@ -88,7 +88,7 @@ int seats_of_others(const RankRegistration& registration) {
   return taken;
 }
 
-// A host that ended at once would take the bad news with it.
+// If the host of the store exits at once, the other ranks cannot read the failure.
 void linger(const RankRegistration& registration) {
   if (!registration.is_host) return;
   const int others = seats_of_others(registration);
@@ -105,7 +105,7 @@ void report_missing(const RankRegistration& registration) {
                text::join(names, ", ").c_str());
 }
 
-// An error as it travels through the store: one letter for its class, then its text.
+// The form of an error in the store: one letter for its class, then its text.
 std::string packed(const std::exception_ptr& failed) {
   try {
     std::rethrow_exception(failed);
@@ -134,7 +134,7 @@ std::exception_ptr unpacked(const RankRegistration& registration, const std::str
   }
 }
 
-// Null if nobody reported anything.
+// Null if no rank has reported a failure.
 std::exception_ptr reported(const RankRegistration& registration) {
   if (!registration.store->check({kFailed})) return nullptr;
   const auto value = registration.store->get(kFailed);
@@ -142,9 +142,10 @@ std::exception_ptr reported(const RankRegistration& registration) {
   return unpacked(registration, {value.begin(), value.end()});
 }
 
-// Sets what Gloo waits for. The value is some other rank's: Gloo of a Python rank, which does not
-// look for failures, then fails to connect, while it would crash on one that is no address. A late
-// rank overwrites its own key, but looks for failures before. Who waits has set his own.
+// Sets the keys that Gloo waits for, to the address of some other rank: Gloo of a Python rank,
+// which does not look for failures, then fails to connect; a value that is no address would crash
+// it. A late rank overwrites its own key, but looks for failures before. A waiting rank has set its
+// own key.
 void wake_others(const RankRegistration& registration) {
   const int size = static_cast<int>(registration.ranks.size());
   std::vector<uint8_t> address;
@@ -167,7 +168,7 @@ void register_rank(const RankRegistration& registration) {
     claim_rank(registration, self);
     compare_shape(registration, self);
   } catch (const c10::NotImplementedError&) {
-    // A store of the user's own that can't compare and set: then nobody checks the seats.
+    // A user's store without compare-and-set: ranks are not checked then.
   } catch (const DistError&) {
     report_failure(registration, std::current_exception());
     throw;
@@ -181,7 +182,7 @@ void report_failure(const RankRegistration& registration,
     wake_others(registration);
     linger(registration);
   } catch (...) {
-    // The store is gone, and with it everybody who would want to know.
+    // The store is gone, and with it every rank that waits.
   }
 }
 

@@ -22,15 +22,16 @@ namespace {
 
 constexpr const char* kLeft = "cpprun/left";
 
-// How often this process has met others. Every rank starts its groups in the same order, so the
-// numbers agree; from the second on they are a prefix, because the old keys may still be there.
+// Number of earlier rendezvous of this process. All ranks make their default groups in the same
+// order, so the numbers agree; from the second on they are a prefix, because the old keys may still
+// exist.
 int next_rendezvous_number() {
   static std::atomic<int> meetings{0};
   return meetings++;
 }
 
-// Stores that this process serves, kept to its end: other ranks may still be leaving a group when
-// this one has left it.
+// Keeps stores that this process serves until it exits: other ranks may leave a group later than
+// this one.
 void keep(const c10::intrusive_ptr<c10d::Store>& store) {
   static std::mutex mutex;
   static auto& kept = *new std::vector<c10::intrusive_ptr<c10d::Store>>;
@@ -71,8 +72,9 @@ StoreRendezvous meet_tcp(const InitPlan& plan, std::chrono::milliseconds timeout
   options.isServer = met.is_host;
   options.multiTenant = true;
   options.timeout = timeout;
-  // A Python rank 0 waits until all have signed in, which clients do on this condition. A host of
-  // ours does not wait here: the group's own rendezvous does, and knows who is missing.
+  // A Python rank 0 waits until all clients have registered, which c10d's clients do only with
+  // waitWorkers. A host of this SDK does not wait here: the group's registration does, and names
+  // missing ranks.
   options.numWorkers = static_cast<size_t>(plan.world_size);
   options.waitWorkers = !met.is_host;
   const char* way = met.is_host ? ": rank 0 can't serve " : ": can't use ";
@@ -86,7 +88,7 @@ StoreRendezvous meet_tcp(const InitPlan& plan, std::chrono::milliseconds timeout
   throw DistArgumentError("init_process_group with " + plan.shown + ": " + why);
 }
 
-// FileStore would wait for a folder that never comes, and throw without a path.
+// FileStore would wait forever for a missing folder, and throw without naming the path.
 void check_file(const InitPlan& plan) {
   const std::filesystem::path folder = std::filesystem::path(plan.path).parent_path();
   std::error_code ignored;
@@ -107,10 +109,11 @@ StoreRendezvous meet_file(const InitPlan& plan, std::chrono::milliseconds timeou
   check_file(plan);
   StoreRendezvous met;
   met.place = "the file '" + plan.path + "'";
-  // -1: FileStore's own count of users is wrong for ever once a user died; see leave_file.
+  // -1: FileStore's own count of users stays wrong once a user has died; see leave_file.
   c10::intrusive_ptr<c10d::Store> file = c10::make_intrusive<c10d::FileStore>(plan.path, -1);
   file->setTimeout(timeout);
-  // Its destructor would write to the file, and so make it anew after the last rank removed it.
+  // FileStore's destructor writes to the file, and would recreate it after the last rank removed
+  // it.
   keep(file);
   met.store = plan.attempt.empty() ? file : with_prefix(plan.attempt, file);
   return met;
@@ -126,7 +129,7 @@ void leave_file(const InitPlan& plan, c10d::Store& store) {
 StoreRendezvous connect_store(const InitPlan& plan, const Store& given,
                               std::chrono::milliseconds timeout) {
   if (plan.method == InitPlan::Method::Given) {
-    // As Python: no prefix, and the store's own timeout.
+    // As in Python: no prefix, and the store's own timeout.
     return {native(given), "the given store", false};
   }
   StoreRendezvous met =

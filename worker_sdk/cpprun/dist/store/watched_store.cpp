@@ -12,7 +12,7 @@ c10::intrusive_ptr<c10d::Store> WatchedStore::clone() {
 
 void WatchedStore::set(const std::string& key, const std::vector<uint8_t>& value) {
   base_->set(key, value);
-  // Who gave up before this key was there did not know that somebody waits.
+  // A rank that failed before this key was set did not know that this rank waits.
   watch_.look();
 }
 
@@ -49,7 +49,7 @@ void WatchedStore::wait(const std::vector<std::string>& keys, const milliseconds
   try {
     base_->wait(keys, watch_.poll_interval);
   } catch (const c10::DistStoreError&) {
-    // Nobody set them so far; a broken connection is another class.
+    // The keys are still missing; a broken connection would throw another class.
     watch_.tell();
     base_->wait(keys, timeout - watch_.poll_interval);
   }

@@ -20,7 +20,7 @@
 namespace cpprun::worker {
 namespace {
 
-// Only our own user, or root, hands us memory.
+// Accept memory only from a process of our own user or of root.
 bool is_trusted(int socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -28,7 +28,8 @@ bool is_trusted(int socket) {
   return peer.uid == ::geteuid() || peer.uid == 0;
 }
 
-// The descriptor beside a message; the last one if there are several, which are then closed.
+// Returns the descriptor passed beside a message. If there are several, keeps the last and closes
+// the others.
 Descriptor descriptor_of(msghdr& message) {
   Descriptor found;
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
@@ -69,7 +70,7 @@ bool AgentSocket::open(const std::string& name) {
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   socket_ = Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  // Also for connect: where others stand in line, it waits no longer.
+  // SO_SNDTIMEO also limits connect() while the agent's backlog is full.
   const auto limit =
       std::chrono::duration_cast<std::chrono::seconds>(limits::kAgentResponseTimeout);
   const timeval patience{limit.count(), 0};
@@ -78,12 +79,12 @@ bool AgentSocket::open(const std::string& name) {
   int refused = 0;
   do {
     refused = ::connect(socket_.get(), whole, size);
-  } while (refused != 0 && errno == EINTR);  // a signal while standing in line: once more
+  } while (refused != 0 && errno == EINTR);  // a signal while the backlog is full
   return refused == 0 && is_trusted(socket_.get());
 }
 
-// Whatever comes next. Nothing: the deadline came first, the agent has hung up, or it was no
-// message.
+// Receives the next message. Empty: the deadline passed, the agent closed the connection, or the
+// bytes are no message.
 std::optional<AgentSocket::Answer> AgentSocket::receive(Deadline until) const {
   if (!poll_until(socket_.get(), POLLIN, until)) return std::nullopt;
   std::array<uint8_t, channel::kMessageBytes + 1> bytes;
@@ -110,7 +111,7 @@ bool AgentSocket::receive_page() {
   return is_page && map(answer->beside.get());
 }
 
-// Memory that can't shrink, or the next look at it might be our end.
+// Refuses memory that can shrink: touching it could then kill this process.
 bool AgentSocket::map(int memory) {
   struct stat info {};
   const int seals = ::fcntl(memory, F_GET_SEALS);
@@ -139,7 +140,7 @@ std::optional<AgentSocket::Answer> AgentSocket::request(
   const std::lock_guard turn(requesting_->mutex);
   const uint32_t request_id = ++requesting_->last_question;
   const std::string bytes = channel::encode(make(request_id));
-  // Waits while the agent has no room for it, as long as open() has set.
+  // Blocks while the agent's socket is full, at most for the SO_SNDTIMEO set in open().
   if (::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return std::nullopt;
   for (;;) {
     std::optional<Answer> answer = receive(until);

@@ -19,15 +19,15 @@ namespace cpprun::worker {
 namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-constexpr size_t kHandlerStack = 128 * 1024;  // the frames of all this take less than 16 KiB
-constexpr unsigned kReportSeconds = 5;        // for walking a broken stack, or a disk that hangs
+constexpr size_t kHandlerStack = 128 * 1024;  // a report uses less than 16 KiB of stack
+constexpr unsigned kReportSeconds = 5;        // the stack may be corrupt, the disk may hang
 
-// Written before the first signal may come, read by handlers.
+// Set before the handlers are installed, read by them.
 uint64_t own_rank = 0;
 std::atomic<int> dying_of{0};  // the signal that is being reported
 std::atomic<pid_t> reporting_thread{0};
 std::atomic<bool> gave_up{false};
-std::string_view dying_words;  // of the reporting thread
+std::string_view dying_words;  // message of the report, set by the reporting thread
 char message_memory[1024];
 char stack_memory[kStackBytes];
 char line_memory[kStackBytes + 2048];
@@ -44,7 +44,7 @@ char line_memory[kStackBytes + 2048];
   ::_exit(128 + signal);
 }
 
-// One line where a file holds the rest, else everything.
+// Writes one line if a file has the rest, otherwise everything.
 void tell(const ErrorText& text, Reported reported) noexcept {
   if (reported == Reported::NotTheFirst) return;
   FixedText line(line_memory, sizeof line_memory);
@@ -54,7 +54,7 @@ void tell(const ErrorText& text, Reported reported) noexcept {
       ::write(STDERR_FILENO, line.view().data(), line.view().size());
 }
 
-// The report went wrong or takes too long: what is known without a stack.
+// The report itself failed or takes too long: reports without a stack.
 [[noreturn]] void give_up() {
   if (!gave_up.exchange(true)) {
     const ErrorText text{.message = dying_words, .stack = "  (the stack could not be read)\n"};
@@ -93,7 +93,7 @@ Interrupted interrupted_at(const void* context) {
 
 void put_cause(FixedText& to, int signal, const siginfo_t& info) {
   const auto address = reinterpret_cast<uintptr_t>(info.si_addr);
-  const bool is_sent = info.si_code <= 0;  // by kill, raise or abort, not by a fault
+  const bool is_sent = info.si_code <= 0;  // sent by kill, raise or abort, not caused by a fault
   if (is_sent && info.si_pid != ::getpid()) {
     to.put("sent by process ").put_number(static_cast<uint64_t>(info.si_pid));
   } else if (is_sent) {
@@ -133,7 +133,7 @@ void on_fatal_signal(int signal, siginfo_t* info, void* context) {
   pid_t nobody = 0;
   if (!reporting_thread.compare_exchange_strong(nobody, ::gettid())) {
     if (nobody == ::gettid()) give_up();
-    for (;;) ::pause();  // the other thread ends the process
+    for (;;) ::pause();  // the reporting thread ends the process
   }
   dying_of.store(signal);
   start_watchdog();
@@ -153,7 +153,8 @@ std::string termination() {
          "pure virtual function)";
 }
 
-// Reports here, where the exception is known; the signal of abort() finds it reported.
+// Reports here, because the exception is known here. The handler of abort()'s signal would find
+// this thread reporting already.
 [[noreturn]] void on_terminate() {
   pid_t nobody = 0;
   if (reporting_thread.compare_exchange_strong(nobody, ::gettid())) {
@@ -167,7 +168,8 @@ std::string termination() {
   std::abort();
 }
 
-// An overflowing stack leaves no room for a handler. Other threads than the first use their own.
+// A stack overflow leaves no room for a handler on the same stack. Other threads than the main
+// thread have no handler stack, so their overflow is not reported.
 void give_main_thread_a_handler_stack() {
   stack_t present{};
   if (::sigaltstack(nullptr, &present) != 0 || (present.ss_flags & SS_DISABLE) == 0) return;
@@ -186,7 +188,8 @@ void handle(int signal) {
   if (present.sa_handler != SIG_DFL) return;
   struct sigaction action {};
   action.sa_sigaction = on_fatal_signal;
-  // Not blocked while it runs: a fault inside must come to us, not end us by another signal.
+  // SA_NODEFER: a fault inside the handler must call it again, not end the process by another
+  // signal.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   ::sigaction(signal, &action, nullptr);
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kTextBytes = 32 * 1024;
 
-// Written before the signal may come.
+// Set before the handler is installed.
 int stack_file = -1;
 char text_memory[kTextBytes];
 
@@ -36,7 +36,7 @@ void offer_stack(WorkerPage& page) {
   prepare_stack_trace();
   struct sigaction action {};
   action.sa_handler = on_asked;
-  action.sa_flags = SA_RESTART;  // libraries need not expect it
+  action.sa_flags = SA_RESTART;  // system calls of libraries may not handle EINTR
   ::sigaction(kStackSignal, &action, nullptr);
   page.stack_file.store(static_cast<uint32_t>(stack_file) + 1, std::memory_order_release);
 }
