@@ -210,7 +210,8 @@ bool Job::has_missed_assignment(const Node& node) const {
 void Job::resume(Node& node, Effects& effects) {
   if (has_missed_assignment(node)) {
     pending_.erase(node.id.incarnation);  // a stop of that round would mean nothing to it
-    if (phase_ == Phase::Running) send(node, assignments_.at(node.id.incarnation), effects);
+    if (phase_ == Phase::Running) return send(node, assignments_.at(node.id.incarnation), effects);
+    send_wait(node, false, effects);  // else it would not know the standby (R14)
     return;
   }
   if (phase_ == Phase::WaitingForNodes) {  // the round is over; it waits for the next

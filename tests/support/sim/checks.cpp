@@ -127,7 +127,7 @@ void Checks::on_heard(Term term, Incarnation from, const control::AgentMessage& 
     const auto newest = job.rounds.find(job.newest);
     const bool is_of_it = newest != job.rounds.end() && newest->second.assignments.contains(from);
     if (leave->is_unusable && is_of_it) job.unusable_in = job.newest.term;
-    if (leave->is_unusable) unusable_.insert(from);
+    has_unusable_node_ = has_unusable_node_ || leave->is_unusable;
   }
   const auto* stopped = std::get_if<control::Stopped>(&message);
   if (stopped == nullptr || !unreported_failure_.contains({from, stopped->round})) return;
@@ -248,11 +248,9 @@ void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
     require(live_workers_of(name.term, name.round) == 0,
             "R2: failure, though workers of " + name_of(name) + " live");
     bool is_portless = decided.failure_summary.find("could not open a port") != std::string::npos;
-    // The coordinator may have heard it before it went on with the round of a dead coordinator.
+    // Of any coordinator: the message may have come before the recovery of the node's round.
     const bool is_unusable =
-        decided.failure_summary.find("it is unusable") != std::string::npos &&
-        std::ranges::any_of(job.rounds[job.newest].assignments,
-                            [&](const auto& member) { return unusable_.contains(member.first); });
+        has_unusable_node_ && decided.failure_summary.find("it is unusable") != std::string::npos;
     require(is_portless || is_unusable || decided.is_resumable || !failing_rounds_.empty(),
             "R7: failure, though no worker failed");
   }

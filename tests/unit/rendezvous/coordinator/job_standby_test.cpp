@@ -53,6 +53,19 @@ class JobStandbyTest : public JobTest {
   }
 };
 
+// It receives no rank assignment of a round that stops, so only the wait can name the standby.
+TEST_F(JobStandbyTest, AMemberThatMissedItsRankAssignmentLearnsTheStandby) {
+  for (const char* name : {"a", "b", "c"}) join(name);
+  forget("c");
+  is_cut_off("c");
+  says_failed("a");
+  returns("c", ReportedPhase::Idle, 0);
+  const auto* wait = heard<control::Wait>("c");
+  ASSERT_TRUE(wait);
+  ASSERT_TRUE(wait->standby);
+  EXPECT_EQ(wait->standby->node, player("b").hello.node.incarnation);
+}
+
 TEST_F(JobStandbyTest, StatusShowsLeaderAndStandby) {
   all_run();
   const auto status = nlohmann::json::parse(status_json(core));
