@@ -37,10 +37,10 @@ at::Tensor one(int64_t value) {
   return torch::tensor({value});
 }
 // A tensor for each rank, for a collective to fill.
-std::vector<at::Tensor> room_for_all() {
-  std::vector<at::Tensor> room;
-  for (int i = 0; i < dist::get_world_size(); ++i) room.push_back(one(-1));
-  return room;
+std::vector<at::Tensor> tensors_to_fill() {
+  std::vector<at::Tensor> outputs;
+  for (int i = 0; i < dist::get_world_size(); ++i) outputs.push_back(one(-1));
+  return outputs;
 }
 std::string list_all(const std::vector<at::Tensor>& tensors) {
   return list(torch::cat(tensors));
@@ -97,9 +97,9 @@ void reduce(const Settings&) {
 }
 
 void all_gather(const Settings&) {
-  auto room = room_for_all();
-  dist::all_gather(room, one(dist::get_rank()));
-  say("all_gather ", list_all(room));
+  auto outputs = tensors_to_fill();
+  dist::all_gather(outputs, one(dist::get_rank()));
+  say("all_gather ", list_all(outputs));
 
   auto joined = torch::empty({dist::get_world_size()}, torch::kLong);
   dist::all_gather_into_tensor(joined, one(dist::get_rank()));
@@ -108,9 +108,9 @@ void all_gather(const Settings&) {
 
 void gather(const Settings&) {
   const bool is_first = dist::is_main_process();
-  auto room = is_first ? room_for_all() : std::vector<at::Tensor>{};
-  dist::gather(one(10 * dist::get_rank()), room, 0);
-  if (is_first) say("gather dst=0 ", list_all(room));
+  auto outputs = is_first ? tensors_to_fill() : std::vector<at::Tensor>{};
+  dist::gather(one(10 * dist::get_rank()), outputs, 0);
+  if (is_first) say("gather dst=0 ", list_all(outputs));
 }
 
 void scatter(const Settings&) {
@@ -135,9 +135,9 @@ void reduce_scatter(const Settings&) {
 void all_to_all(const Settings&) {
   std::vector<at::Tensor> parts;
   for (int i = 0; i < dist::get_world_size(); ++i) parts.push_back(one(10 * dist::get_rank() + i));
-  auto room = room_for_all();
-  dist::all_to_all(room, parts);
-  say("all_to_all rank", dist::get_rank(), " ", list_all(room));
+  auto outputs = tensors_to_fill();
+  dist::all_to_all(outputs, parts);
+  say("all_to_all rank", dist::get_rank(), " ", list_all(outputs));
 }
 
 // Objects can be strings, numbers, containers, tensors; ex_gather_objects shows more.

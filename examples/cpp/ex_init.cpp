@@ -50,14 +50,14 @@ Settings parse(cpprun::Args args) {
   return s;
 }
 
-const cpprun::worker::Environment& launched() {
+const cpprun::worker::Environment& worker_environment() {
   const auto& environment = cpprun::worker::environment();
   if (!environment) throw std::runtime_error(environment.error().text);
   return *environment;
 }
 
 // Values left at -1 come from the launcher; others take precedence over it.
-dist::InitOptions how_to_join(const Settings& s) {
+dist::InitOptions init_options(const Settings& s) {
   dist::InitOptions options{.backend = "gloo"};
   options.timeout = std::chrono::milliseconds(static_cast<int64_t>(s.timeout * 1000));
   options.rank = s.rank;
@@ -77,10 +77,10 @@ dist::InitOptions how_to_join(const Settings& s) {
 int main(int argc, char** argv) {
   return cpprun::main(argc, argv, [](cpprun::Args args) {
     const Settings settings = parse(args);
-    auto group = dist::init_process_group(how_to_join(settings));
+    auto group = dist::init_process_group(init_options(settings));
 
     const int rank = dist::get_rank(), world = dist::get_world_size();
-    if (rank == settings.crash_rank && launched().restart_count == settings.crash_attempt)
+    if (rank == settings.crash_rank && worker_environment().restart_count == settings.crash_attempt)
       std::raise(SIGKILL);
 
     auto total = torch::tensor({rank});

@@ -75,18 +75,18 @@ dist::ProcessGroupGuard join(const Settings& settings) {
       {.backend = settings.backend, .world_size = 1, .rank = 0, .store = dist::make_hash_store()});
 }
 
-struct Sides {
+struct SplitStudies {
   std::vector<ranzcr::Study> studies;
   cpprun::data::GroupShuffleSplit split;
 };
 
 // All images of a patient must be on the same side of the split, and all ranks must make the same
 // split: they use the same seed and compare the results.
-Sides divide(const Settings& settings) {
+SplitStudies split_studies(const Settings& settings) {
   const auto seed = static_cast<uint64_t>(settings.seed);
-  Sides sides{settings.data.empty() ? ranzcr::make_up(settings.synthetic, seed)
-                                    : ranzcr::read_folder(settings.data),
-              {}};
+  SplitStudies sides{settings.data.empty() ? ranzcr::make_synthetic(settings.synthetic, seed)
+                                           : ranzcr::read_folder(settings.data),
+                     {}};
   const auto patients = [&] {
     std::vector<std::string> all;
     for (const auto& study : sides.studies) all.push_back(study.patient);
@@ -130,7 +130,7 @@ at::Tensor in_order(const std::vector<at::Tensor>& shares, int64_t size) {
 
 class Pipeline {
  public:
-  Pipeline(const Settings& settings, const Sides& sides)
+  Pipeline(const Settings& settings, const SplitStudies& sides)
       : settings_(settings),
         train_(sides.studies, sides.split.train, settings.image_size),
         validation_(sides.studies, sides.split.validation, settings.image_size),
@@ -274,11 +274,11 @@ int main(int argc, char** argv) {
     const Settings settings = parse(args);
     if (!settings.write_data.empty()) {
       const auto studies =
-          ranzcr::make_up(settings.synthetic, static_cast<uint64_t>(settings.seed));
+          ranzcr::make_synthetic(settings.synthetic, static_cast<uint64_t>(settings.seed));
       return ranzcr::write_folder(settings.write_data, studies, settings.image_size);
     }
     auto group = join(settings);
-    Pipeline pipeline(settings, divide(settings));
+    Pipeline pipeline(settings, split_studies(settings));
     cpprun::worker::report_ready();
     pipeline.run();
   });

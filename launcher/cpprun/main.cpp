@@ -38,7 +38,7 @@ int fail(const Error& error) {
 // Asio throws where the system has no descriptors or memory left for a loop. Destructors stop what
 // was started.
 template <class Run>
-int guarded(Run run) {
+int run_guarded(Run run) {
   try {
     return run();
   } catch (const std::system_error& error) {
@@ -65,7 +65,7 @@ Status check_descriptors(int workers) {
 }
 
 // Problems make jobs fail: warn. The rest is logged at INFO, so that a good run is silent.
-void look_at_machine(int workers) {
+void report_preflight_findings(int workers) {
   for (const doctor::Finding& finding :
        doctor::preflight_findings(doctor::preflight_facts(workers))) {
     const std::string text = finding.text + " (" + finding.cure + ")";
@@ -101,21 +101,22 @@ int launch_elected(const RendezvousConfig& rendezvous, std::unique_ptr<AgentDaem
   return code;
 }
 
-int launch(const Launch& options_result, StartTimes times) {
-  if (Status ok = check_descriptors(options_result.config.workers.nproc); !ok)
+int launch(const Launch& launch_options, StartTimes times) {
+  if (Status ok = check_descriptors(launch_options.config.workers.nproc); !ok)
     return fail(ok.error());
-  for (const std::string& warning : options_result.warnings) log::warning(warning);
-  Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(options_result.config);
+  for (const std::string& warning : launch_options.warnings) log::warning(warning);
+  Result<std::unique_ptr<AgentDaemon>> agent = AgentDaemon::make(launch_options.config);
   if (!agent) return fail(agent.error());
   times.prepared = boot_clock();
-  const RendezvousConfig& rendezvous = options_result.config.rendezvous;
+  const RendezvousConfig& rendezvous = launch_options.config.rendezvous;
   if (rendezvous.backend == Backend::Etcd)
     return launch_elected(rendezvous, std::move(*agent), times);
   Result<std::unique_ptr<EmbeddedCoordinator>> host =
       EmbeddedCoordinator::start(rendezvous, (*agent)->incarnation());
   if (!host) return fail(host.error());
   times.listening = boot_clock();
-  look_at_machine(options_result.config.workers.nproc);  // while the server's thread comes up
+  report_preflight_findings(
+      launch_options.config.workers.nproc);  // while the server's thread comes up
   (*agent)->set_start_times(times);
   if (!*host && EmbeddedCoordinator::may_start_later(rendezvous)) {
     (*agent)->may_host([&](const std::vector<std::string>& addresses) -> std::optional<Endpoint> {
@@ -161,5 +162,5 @@ int main(int argc, char** argv) {
     return std::fflush(stdout) == 0 ? kSuccess : kFailure;
   }
   times.options = boot_clock();
-  return guarded([&] { return launch(std::get<Launch>(*options_result), times); });
+  return run_guarded([&] { return launch(std::get<Launch>(*options_result), times); });
 }

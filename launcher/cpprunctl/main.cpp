@@ -38,11 +38,11 @@ int refuse_line(const cpprun::Error& error) {
 
 // CLI11's own validators print "not in range 0.000000 to 17976931..." for a wrong number.
 CLI::Validator number(const char* wanted, bool (*is_right)(double)) {
-  const auto run_checks = [wanted, is_right](const std::string& text) {
+  const auto check_number = [wanted, is_right](const std::string& text) {
     const std::optional<double> value = cpprun::text::parse_double(text);
     return value && is_right(*value) ? std::string() : "'" + text + "' is not a number " + wanted;
   };
-  return {run_checks, ""};
+  return {check_number, ""};
 }
 const CLI::Validator kAboveZero = number("above 0", [](double value) { return value > 0; });
 const CLI::Validator kFromZero = number("from 0 on", [](double value) { return value >= 0; });

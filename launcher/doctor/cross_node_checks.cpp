@@ -46,11 +46,11 @@ std::string some_of(std::vector<std::string> all) {
 }
 
 // The text of each pair for which `describe` returns one.
-template <class Tell>
-std::vector<std::string> told(const NodesFacts& f, Tell tell) {
+template <class Describe>
+std::vector<std::string> pair_texts(const NodesFacts& f, Describe describe) {
   std::vector<std::string> texts;
   for (const PairFacts& pair : f.pairs) {
-    const std::string text = tell(pair);
+    const std::string text = describe(pair);
     if (!text.empty()) texts.push_back(pair_of(f, pair) + ": " + text);
   }
   return texts;
@@ -87,7 +87,7 @@ Finding versions(const NodesFacts& f) {
 }
 
 Finding reach(const NodesFacts& f) {
-  const auto blocked = told(f, [](const PairFacts& pair) { return pair.error; });
+  const auto blocked = pair_texts(f, [](const PairFacts& pair) { return pair.error; });
   if (blocked.empty()) {
     return {"reach", Level::Good, std::to_string(f.pairs.size()) + " ways between nodes are open",
             ""};
@@ -99,7 +99,7 @@ Finding reach(const NodesFacts& f) {
 }
 
 Finding names(const NodesFacts& f) {
-  const auto wrong = told(f, [](const PairFacts& pair) { return pair.name_error; });
+  const auto wrong = pair_texts(f, [](const PairFacts& pair) { return pair.name_error; });
   if (wrong.empty()) return {"names", Level::Good, "names of nodes lead to them", ""};
   return {"names", Level::Note, some_of(wrong),
           "cpprun itself uses addresses; for programs that use names: DNS, or /etc/hosts on all "
@@ -115,7 +115,7 @@ Finding clocks(const NodesFacts& f) {
     return {"clocks", Level::Good, "at most " + time_text(most) + " apart", ""};
   }
   // One direction per pair: the other one shows the same offset.
-  const auto apart = told(f, [](const PairFacts& pair) -> std::string {
+  const auto apart = pair_texts(f, [](const PairFacts& pair) -> std::string {
     if (!pair.error.empty() || pair.clock_ahead <= kClocksApart) return "";
     return "its clock is ahead by " + time_text(pair.clock_ahead);
   });
@@ -140,7 +140,7 @@ Finding latency(const NodesFacts& f) {
   const Duration most = f.most_latency > Duration{}
                             ? f.most_latency
                             : std::max<Duration>(usual * static_cast<int>(kOutlier), 1ms);
-  const auto slow = told(f, [&](const PairFacts& pair) {
+  const auto slow = pair_texts(f, [&](const PairFacts& pair) {
     return pair.error.empty() && pair.latency > most ? time_text(pair.latency) : "";
   });
   const std::string text = "usually " + time_text(usual) + " there and back";
@@ -156,7 +156,7 @@ Finding speeds(const NodesFacts& f) {
   }
   const double usual = median(all);
   const double least = f.least_bytes_per_s > 0 ? f.least_bytes_per_s : usual / kOutlier;
-  const auto slow = told(f, [&](const PairFacts& pair) {
+  const auto slow = pair_texts(f, [&](const PairFacts& pair) {
     return pair.error.empty() && pair.bytes_per_s < least ? speed(pair.bytes_per_s) : "";
   });
   const std::string text = "usually " + speed(usual) + " over one connection";

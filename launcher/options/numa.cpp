@@ -33,7 +33,7 @@ std::vector<int> cpus_where(const Topology& topology, int Topology::Cpu::*what, 
 }
 
 // The GPU's index among the GPUs of its NUMA node, and their number.
-std::pair<size_t, size_t> place_of(const Topology& topology, int gpu) {
+std::pair<size_t, size_t> index_on_node(const Topology& topology, int gpu) {
   const auto begin = topology.gpu_nodes.begin();
   const int node = topology.gpu_nodes.at(static_cast<size_t>(gpu));
   return {static_cast<size_t>(std::count(begin, begin + gpu, node)),
@@ -43,7 +43,7 @@ std::pair<size_t, size_t> place_of(const Topology& topology, int gpu) {
 // Divides the node's cores evenly and in order; the first GPUs get one of the remainder each.
 Result<std::vector<int>> exclusive(const Topology& topology, const std::vector<int>& node_cpus,
                                    int gpu) {
-  const auto [place, gpus] = place_of(topology, gpu);
+  const auto [index, gpus] = index_on_node(topology, gpu);
   const Groups cores = group(node_cpus, topology, &Topology::Cpu::core);
   const size_t each = cores.size() / gpus;
   const size_t over = cores.size() % gpus;
@@ -53,9 +53,9 @@ Result<std::vector<int>> exclusive(const Topology& topology, const std::vector<i
                                           text::count(cores.size(), "core") +
                                           "; bind by node instead"};
   }
-  auto core = std::next(cores.begin(), static_cast<long>(place * each + std::min(place, over)));
+  auto core = std::next(cores.begin(), static_cast<long>(index * each + std::min(index, over)));
   std::vector<int> cpus;
-  for (size_t left = each + (place < over ? 1 : 0); left > 0; --left, ++core) {
+  for (size_t left = each + (index < over ? 1 : 0); left > 0; --left, ++core) {
     cpus.insert(cpus.end(), core->second.begin(), core->second.end());
   }
   return cpus;
@@ -69,7 +69,7 @@ std::vector<int> core_complex(const Topology& topology, const std::vector<int>& 
   std::vector<std::pair<int, std::vector<int>>> groups(by_cache.begin(), by_cache.end());
   std::stable_sort(groups.begin(), groups.end(),
                    [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
-  return groups[place_of(topology, gpu).first % groups.size()].second;
+  return groups[index_on_node(topology, gpu).first % groups.size()].second;
 }
 
 std::string read_word(const fs::path& path) {

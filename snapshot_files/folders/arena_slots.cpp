@@ -50,7 +50,7 @@ const Head* head_of(std::span<const std::byte> arena) {
 
 constexpr uint64_t kNumberMax = uint64_t{1} << 62;  // larger ones are corrupt: unreachable
 
-bool is_sensible(const SlotLabel& label, int64_t rank, int64_t world_size) {
+bool is_valid(const SlotLabel& label, int64_t rank, int64_t world_size) {
   return label.step >= 0 && world_size >= 1 && world_size <= kMany && rank >= 0 &&
          rank < world_size;
 }
@@ -69,7 +69,7 @@ std::optional<Slot> read_slot(std::span<const std::byte> arena, const Record& re
   slot.is_complete = state == Complete;
   const bool is_inside =
       offset >= kHeadBytes && offset <= arena.size() && bytes <= arena.size() - offset;
-  const bool is_good = is_inside && is_sensible(slot.label, rank, world_size) &&
+  const bool is_good = is_inside && is_valid(slot.label, rank, world_size) &&
                        crc32 <= std::numeric_limits<uint32_t>::max() && slot.number < kNumberMax;
   std::atomic_thread_fence(std::memory_order_acquire);
   if (!is_good || now(record.state) != state) return std::nullopt;
@@ -152,7 +152,7 @@ size_t ArenaSlots::arena_bytes(size_t bytes) {
 }
 
 Result<std::span<std::byte>> ArenaSlots::begin(const SlotLabel& label, size_t bytes) {
-  CPPRUN_CHECK(is_sensible(label, label.rank, label.world_size));
+  CPPRUN_CHECK(is_valid(label, label.rank, label.world_size));
   const size_t whole = arena_.size() / kAlignment * kAlignment;
   if (whole < kHeadBytes || bytes > whole - kHeadBytes) {
     return Error{ErrorKind::BadValue, "an arena of " + std::to_string(arena_.size()) +

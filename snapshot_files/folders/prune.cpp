@@ -36,8 +36,8 @@ bool is_abandoned(FileLayer& files, const std::string& path, const std::string& 
   const LockState state = files.lock_state(path);
   if (state == LockState::Held) return false;
   const int64_t quiet = seconds_since_1970() - changed_at(files, path);
-  const bool lock_tells = state == LockState::Free && is_of_this_boot(nonce);
-  return quiet >= seconds(lock_tells ? limits::kDraftMinAge : limits::kDraftAbandoned);
+  const bool is_lock_reliable = state == LockState::Free && is_of_this_boot(nonce);
+  return quiet >= seconds(is_lock_reliable ? limits::kDraftMinAge : limits::kDraftAbandoned);
 }
 
 // Renames first, so that no reader ever sees a partly removed snapshot.

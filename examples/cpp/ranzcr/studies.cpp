@@ -110,7 +110,7 @@ std::vector<Study> read_folder(const std::string& folder) {
   return studies;
 }
 
-std::vector<Study> make_up(int64_t count, uint64_t seed) {
+std::vector<Study> make_synthetic(int64_t count, uint64_t seed) {
   auto random = at::detail::createCPUGenerator(seed);
   const auto labels = (torch::rand({count, kLabels}, random) < 0.3).to(torch::kFloat).contiguous();
   const auto patients = torch::randint(0, count / 3 + 1, {count}, random, torch::kLong);

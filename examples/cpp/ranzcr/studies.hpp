@@ -26,7 +26,7 @@ struct Study {
 // Throws std::runtime_error with the file and line, or with the missing image.
 std::vector<Study> read_folder(const std::string& folder);
 // `count` synthetic studies, which depend only on the seed.
-std::vector<Study> make_up(int64_t count, uint64_t seed);
+std::vector<Study> make_synthetic(int64_t count, uint64_t seed);
 // Writes synthetic studies as a folder that read_folder reads.
 void write_folder(const std::string& folder, const std::vector<Study>& studies, int64_t side);
 

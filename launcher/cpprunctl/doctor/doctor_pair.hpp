@@ -31,6 +31,6 @@ class PairResponder {
 };
 
 // Measures the connection to the node. Blocks for limits::kDoctorPairTimeout at most.
-doctor::PairFacts look_at(const doctor::NodeCard& node);
+doctor::PairFacts measure_pair(const doctor::NodeCard& node);
 
 }  // namespace cpprun::ctl

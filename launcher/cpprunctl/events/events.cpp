@@ -16,7 +16,7 @@
 namespace cpprun {
 namespace {
 
-constexpr int kLookAgainMs = 50;  // polls, because the file may be on a file system without inotify
+constexpr int kPollMilliseconds = 50;  // no inotify: the file may be on a network file system
 
 class File {
  public:
@@ -78,7 +78,7 @@ Status show_events(const EventsOptions& options) {
     has_finished = show_lines(text, options.is_json) || has_finished;
     if (got > 0) continue;
     if (!options.follows || has_finished) return {};
-    ::poll(nullptr, 0, kLookAgainMs);
+    ::poll(nullptr, 0, kPollMilliseconds);
   }
 }
 

@@ -19,7 +19,8 @@ using namespace ctl;
 using namespace std::chrono_literals;
 
 constexpr Duration kCoordinatorTakes = 5s;
-constexpr Duration kGpusTake = 3s;  // without persistence mode nvidia-smi first loads the driver
+constexpr Duration kGpuQueryTimeout =
+    3s;  // without persistence mode nvidia-smi first loads the driver
 
 Result<std::vector<LocalJob>> chosen(const JobOptions& options) {
   return agents_of(local_jobs(), options.job);
@@ -95,7 +96,7 @@ Result<std::string> status_text_of(const JobOptions& options, bool is_top) {
   Result<JobStatus> job = body ? job_in(*body, run_id) : Result<JobStatus>(body.error());
   std::string text = status_text(run_id, job ? &*job : nullptr, *agents) + slowest_text(*agents);
   if (!job) text += "the coordinator: " + job.error().text + "\n";
-  if (is_top) text += gpus_text(gpus_here(kGpusTake));
+  if (is_top) text += gpus_text(gpus_here(kGpuQueryTimeout));
   return text;
 }
 

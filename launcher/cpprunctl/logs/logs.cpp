@@ -20,8 +20,8 @@ namespace {
 
 using namespace ctl;
 
-constexpr int kLook = 100;       // milliseconds between polls of the files
-constexpr int kLooksOfJob = 10;  // polls per query to the agent: a new round has new files
+constexpr int kPollMilliseconds = 100;
+constexpr int kPollsPerQuery = 10;  // to the agent: a new round has new files
 
 void show(const std::string& text, const std::string& before) {
   if (text.empty()) return;
@@ -135,9 +135,9 @@ Status logs(const JobOptions& options) {
   const std::string run_id = agents->front().view.run_id;
   logs.show_new(!options.follows);
   for (int n = 1; options.follows; ++n) {
-    ::poll(nullptr, 0, kLook);
+    ::poll(nullptr, 0, kPollMilliseconds);
     logs.show_new(false);
-    if (n % kLooksOfJob != 0) continue;
+    if (n % kPollsPerQuery != 0) continue;
     agents = agents_of(local_jobs(), run_id);
     if (!agents) break;
     logs.take(living_files(*agents, options));

@@ -141,25 +141,25 @@ std::optional<int64_t> length_of(std::string_view words) {
 }
 
 // The end of the last line older than the wanted time, and whether any line has a timestamp.
-struct Look {
+struct Scan {
   std::optional<int64_t> older_ends{};
   bool has_times = false;
 };
 
-Look look_at(std::string_view piece, int64_t since) {
-  Look look;
+Scan scan_piece(std::string_view piece, int64_t since) {
+  Scan scan;
   for (size_t end = piece.size(); end > 0;) {
     const size_t before = end >= 2 ? piece.rfind('\n', end - 2) : std::string_view::npos;
     const size_t begin = before == std::string_view::npos ? 0 : before + 1;
     const auto stamp = stamp_of(piece.substr(begin, end - begin));
-    look.has_times = look.has_times || stamp;
+    scan.has_times = scan.has_times || stamp;
     if (stamp && *stamp < since) {
-      look.older_ends = static_cast<int64_t>(end);
-      return look;
+      scan.older_ends = static_cast<int64_t>(end);
+      return scan;
     }
     end = begin;
   }
-  return look;
+  return scan;
 }
 
 }  // namespace
@@ -204,9 +204,9 @@ std::optional<int64_t> behind_older(std::ifstream& file, int64_t since) {
     // The part before the first newline is the end of a line in the next piece towards the front,
     // unless the piece has no other newline.
     const size_t first = from == 0 ? 0 : std::min(piece.find('\n'), piece.size() - 1) + 1;
-    const Look look = look_at(std::string_view(piece).substr(first), since);
-    if (look.older_ends) return from + static_cast<int64_t>(first) + *look.older_ends;
-    has_times = has_times || look.has_times;
+    const Scan scan = scan_piece(std::string_view(piece).substr(first), since);
+    if (scan.older_ends) return from + static_cast<int64_t>(first) + *scan.older_ends;
+    has_times = has_times || scan.has_times;
     if (!has_times && size - from >= kLookBack) return std::nullopt;
     end = first < piece.size() ? from + static_cast<int64_t>(first) : from;
   }

@@ -18,7 +18,7 @@ using namespace ctl;
 using namespace snapshot_files;
 using archive::TensorFile;
 
-constexpr size_t kNamesTold = 8;  // of possibly thousands of ranks, for a readable message
+constexpr size_t kNamesListed = 8;  // of possibly thousands of ranks, for a readable message
 
 Result<std::shared_ptr<const TensorFile>> open_shared(const std::string& path) {
   Result<TensorFile> file = open_tensor_file(real_files(), path);
@@ -27,15 +27,15 @@ Result<std::shared_ptr<const TensorFile>> open_shared(const std::string& path) {
 }
 
 // The input of convert: a tree, and the files that hold its storages.
-struct Read {
+struct Input {
   MergedFile merged;
   pickle::Value value;
 };
 
-Result<Read> read_file(const std::string& path) {
+Result<Input> read_file(const std::string& path) {
   Result<std::shared_ptr<const TensorFile>> file = open_shared(path);
   if (!file) return file.error();
-  Read read;
+  Input read;
   read.value = read.merged.take(*file);
   return read;
 }
@@ -47,10 +47,10 @@ Status has_all_ranks(const FoundSnapshot& found) {
   size_t count = 0;
   for (const std::string& name : found.manifest.elsewhere) {
     if (real_files().exists(found.path + "/" + name)) continue;
-    if (++count <= kNamesTold) missing += (missing.empty() ? "" : ", ") + name;
+    if (++count <= kNamesListed) missing += (missing.empty() ? "" : ", ") + name;
   }
   if (count == 0) return {};
-  if (count > kNamesTold) missing += " and " + std::to_string(count - kNamesTold) + " more";
+  if (count > kNamesListed) missing += " and " + std::to_string(count - kNamesListed) + " more";
   return Error{ErrorKind::BadValue,
                found.path + " is a part: other nodes' folders hold " + missing + ". Copy what is " +
                    "missing here from their " + snapshot_name(found.step) +
@@ -58,11 +58,11 @@ Status has_all_ranks(const FoundSnapshot& found) {
 }
 
 // Reads a snapshot's folder and converts it to the single-file form.
-Result<Read> read_snapshot(const std::string& path) {
+Result<Input> read_snapshot(const std::string& path) {
   Result<FoundSnapshot> found = complete_snapshot(path);
   if (!found) return found.error();
   if (Status whole = has_all_ranks(*found); !whole.ok()) return whole.error();
-  Read read;
+  Input read;
   FolderFormat form;
   const auto has = [&](const std::string& name) {
     return found->manifest.find(name) != nullptr ||
@@ -101,7 +101,7 @@ Status replace(const std::string& path, const Write& write) {
   return done;
 }
 
-Status write_single(const Read& read, const std::string& path) {
+Status write_single(const Input& read, const std::string& path) {
   return replace(path, [&read](File& file) -> Status {
     Result<archive::Written> written = read.merged.write(file, read.value);
     return written ? Status() : Status(written.error());
@@ -130,7 +130,7 @@ std::string now_text() {
   return text;
 }
 
-Status write_files(const Read& read, const FolderFormat& form, Draft& draft, Manifest& manifest) {
+Status write_files(const Input& read, const FolderFormat& form, Draft& draft, Manifest& manifest) {
   const auto write = [&](const std::string& name, const pickle::Value& value) -> Status {
     Result<std::unique_ptr<File>> file = real_files().create(draft.path_of(name));
     if (!file) return file.error();
@@ -147,7 +147,7 @@ Status write_files(const Read& read, const FolderFormat& form, Draft& draft, Man
   return done;
 }
 
-Status write_folder(const SnapshotOptions& options, const Read& read) {
+Status write_folder(const SnapshotOptions& options, const Input& read) {
   Result<FolderFormat> form = to_folder(read.value);
   if (!form) return Error{ErrorKind::BadValue, options.path + ": " + form.error().text};
   Manifest manifest;
@@ -192,7 +192,7 @@ Status snapshot_convert(const SnapshotOptions& options) {
     return write_safetensors_file(options,
                                   is_snapshot ? options.path + "/" + kModelName : options.path);
   }
-  Result<Read> read = is_snapshot ? read_snapshot(options.path) : read_file(options.path);
+  Result<Input> read = is_snapshot ? read_snapshot(options.path) : read_file(options.path);
   if (!read) return read.error();
   if (!options.strip_prefix.empty() && strip_prefix(read->value, options.strip_prefix) == 0) {
     log::warning("no names all begin with '" + options.strip_prefix + "', so none was changed");
