@@ -142,7 +142,7 @@ def print_missing(lines):
         print('      not both ways: ' + ' '.join(half))
 
 
-def judge(wants_missing):
+def check_limits(wants_missing):
     files = json.loads(REPORT.read_text())['files']
     sums = {part: [0, 0, 0, 0] for part in PARTS}
     print(f'{"":42} {"lines":>20} {"branches":>20}')
@@ -175,7 +175,7 @@ def main():
         build()
         run_all()
         report()
-    sys.exit(judge(wanted.missing))
+    sys.exit(check_limits(wanted.missing))
 
 
 if __name__ == '__main__':

@@ -69,7 +69,7 @@ train() {
   wait_for 'test accuracy' || give_up "the restarted training did not finish"
 }
 
-judge() {
+check_result() {
   local status=0 accuracy
   wait "$launcher" || status=$?
   launcher=
@@ -144,5 +144,5 @@ work=$(mktemp -d)
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 train
-judge
+check_result
 replace_node

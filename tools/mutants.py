@@ -79,7 +79,7 @@ def kind_of(path):
     return ELECTED if path.stem.startswith('r18_') else ()
 
 
-class Workshop:
+class BuildTree:
     """A copy of the project that builds and runs one mutant at a time."""
 
     def __init__(self, number):
@@ -132,7 +132,7 @@ class Workshop:
                 return found
         return {'missed': f'not found within {SEEDS} seeds'}
 
-    def judge(self, path):
+    def try_mutant(self, path):
         applied = self.patch(path)
         if applied.returncode != 0:
             sync(self.tree)
@@ -217,13 +217,13 @@ def print_table(paths, record):
 
 
 def work(todo, record, number, end):
-    shop = Workshop(number)
-    built = shop.build()
+    tree = BuildTree(number)
+    built = tree.build()
     if built.returncode != 0:
         return 'the simulator does not build:\n' + built.stdout[-2000:]
     if number == 0 and not record.is_sound:
         for kind in ((), ELECTED):
-            unasked = shop.hunt(kind)
+            unasked = tree.hunt(kind)
             if 'what' in unasked:
                 return f'the simulator fails without any mutant: {unasked}'
         record.put_sound()
@@ -233,7 +233,7 @@ def work(todo, record, number, end):
         except queue.Empty:
             break
         begin = time.monotonic()
-        found = shop.judge(path)
+        found = tree.try_mutant(path)
         record.put(path, found)
         print(f'{line_of(path.stem, found)} ({time.monotonic() - begin:.0f} s)', flush=True)
     return None
