@@ -25,7 +25,15 @@ namespace cpprun::worker {
 enum class FaultPhase { Starting, Training, Saving };
 
 struct Fault {
-  enum class FaultKind { Kill, Stop, Exit, Throw, Slow, Request, Tell } what = FaultKind::Kill;
+  enum class FaultKind {
+    Kill,
+    Stop,
+    Exit,
+    Throw,
+    Slow,
+    Request,
+    ReportProgress
+  } what = FaultKind::Kill;
   std::optional<int64_t> rank, node, step, epoch, attempt, round;
   std::optional<FaultPhase> phase;
   std::optional<int64_t> number;  // in the job's fault plan
