@@ -33,10 +33,10 @@ bool Agent::has_workers() const {
          state_ == State::Draining;
 }
 
-// ---------------------------------------------------------------- the connection
+// ---------------------------------------------------------------- connection
 
 control::ReportedPhase Agent::reported_phase() const {
-  // The failure, or what was found here, is told next, then "stopped".
+  // The agent sends Failed or Stopped right after registering; until then the round still runs.
   if (unreported_failure_ || is_stopped_unreported()) return control::ReportedPhase::Running;
   switch (state_) {
     case State::Joining:
@@ -64,7 +64,7 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, const 
   is_connected_ = true;
   peer_ = peer;
   ignores_connection_ = is_registered_ = false;
-  heard_at_ = now;
+  last_message_at_ = now;
   control::Hello hello = options_.hello;
   hello.connection += connections_++;
   control::Register facts = options_.facts;
@@ -78,7 +78,7 @@ void Agent::on_connected(Instant now, std::vector<std::string> addresses, const 
   facts.snapshot_port = snapshot_port_;
   facts.control_port = control_port_;
   if (assignment_.round > RoundNumber()) facts.assignment = assignment_;
-  // Whether it is another process that listens where ours was, the one that listens knows best.
+  // The process that listens at our coordinator's address knows whether it is that coordinator.
   facts.has_evidence = has_evidence_ || led_by_ == peer;
   facts.has_worker_lease = has_worker_lease(now);
   facts.charged = charged_;
@@ -97,10 +97,11 @@ void Agent::on_disconnected(Instant now, Effects& effects) {
   worker_lease_.on_disconnected();
   if (state_ == State::Ended) return;
   if (job_result_) {
-    go(effects);
+    finish_job(effects);
     return;
   }
-  // A wait that goes on goes on; else whoever accepts and hangs up would keep us for ever.
+  // A disconnect does not restart a running join timeout. If it did, a peer that accepts and hangs
+  // up would keep the agent waiting for ever.
   bool is_new_wait = is_spare_ || (state_ == State::Done && join_deadline_.is_never());
   if (is_new_wait && !has_workers()) join_deadline_ = now + options_.join_timeout;
   is_spare_ = false;
@@ -114,16 +115,16 @@ void Agent::on_unreachable(Instant, const Error& error, Effects& effects) {
 
 void Agent::on_message(Instant now, const control::CoordinatorMessage& message, Effects& effects) {
   if (state_ == State::Ended || ignores_connection_) return;
-  heard_at_ = now;
+  last_message_at_ = now;
   std::visit([&](const auto& m) { on(now, m, effects); }, message);
 }
 
 void Agent::on(Instant now, const control::Registered& message, Effects& effects) {
-  if (message.term < term_) {  // R13: whatever it says, the job has gone on since
+  if (message.term < term_) {  // the job has had a newer coordinator since (R13)
     ignores_connection_ = true;
     if (!std::exchange(has_warned_, true)) {
       effects.push_back(LogEvent{LogEvent::Level::Warning,
-                                 "the coordinator is of an older epoch than one before it; was the "
+                                 "the coordinator has an older term than one before it; was the "
                                  "clock of its host set back?"});
     }
     effects.push_back(Reconnect{true});
@@ -138,15 +139,16 @@ void Agent::on(Instant now, const control::Registered& message, Effects& effects
   bool was_leased = is_leased();
   heartbeat_ = message.heartbeat;
   lease_ = message.lease;
-  if (state_ == State::Done) join_deadline_ = Instant::never();  // the others may take their time
+  // The other nodes' workers may still run for long.
+  if (state_ == State::Done) join_deadline_ = Instant::never();
   if (is_leased() && !was_leased) ping(now, effects);
-  if (was_leased && !is_leased()) {  // we lead the job ourselves
+  if (was_leased && !is_leased()) {  // the coordinator is in this process now
     ping_at_ = Instant::never();
     if (has_workers()) effects.push_back(SetWorkerLease{Instant::never()});
   }
 }
 
-// Kept for a coordinator that comes after this one.
+// Remembers the count for a later coordinator, which starts without it.
 void Agent::on(Instant, const control::FaultPermit& message, Effects&) {
   std::vector<int64_t>& counts = options_.facts.fault_counts;
   const bool is_sane =
@@ -164,17 +166,17 @@ void Agent::ping(Instant now, Effects& effects) {
   ping_at_ = now + heartbeat_;
 }
 
-// R18: a coordinator that has not heard of etcd for a while issues what is left of its worker
-// leases; it may hear any moment.
+// While etcd does not answer, the coordinator issues only the rest of its own lease. An early ping
+// extends the worker lease as soon as etcd answers again (R18).
 void Agent::ping_sooner(Instant now) {
   if (!options_.is_led_by_election || !is_led(now)) return;
-  const Duration half = (worker_lease_.term_at() - now) / 2;
+  const Duration half = (worker_lease_.sigterm_at() - now) / 2;
   ping_at_ = std::min(ping_at_, now + std::max(half, limits::kPingIntervalMin));
 }
 
 void Agent::on(Instant now, const control::Pong& message, Effects& effects) {
-  // R11: an answer that lay unread past the deadline does not bring back whom the reaper process
-  // killed.
+  // The agent was frozen while this pong waited in its socket. The reaper process has killed the
+  // workers at the deadline, and a late pong cannot bring them back (R11).
   if (state_ == State::Running && is_leased() && now >= worker_lease_.deadline()) {
     stop_past_worker_lease(Duration{}, effects);
   }
@@ -194,7 +196,7 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
   ends_.clear();
   unstepped_.clear();
   hung_.reset();
-  unreported_failure_.reset();  // the round that it ended is over
+  unreported_failure_.reset();  // that round is over
   is_spare_ = false;
   is_drained_ = false;
   fell_back_ = false;
@@ -211,7 +213,7 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
     effects.push_back(ServeSnapshots{assignment_.snapshot_secret});
   is_fetching_ = assignment_.resume && !assignment_.resume->source_address.empty();
   if (is_fetching_) {
-    join_deadline_ = Instant::never();  // a fetch has limits of its own
+    join_deadline_ = Instant::never();  // the fetch has time limits of its own
     effects.push_back(FetchSnapshot{*assignment_.resume, assignment_.snapshot_secret});
   }
   if (options_.facts.keeps_replicas) {
@@ -225,10 +227,10 @@ void Agent::on(Instant now, const control::RankAssignment& message, Effects& eff
   start_if_leased(now, effects);
 }
 
-// Workers may only live under a worker lease (R6); the first pong may come a moment after the
-// world.
+// Workers may run only under a worker lease (R6). The first pong may come shortly after the rank
+// assignment.
 void Agent::start_if_leased(Instant now, Effects& effects) {
-  if (is_fetching_ || is_fetching_replicas_ || (is_leased() && worker_lease_.term_at() <= now))
+  if (is_fetching_ || is_fetching_replicas_ || (is_leased() && worker_lease_.sigterm_at() <= now))
     return;
   state_ = State::Running;
   join_deadline_ = Instant::never();
@@ -239,13 +241,12 @@ void Agent::start_if_leased(Instant now, Effects& effects) {
 }
 
 void Agent::on_start_failed(Instant now, const Error& error, Effects& effects) {
-  if (state_ != State::Running) {  // a stop was quicker; there is nothing to wait for
+  if (state_ != State::Running) {  // a stop came first, and no worker runs
     effects.push_back(LogEvent{LogEvent::Level::Warning, error.text});
     if (has_workers()) on_all_workers_gone(now, effects);
     return;
   }
-  effects.push_back(
-      LogEvent{LogEvent::Level::Info, error.text});  // people read it in the failure summary
+  effects.push_back(LogEvent{LogEvent::Level::Info, error.text});  // the failure summary shows it
   effects.push_back(SetWorkerLease{Instant::never()});
   const bool is_fatal = error.kind == ErrorKind::BadValue;
   unreported_failure_ = control::Failed{assignment_.round, WorkerExit{}, is_fatal, error.text};
@@ -258,7 +259,8 @@ void Agent::stop_workers(Duration grace, bool lets_save, Effects& effects) {
   effects.push_back(StopWorkers{kSigTerm, grace, lets_save});
 }
 
-// The others may go on without this node: no failure of a worker, and charged to nobody.
+// Other nodes may form a round without this node from now on. This is no worker's failure, and no
+// restart budget is charged.
 void Agent::stop_past_worker_lease(Duration grace, Effects& effects) {
   effects.push_back(
       LogEvent{LogEvent::Level::Warning,
@@ -272,13 +274,14 @@ void Agent::on_worker_exit(Instant now, const WorkerExit& end, Effects& effects)
   if (hung_ && hung_->local_rank == end.local_rank) ends_.back().hang = hung_->hang;
   if (is_drained_) return on_failed_save(end, effects);
   if (end.is_success() || state_ != State::Running) return;
-  if (is_leased() &&
-      now >= worker_lease_.deadline()) {  // R11: we were frozen, the reaper process was not
+  // The agent was frozen, and the reaper process killed the workers (R11).
+  if (is_leased() && now >= worker_lease_.deadline()) {
     stop_past_worker_lease(Duration{}, effects);
     return;
   }
-  // At once, without waiting for the coordinator. One that was stopped on request shows that
-  // another node is draining, which we are about to hear: the others here are saving as well.
+  // Stop the other workers at once, without waiting for the coordinator. A worker that exits with
+  // kStoppedResumable shows that another node drains; the coordinator's Stop is on its way, and the
+  // other workers here save as well.
   const bool is_on_request = end.exit_code == kStoppedResumable;
   stop_workers(options_.stop_grace, is_on_request, effects);
   held_failure_ = FirstFailure{end, assignment_};
@@ -289,7 +292,7 @@ void Agent::on_worker_exit(Instant now, const WorkerExit& end, Effects& effects)
 }
 
 void Agent::on_hang(Instant now, const WorkerExit& hung, Effects& effects) {
-  if (state_ != State::Running) return;  // it is being stopped already, for another reason
+  if (state_ != State::Running) return;  // the round is being stopped for another reason
   if (is_leased() && now >= worker_lease_.deadline())
     return stop_past_worker_lease(Duration{}, effects);
   hung_ = hung;
@@ -314,9 +317,9 @@ void Agent::on_all_workers_gone(Instant now, Effects& effects) {
       effects.push_back(SendMessage{control::Done{assignment_.round}});
       return;
     case State::Stopping:
-      if (is_going_) {
+      if (is_finishing_) {
         state_ = State::Stopped;
-        go(effects);
+        finish_job(effects);
         return;
       }
       become_stopped(now, effects);
@@ -326,7 +329,7 @@ void Agent::on_all_workers_gone(Instant now, Effects& effects) {
     case State::Draining:
       state_ = State::Saved;
       if (!options_.facts.has_snapshot_dir) return leave_after_drain(effects);
-      leave_at_ = now + limits::kLastLook;
+      leave_at_ = now + limits::kFinalScanTimeout;
       effects.push_back(ScanSnapshots{});
       return;
     default:
@@ -334,8 +337,9 @@ void Agent::on_all_workers_gone(Instant now, Effects& effects) {
   }
 }
 
-// What SIGKILL did not end runs no code of its own any more, so the others may go on (R2); but it
-// keeps what it holds (a GPU, files, ports), so nothing is started beside it.
+// A process that survives SIGKILL runs no code of its own any more, so the other nodes may form a
+// new round (R2). It still holds its resources (GPU, files, ports), so this node starts no worker
+// beside it.
 void Agent::on_stuck(const std::string& what, Effects& effects) {
   if (state_ == State::Ended) return;
   const bool has_all_ends = static_cast<int64_t>(ends_.size()) >= options_.facts.nproc;
@@ -346,7 +350,8 @@ void Agent::on_stuck(const std::string& what, Effects& effects) {
   finish(Finish{Finish::How::Unusable, signal_, what, {}, 0}, effects);
 }
 
-// The port for the next round, and what it may resume from, come first; then "stopped" is said.
+// The agent sends Stopped with the next round's port and the newest snapshots, so it collects both
+// first.
 void Agent::become_stopped(Instant now, Effects& effects) {
   state_ = State::Stopped;
   join_deadline_ = now + options_.join_timeout;
@@ -370,26 +375,23 @@ void Agent::send_stopped(Effects& effects) {
       control::Stopped{assignment_.round, port_, snapshots_, has_saved(), own_failure()}});
 }
 
-// What failed first here by itself, if anything did: it may have been quicker than the stop.
+// The first exit with a cause of its own on this node; it may have come just before the stop.
 std::optional<WorkerExit> Agent::own_failure() const {
   const bool is_own = std::any_of(ends_.begin(), ends_.end(), has_own_cause);
   if (!is_own || is_drained_) return std::nullopt;
   return for_the_wire(ends_[root_cause_index(ends_)]);
 }
 
-// ---------------------------------------------------------------- joining
-
-// ---------------------------------------------------------------- refused
-
 void Agent::on(Instant, const control::Refused& message, Effects& effects) {
   effects.push_back(Disconnect{has_workers()});
   std::string text = "the coordinator refused this agent: " + message.why;
-  if (message.occupant) text = full_job(*message.occupant);
+  if (message.occupant) text = occupied_error(*message.occupant);
   finish(Finish{Finish::How::Error, 0, std::move(text), {}, 0}, effects);
 }
 
-// The user named no job, and has met another of the same default name.
-std::string Agent::full_job(const control::Occupant& by) const {
+// Another job occupies the endpoint: the user gave no --rdzv-id, and both jobs have the default
+// one.
+std::string Agent::occupied_error(const control::Occupant& by) const {
   const std::string host = text::one_line(by.host, limits::kNameBytes);
   const std::string pid = by.pid > 0 ? "pid " + std::to_string(by.pid) : "another agent";
   const std::string where = host == options_.hello.node.name ? "" : " on " + host;
@@ -397,14 +399,15 @@ std::string Agent::full_job(const control::Occupant& by) const {
          where + ")" + "; give --rdzv-id=NAME to run another job there";
 }
 
-// ---------------------------------------------------------------- waiting
+// ---------------------------------------------------------------- waiting, hosting, giving up
 
 void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   const bool is_new_wait = is_spare_ && !message.is_spare && !has_workers();
   if (is_new_wait) join_deadline_ = now + options_.join_timeout;
   is_spare_ = message.is_spare;
   knows_standby_ = message.standby.has_value();
-  // A spare may wait for as long as the job runs, without a worker to show for it.
+  // A spare node may wait for as long as the job runs and shows no other sign of life, so its user
+  // sees this line.
   const bool is_news = message.is_spare && message.why != last_wait_;
   const auto level =
       message.is_reminder || is_news ? LogEvent::Level::Warning : LogEvent::Level::Info;
@@ -416,7 +419,7 @@ void Agent::on(Instant now, const control::Wait& message, Effects& effects) {
   effects.push_back(LogEvent{level, "waiting: " + message.why});
 }
 
-// Before the first round; "" later.
+// What a node that was in no round yet waits for; "" otherwise.
 std::string Agent::waited_for() const {
   if (state_ != State::Joining || assignment_.round != RoundNumber()) return "";
   if (!is_connected_) return "while waiting for the coordinator; no worker was started";
@@ -424,19 +427,15 @@ std::string Agent::waited_for() const {
   return "while waiting " + what + "; no worker was started";
 }
 
-// ---------------------------------------------------------------- hosting
-
-// An agent that was never welcomed may host its job as soon as nobody listens at the endpoint. One
-// that was may do so once all that its coordinator can have granted has ended (I1), unless another
-// node is to lead the job then.
+// An agent that was never registered may host its job at once when no process listens at the
+// endpoint. One that was registered waits until every lease that its coordinator can have issued
+// has ended (I1), and never hosts while another node is the standby.
 bool Agent::may_host(Instant now) const {
   if (state_ != State::Joining || is_connected_ || knows_standby_ || job_result_) return false;
   if (assignment_.round != RoundNumber()) return false;
   if (term_ == Term()) return true;
-  return is_leased() && now >= heard_at_ + lease_;
+  return is_leased() && now >= last_message_at_ + lease_;
 }
-
-// ---------------------------------------------------------------- giving up
 
 void Agent::give_up_joining(Effects& effects) {
   std::string text = "timed out after " +

@@ -1,4 +1,3 @@
-// Agent: how a round and a run end, what stopping on request means, and time.
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +14,8 @@ constexpr int kSigQuit = 3;
 constexpr int kSigTerm = 15;
 constexpr int kSigKill = 9;
 
-// Nobody here has seen why the workers stop: failures are told, and a larger world is no loss.
+// Losses are warnings, because the user sees their cause nowhere else. Failures have a summary of
+// their own, and a larger round is no loss.
 LogEvent::Level level_of(control::StopCause cause) {
   const bool is_loss =
       cause == control::StopCause::NodeLost || cause == control::StopCause::NodeLeft;
@@ -23,8 +23,8 @@ LogEvent::Level level_of(control::StopCause cause) {
 }
 
 // A person at a keyboard sends these. Schedulers repeat SIGTERM within milliseconds, and a terminal
-// that closes adds SIGHUP: that is one request.
-bool hurries(int signal) {
+// that closes adds SIGHUP: the repetition is no second request.
+bool is_urgent(int signal) {
   return signal == kSigInt || signal == kSigQuit;
 }
 
@@ -34,7 +34,7 @@ bool hurries(int signal) {
 
 void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   if (message.round != assignment_.round) return;
-  // In both cases workers save, and what fails meanwhile is nobody's failure.
+  // In both cases the workers save, and an exit meanwhile counts as no failure.
   const bool is_drain =
       message.cause == control::StopCause::Drain || message.cause == control::StopCause::Operator;
   const bool is_known =
@@ -71,33 +71,33 @@ void Agent::on(Instant now, const control::Stop& message, Effects& effects) {
   }
 }
 
-// ---------------------------------------------------------------- the end
+// ---------------------------------------------------------------- the end of the run
 
 void Agent::on(Instant, const control::JobResult& message, Effects& effects) {
   job_result_ = control::sanitize(message);
   if (!message.is_resumable) flush_held_failure(effects);
   effects.push_back(SendMessage{control::Ack{message.is_success}});
   drop_fetch(effects);
-  if (state_ == State::Starting) state_ = State::Stopped;  // nothing is started any more
+  if (state_ == State::Starting) state_ = State::Stopped;  // no worker has been started
   if (state_ == State::Running)
-    stop_workers(options_.stop_grace, false, effects);  // it went on without us
+    stop_workers(options_.stop_grace, false, effects);  // the job ended without this node
 }
 
 void Agent::on(Instant, const control::Bye&, Effects& effects) {
-  if (job_result_) go(effects);
+  if (job_result_) finish_job(effects);
 }
 
-// The outcome is known. Workers of a round that went on without this node are gone first (R4).
-void Agent::go(Effects& effects) {
-  is_going_ = true;
-  if (is_leaving()) return;  // by itself
+// The job has a result. Workers that still run are stopped before the agent ends (R4).
+void Agent::finish_job(Effects& effects) {
+  is_finishing_ = true;
+  if (is_leaving()) return;  // the drain or the signal ends the agent
   if (state_ == State::Running) stop_workers(options_.stop_grace, false, effects);
   if (has_workers()) return;
   effects.push_back(Disconnect{false});
   finish(Finish{}, effects);
 }
 
-// Without a `how` of its own the decision is the outcome (R9).
+// `how.how` Success stands for the coordinator's result, if there is one (R9).
 void Agent::finish(Finish how, Effects& effects) {
   if (job_result_ && how.how == Finish::How::Success && !job_result_->is_success) {
     how.how = job_result_->is_resumable ? Finish::How::Stopped : Finish::How::Failure;
@@ -119,24 +119,25 @@ void Agent::finish(Finish how, Effects& effects) {
 void Agent::on_signal(Instant now, int signal, Effects& effects) {
   if (state_ == State::Ended) return;
   if (is_leaving()) {
-    if (hurries(signal)) leave_at_once(effects);
+    if (is_urgent(signal)) leave_at_once(effects);
     return;
   }
   signal_ = signal;
-  asked_at_ = now;
+  signalled_at_ = now;
   if (signal == kSigTerm) return on_request(now, effects);
   if (!has_workers()) return leave(effects);
   state_ = State::Leaving;
   effects.push_back(StopWorkers{signal, options_.stop_grace});
 }
 
-// SIGTERM, the first one.
+// The first SIGTERM.
 void Agent::on_request(Instant now, Effects& effects) {
   if (state_ == State::Running) return drain(effects);
-  if (state_ == State::Stopping && is_drained_) {  // the workers save for another node's sake
+  // the workers save already, because another node drains
+  if (state_ == State::Stopping && is_drained_) {
     state_ = State::Draining;
     effects.push_back(SendMessage{control::Draining{assignment_.round}});
-  } else if (state_ == State::Stopping) {  // they have got SIGTERM and their grace
+  } else if (state_ == State::Stopping) {  // the workers have got SIGTERM already
     state_ = State::Leaving;
   } else if (state_ == State::Stopped && is_drained_) {
     leave_stopped(now, effects);
@@ -150,7 +151,7 @@ void Agent::leave_at_once(Effects& effects) {
   effects.push_back(StopWorkers{kSigKill, Duration{}, false, true});
 }
 
-// No worker runs here, and none was stopped for a request: SIGTERM loses nothing.
+// No worker runs here, and no drain has stopped one: SIGTERM loses no work.
 void Agent::leave(Effects& effects) {
   const bool is_kept = signal_ == kSigTerm && !is_failing();
   effects.push_back(
@@ -163,7 +164,7 @@ void Agent::leave(Effects& effects) {
   finish(std::move(how), effects);
 }
 
-// The newest round ended by a failure after which there is no other round.
+// Whether the newest round ended by a failure that ends the job.
 bool Agent::is_failing() const {
   const bool is_fatal = unreported_failure_ && unreported_failure_->is_fatal;
   const bool has_failed = unreported_failure_ || charged_ != control::RestartCharge::None;
@@ -173,16 +174,16 @@ bool Agent::is_failing() const {
   return is_fatal || (has_failed && used >= assignment_.max_restarts);
 }
 
-// ---------------------------------------------------------------- stopping on request
+// ---------------------------------------------------------------- drain
 
-// An operator has asked. Told again it hurries nothing; a real signal does.
+// An admin command. Its repetition changes nothing; a real signal does.
 void Agent::on(Instant now, const control::ShutdownRequest& message, Effects& effects) {
   if (is_leaving() || job_result_) return;
   effects.push_back(LogEvent{LogEvent::Level::Info, message.why});
   on_signal(now, message.saves ? kSigTerm : kSigInt, effects);
 }
 
-// The coordinator hears of it first, so that what happens elsewhere is no failure.
+// The coordinator gets Draining before any worker exits, so that no exit counts as a failure.
 void Agent::drain(Effects& effects) {
   state_ = State::Draining;
   is_drained_ = true;
@@ -190,46 +191,47 @@ void Agent::drain(Effects& effects) {
   effects.push_back(StopWorkers{kSigTerm, options_.stop_grace, true});
 }
 
-// It has lost nothing to a request to stop, and goes on when it is started again.
+// The worker lost no work to the drain: it saved, or had finished no step. The same command
+// continues it.
 bool Agent::is_resumable(const WorkerExit& end) const {
   return end.exit_code == kStoppedResumable || unstepped_.contains(end.local_rank.value);
 }
 
-// Every worker's work is saved, or was done, or had not begun.
+// Every worker has saved, has finished, or had not begun.
 bool Agent::has_saved() const {
   auto is_well = [this](const WorkerExit& end) { return end.is_success() || is_resumable(end); };
   return is_drained_ && std::all_of(ends_.begin(), ends_.end(), is_well);
 }
 
-// Workers save together: when one has failed, the others can't.
+// A snapshot needs all workers: when one has failed, the others cannot complete it.
 void Agent::on_failed_save(const WorkerExit& end, Effects& effects) {
   const bool is_saving = state_ == State::Draining || state_ == State::Stopping;
   if (!is_saving || end.is_success() || end.exit_code == kStoppedResumable) return;
   effects.push_back(EndSaving{kSigTerm});
 }
 
-// The workers have saved for another node's sake, and ended; now we are asked as well.
+// This node gets SIGTERM after a drain of another node has ended its workers.
 void Agent::leave_stopped(Instant now, Effects& effects) {
   state_ = State::Saved;
-  leave_at_ = now + limits::kLastLook;
+  leave_at_ = now + limits::kFinalScanTimeout;
   wants_port_for_stopped_ = false;
   if (!std::exchange(wants_scan_for_stopped_, false)) leave_after_drain(effects);
 }
 
 void Agent::leave_after_drain(Effects& effects) {
-  const auto goes_on = [this](const WorkerExit& end) { return is_resumable(end); };
+  const auto resumes = [this](const WorkerExit& end) { return is_resumable(end); };
   const auto is_saved = [](const WorkerExit& end) { return end.exit_code == kStoppedResumable; };
-  const bool is_kept = has_saved() && std::any_of(ends_.begin(), ends_.end(), goes_on);
+  const bool is_kept = has_saved() && std::any_of(ends_.begin(), ends_.end(), resumes);
   effects.push_back(SendMessage{control::Leave{"asked to stop", has_saved()}});
   effects.push_back(Disconnect{false});
   Finish how;
   how.how = is_kept ? Finish::How::Stopped : Finish::How::Signal;
   how.has_saved = is_kept && std::any_of(ends_.begin(), ends_.end(), is_saved);
-  if (is_kept) how.stays_until = asked_at_ + options_.stop_grace;
+  if (is_kept) how.stays_until = signalled_at_ + options_.stop_grace;
   finish(std::move(how), effects);
 }
 
-// What looked like a failure here is one.
+// The held exit was a failure after all.
 void Agent::flush_held_failure(Effects& effects) {
   if (held_failure_) effects.push_back(*held_failure_);
   held_failure_.reset();
@@ -245,7 +247,8 @@ void Agent::on_snapshots(Instant, std::vector<control::SnapshotName> snapshots, 
   if (is_new && is_connected_) effects.push_back(SendMessage{newest_snapshots()});
 }
 
-// What could not be used is said with each, so that a cut loses it only for a while.
+// Every message repeats which snapshot was unusable, so that a lost connection loses that only for
+// a while.
 control::Snapshots Agent::newest_snapshots() const {
   return {snapshots_, fell_back_ ? assignment_.resume->snapshot.id : ""};
 }
@@ -281,7 +284,7 @@ void Agent::drop_fetch(Effects& effects) {
 
 void Agent::on_fetch_failed(Instant now, const Error& error, bool is_damaged, Effects& effects) {
   if (!std::exchange(is_fetching_, false)) return;
-  drop_fetch(effects);  // shards that are still sought
+  drop_fetch(effects);  // also FetchReplicas
   effects.push_back(LogEvent{LogEvent::Level::Warning, error.text});
   unreported_failure_ = control::Failed{assignment_.round, WorkerExit{}, false, error.text,
                                         is_damaged ? assignment_.resume->snapshot.id : ""};
@@ -289,17 +292,18 @@ void Agent::on_fetch_failed(Instant now, const Error& error, bool is_damaged, Ef
   become_stopped(now, effects);
 }
 
-// ---------------------------------------------------------------- the coordinator is dead
+// ---------------------------------------------------------------- a dead coordinator, etcd
 
-// By I1 no coordinator has counted us as lost yet, and we have not said that we have stopped: there
-// is no later round.
+// Under a worker lease no coordinator has counted this node as lost (I1), and it has not sent
+// Stopped: so there is no later round.
 bool Agent::has_worker_lease(Instant now) const {
   const bool is_in_round =
       state_ == State::Starting || state_ == State::Running || state_ == State::Stopping;
   return is_in_round && is_leased() && now < worker_lease_.deadline();
 }
 
-// Our worker lease holds, so nobody has gone on without us, and no other standby was named (R16).
+// While the worker lease holds, no other node has formed a round without this one, and no other
+// standby was chosen (R16).
 void Agent::on_refused(Instant now, const std::vector<Endpoint>& places, Effects& effects) {
   const bool is_ours = std::find(places.begin(), places.end(), led_by_) != places.end();
   if (state_ == State::Ended || is_leading_ || is_connected_ || term_ == Term() || !is_ours) {
@@ -307,25 +311,23 @@ void Agent::on_refused(Instant now, const std::vector<Endpoint>& places, Effects
   }
   has_evidence_ = true;
   const bool is_going = job_result_ || is_leaving();
-  const bool is_granted = is_leased() && now < worker_lease_.deadline();
-  if (!is_standby_ || !is_granted || is_going) return;
+  const bool has_lease = is_leased() && now < worker_lease_.deadline();
+  if (!is_standby_ || !has_lease || is_going) return;
   is_leading_ = true;
   effects.push_back(LogEvent{LogEvent::Level::Warning,
                              "the coordinator is dead; leading the job from this node"});
   effects.push_back(BecomeCoordinator{Term(term_.value + 1), *assignment_.standby});
 }
 
-// Who listens at the job's endpoint knows who leads it (R17).
+// The process at the job's endpoint knows the address of the coordinator (R17).
 void Agent::on(Instant, const control::Redirect& message, Effects& effects) {
   const bool is_blank = assignment_.round == RoundNumber();
   if (is_leading_ || (message.term < term_ && !is_blank)) return;
-  if (is_blank) term_ = Term();  // of a coordinator that never led the job
+  if (is_blank) term_ = Term();  // that of a coordinator that never led the job
   ignores_connection_ = knows_standby_ = true;
   effects.push_back(Routes{{Endpoint{message.address, static_cast<uint16_t>(message.port)}}, true});
   effects.push_back(Reconnect{});
 }
-
-// ---------------------------------------------------------------- the arbiter is etcd
 
 void Agent::on_led_from(const Endpoint& place, Effects& effects) {
   if (state_ == State::Ended) return;
@@ -336,7 +338,7 @@ void Agent::on_led_from(const Endpoint& place, Effects& effects) {
 }
 
 bool Agent::is_led(Instant now) const {
-  return is_connected_ && is_registered_ && now < worker_lease_.term_at();
+  return is_connected_ && is_registered_ && now < worker_lease_.sigterm_at();
 }
 
 bool Agent::would_lead() const {
@@ -347,8 +349,8 @@ bool Agent::would_lead() const {
 
 void Agent::on_time(Instant now, Effects& effects) {
   if (state_ == State::Ended) return;
-  // R11: first what must not live on, then everything else.
-  if (state_ == State::Running && is_leased() && now >= worker_lease_.term_at()) {
+  // After a freeze several deadlines may have passed: workers past the lease first (R11).
+  if (state_ == State::Running && is_leased() && now >= worker_lease_.sigterm_at()) {
     stop_past_worker_lease(std::max(Duration{}, worker_lease_.deadline() - now), effects);
   }
   if (is_past_worker_lease(now)) {
@@ -357,7 +359,8 @@ void Agent::on_time(Instant now, Effects& effects) {
   }
   if (now >= ping_at_) ping(now, effects);
   if (now >= node_lease_ends()) {
-    heard_at_ = now;  // a cable, or a host that is gone: the kernel would try for many minutes
+    // The host or its network may be gone; TCP alone would try for many minutes.
+    last_message_at_ = now;
     effects.push_back(
         LogEvent{LogEvent::Level::Info, "the coordinator is silent; connecting again"});
     effects.push_back(Reconnect{!is_registered_});
@@ -371,21 +374,22 @@ Instant Agent::next_deadline() const {
   Instant next = ping_at_;
   if (!is_spare_) next = std::min(next, join_deadline_);
   if (state_ == State::Saved) next = std::min(next, leave_at_);
-  if (!is_registered_) next = std::min(next, node_lease_ends());  // else a ping comes first
-  if (state_ == State::Running && is_leased()) next = std::min(next, worker_lease_.term_at());
+  // A registered agent notices at its next ping.
+  if (!is_registered_) next = std::min(next, node_lease_ends());
+  if (state_ == State::Running && is_leased()) next = std::min(next, worker_lease_.sigterm_at());
   if (is_stopping_past_worker_lease()) next = std::min(next, worker_lease_.deadline());
   return next;
 }
 
-// Who has not been welcomed may wait at the wrong place, for a coordinator that is not to lead
-// (R17).
+// An agent that is not registered may be connected to a coordinator that must not lead the job
+// (R17), so it gives up after two leases.
 Instant Agent::node_lease_ends() const {
   if (!is_connected_) return Instant::never();
-  if (!is_registered_) return heard_at_ + options_.facts.job_spec.lease * 2;
-  return is_leased() ? heard_at_ + lease_ : Instant::never();
+  if (!is_registered_) return last_message_at_ + options_.facts.job_spec.lease * 2;
+  return is_leased() ? last_message_at_ + lease_ : Instant::never();
 }
 
-// Workers that are being stopped, with whatever grace, must be gone at the deadline.
+// Stopping workers must be gone at the lease's deadline, whatever their grace.
 bool Agent::is_stopping_past_worker_lease() const {
   bool is_stopping =
       state_ == State::Stopping || state_ == State::Leaving || state_ == State::Draining;

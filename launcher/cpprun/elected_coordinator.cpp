@@ -90,7 +90,7 @@ class ElectedCoordinator::Impl {
     loop().post([this, left] {
       on_left_ = [left] { left->set_value(); };
       const bool is_idle = seat_ && seat_->service().is_idle();
-      resign();  // nothing is granted any more
+      resign();  // before the key is deleted: from here on no worker lease is extended
       elector_->leave(is_idle);
     });
     done.wait_for(limits::kEtcdLeaveTimeout);
@@ -127,7 +127,7 @@ class ElectedCoordinator::Impl {
     resign();
   }
 
-  // Nobody waits for a coordinator that can't be reached.
+  // Deletes the key in etcd at once, so that another node can be elected.
   void give_up() {
     resign();
     elector_->set_candidate(false);
@@ -142,7 +142,7 @@ class ElectedCoordinator::Impl {
     if (on_idle_) std::exchange(on_idle_, nullptr)();
   }
 
-  // Said once it has lasted, and then now and again.
+  // Warns once the trouble has lasted for a while, then at each reminder interval.
   void on_trouble(const std::string& why) {
     election_callbacks_.no_election(why);
     const Instant now = server_time();
@@ -181,7 +181,7 @@ class ElectedCoordinator::Impl {
   std::unique_ptr<etcd::Elector> elector_;
   std::optional<Trouble> trouble_;
   std::function<void()> on_left_;
-  std::function<void()> on_idle_;  // nobody needs our coordinator any more, or it is none
+  std::function<void()> on_idle_;  // called when no agent needs our coordinator, or we stop leading
 };
 
 ElectedCoordinator::ElectedCoordinator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -23,7 +23,7 @@ CoordinatorOptions standby_options(const RendezvousConfig& config, Term term, In
   return options;
 }
 
-// A job of one node is that of the node that hosts it: nobody else may be quicker to join it.
+// A job of one node belongs to the node that hosts it: no other agent may join it first.
 CoordinatorOptions own_options(const RendezvousConfig& config, Incarnation embedded) {
   CoordinatorOptions options = coordinator_options_of(config, embedded);
   if (config.max_nodes == 1) options.own_job = config.run_id;
@@ -43,7 +43,7 @@ bool must_host(const RendezvousConfig& config) {
   return config.conf.is_host.value_or(is_first);
 }
 
-// Nothing was looked up: a name means all interfaces, and this node need not know its own.
+// Without a lookup: a name means all interfaces, because its addresses are not known here.
 Place place_without_names(const RendezvousConfig& config) {
   if (config.is_standalone) return {"127.0.0.1", "127.0.0.1", 0};
   const std::vector<std::string> addresses = known_addresses(config.endpoint.host);
@@ -52,8 +52,9 @@ Place place_without_names(const RendezvousConfig& config) {
   return {config.endpoint.host, own, config.endpoint.port};
 }
 
-// Nothing: the endpoint is another machine, or it can't be known yet. Other nodes see a name's
-// other addresses (Debian maps the host name to 127.0.1.1), so a name means all interfaces.
+// Nothing if the endpoint is another machine, or not known yet. Other nodes may resolve a name to
+// other addresses than we do (Debian maps the host name to 127.0.1.1), so a name means all
+// interfaces.
 std::optional<Place> place_at(const RendezvousConfig& config,
                               const std::vector<std::string>& addresses) {
   const Endpoint& endpoint = config.endpoint;
@@ -81,7 +82,7 @@ class EmbeddedCoordinator::Impl {
     });
   }
 
-  // Before the thread starts. Says where the job is led from, to whoever listens at its endpoint.
+  // Before the thread starts. Announces the new leader to the server at the job's endpoint.
   void announce_leader(const RendezvousConfig& config, Term term, const control::Standby& standby) {
     control::Hello hello;
     hello.version = CPPRUN_VERSION;
@@ -114,7 +115,7 @@ class EmbeddedCoordinator::Impl {
  private:
   LoopThread thread_;
   CoordinatorInstance seat_;
-  std::unique_ptr<LeaderAnnouncer> leader_announcer_;  // of a standby
+  std::unique_ptr<LeaderAnnouncer> leader_announcer_;  // after a take-over only
   Endpoint endpoint_;
 };
 
@@ -127,7 +128,7 @@ Result<std::unique_ptr<EmbeddedCoordinator>> EmbeddedCoordinator::start(
     const std::vector<std::string> addresses = known_addresses(config.endpoint.host);
     return addresses.empty() ? nullptr : start_if_free(config, embedded, addresses);
   }
-  // The workers keep the limit that their agent found.
+  // Workers do not inherit the raised limit: the agent gives them the one that it found.
   if (!config.is_standalone) raise_descriptor_limit();
   auto impl = std::make_unique<Impl>(config, own_options(config, embedded));
   if (Status ok = impl->listen(place_without_names(config)); !ok) return ok.error();
@@ -147,7 +148,7 @@ std::unique_ptr<EmbeddedCoordinator> EmbeddedCoordinator::start_if_free(
   if (!place || !is_port_free(place->own_address, place->port)) return nullptr;
   auto impl = std::make_unique<Impl>(config, own_options(config, embedded));
   if (Status ok = impl->listen(*place); !ok) {
-    log::debug(ok.error().text);  // another agent was quicker
+    log::debug(ok.error().text);  // another agent has bound the port first
     return nullptr;
   }
   raise_descriptor_limit();

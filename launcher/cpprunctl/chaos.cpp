@@ -26,7 +26,7 @@
 namespace cpprun {
 namespace {
 
-constexpr const char* kFaultFree = "fault-free";  // instead of a seed's number
+constexpr const char* kFaultFree = "fault-free";  // replaces the seed in the reference run
 
 std::optional<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -41,7 +41,7 @@ std::string with_seed(std::string text, const std::string& seed) {
   return text;
 }
 
-// The files of one campaign; gone with it.
+// A campaign's temporary folder; the destructor removes it.
 class Folder {
  public:
   static Result<Folder> make() {
@@ -67,7 +67,7 @@ struct Run {
   std::map<std::string, std::string> variables;
 };
 
-// Its wait status.
+// Runs cpprun and returns its wait status.
 Result<int> carry_out(const Run& run) {
   for (const auto& [name, value] : run.variables) ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> argv;
@@ -75,7 +75,7 @@ Result<int> carry_out(const Run& run) {
   argv.push_back(nullptr);
   pid_t pid = 0;
   const int refused = ::posix_spawnp(&pid, argv[0], nullptr, nullptr, argv.data(),
-                                     __environ);  // environment.cpp says why
+                                     __environ);  // not environ: see environment.cpp
   if (refused != 0) return system_error("'" + run.words[0] + "' can't be started", refused);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {
@@ -84,7 +84,7 @@ Result<int> carry_out(const Run& run) {
   return status;
 }
 
-// The seed's own words go in front of all others, behind the launcher's name.
+// `own` are the options that this seed adds; they come right after the launcher's name.
 Run run_of(const ChaosOptions& options, const std::string& seed,
            const std::vector<std::string>& own) {
   Run run{{options.command[0]}, {{"CPPRUN_CHAOS_SEED", seed}, {"CPPRUN_FAULTS", ""}}};
@@ -95,7 +95,7 @@ Run run_of(const ChaosOptions& options, const std::string& seed,
   return run;
 }
 
-// What the final file is when nothing goes wrong.
+// The crc32 that the final file has after a run without faults.
 Result<std::string> fault_free_hash(const ChaosOptions& options, const std::string& file) {
   const Result<int> status = carry_out(run_of(options, kFaultFree, {}));
   if (!status) return status.error();
@@ -146,14 +146,14 @@ class Campaign {
     if (plan.expect && plan.expect->final_hash) {
       plan.expect->final_hash->file = with_seed(plan.expect->final_hash->file, seed);
     }
-    if (!plan.expect) plan.expect.emplace();  // at least a good end
+    if (!plan.expect) plan.expect.emplace();  // expect at least success
     std::ofstream out(folder_.file("plan.json"), std::ios::trunc);
     out << faults::encode(plan);
     out.close();
     return out ? Status{} : system_error(folder_.file("plan.json"), errno);
   }
 
-  // The signal that ended us all; 0: none.
+  // Runs one seed. Returns the signal that interrupted the campaign; 0: none.
   Result<int> one(const std::string& seed) {
     if (Status ok = write_plan(seed); !ok) return ok.error();
     const std::string report = folder_.file("account.json");

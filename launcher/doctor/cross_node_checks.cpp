@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kClocksApart = 500ms;  // then events of two nodes stand in a wrong order
+constexpr Duration kClocksApart = 500ms;  // beyond it, merged events of two nodes get out of order
 constexpr size_t kNamed = 6;              // pairs that one line names
 constexpr double kOutlier = 3;            // times worse than the median of all pairs
 
@@ -45,7 +45,7 @@ std::string some_of(std::vector<std::string> all) {
   return text::join(all, "; ");
 }
 
-// Texts of the pairs that have some.
+// The text of each pair for which `describe` returns one.
 template <class Tell>
 std::vector<std::string> told(const NodesFacts& f, Tell tell) {
   std::vector<std::string> texts;
@@ -114,7 +114,7 @@ Finding clocks(const NodesFacts& f) {
   if (most <= kClocksApart) {
     return {"clocks", Level::Good, "at most " + time_text(most) + " apart", ""};
   }
-  // Each pair once: the other way says the same.
+  // One direction per pair: the other one shows the same offset.
   const auto apart = told(f, [](const PairFacts& pair) -> std::string {
     if (!pair.error.empty() || pair.clock_ahead <= kClocksApart) return "";
     return "its clock is ahead by " + time_text(pair.clock_ahead);
@@ -136,7 +136,7 @@ Finding latency(const NodesFacts& f) {
     if (pair.error.empty()) all.push_back(pair.latency);
   }
   const Duration usual = median(all);
-  // Below a millisecond the machine's own pauses are a multiple of the usual.
+  // Below a millisecond, scheduling pauses alone exceed a multiple of the median.
   const Duration most = f.most_latency > Duration{}
                             ? f.most_latency
                             : std::max<Duration>(usual * static_cast<int>(kOutlier), 1ms);
@@ -177,8 +177,9 @@ std::vector<Finding> run_cross_node_checks(const NodesFacts& facts) {
   return all;
 }
 
-// The circle method: an even number of players, the last of whom may be nobody, and in round r meet
-// those whose numbers add up to r; who would meet himself meets the last.
+// The circle method: the players are an even number, with a dummy as the last one if `count` is
+// odd. In round r the players whose numbers add up to r (modulo circle) meet; a player whose
+// partner would be himself meets the last one.
 int64_t count_rounds(int64_t count) {
   return count < 2 ? 0 : count - 1 + count % 2;
 }

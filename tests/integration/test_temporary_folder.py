@@ -13,7 +13,7 @@ from conftest import is_alive, poll
 from launches import ROOT
 from test_hangs_files import SYSTEM_PYTHON, why_not
 
-GOES_S = 60  # far above limits::kFolderRemoval
+GOES_S = 60  # far above limits::kFolderRemovalTimeout
 
 
 @pytest.fixture

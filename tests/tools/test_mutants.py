@@ -41,7 +41,7 @@ def test_all_found(paths, capsys):
     assert mutants.print_table(paths, Known({'a': found, 'b': found})) == 0
     text = capsys.readouterr().out
     assert 'seed    7, by R2 S1: S1: two worlds' in text
-    assert '2 mutants, 2 found, 0 not found, 0 not looked at' in text
+    assert '2 mutants, 2 found, 0 not found, 0 not tried' in text
     assert ' S1' not in text.split('no mutant has set off:')[1]
 
 
@@ -53,7 +53,7 @@ def test_one_missed_is_wrong(paths, capsys):
 
 def test_what_was_not_looked_at_is_said(paths, capsys):
     assert mutants.print_table(paths, Known({'a': {'seed': 1, 'what': ['L2: b']}})) == 3
-    assert 'b                                              not looked at' in capsys.readouterr().out
+    assert 'b                                              not tried' in capsys.readouterr().out
 
 
 def test_a_copy_follows_the_project(project, tmp_path, monkeypatch):

@@ -61,6 +61,12 @@ def test_a_good_project_has_no_findings(project):
         ('sleep', 'tests/unit/a_test.cpp', 'void f() { std::this_thread::sleep_for(1s); }\n'),
         ('sleep', 'tests/integration/a_test.cpp', 'void f() { usleep(1000); }\n'),
         ('heavy-header', 'a.hpp', '// A.\n#pragma once\n#include <nlohmann/json.hpp>\n'),
+        ('withdrawn-word', 'a/hei' + 'r.cpp', 'int a;\n'),
+        ('withdrawn-word', 'a.cpp', 'int is_hei' + 'r_lost;\n'),
+        ('withdrawn-word', 'a.cpp', 'struct Hei' + 'rLost {};\n'),
+        ('withdrawn-word', 'a.cpp', 'int a;  // the buri' + 'al of a node\n'),
+        ('withdrawn-word', 'a.py', 'VERD' + 'ICTS = 1\n'),
+        ('withdrawn-word', 'a.md', 'The herald' + ' waits.\n'),
     ],
 )
 def test_rule_finds(project, rule, name, text):
@@ -70,6 +76,8 @@ def test_rule_finds(project, rule, name, text):
 @pytest.mark.parametrize(
     'name, text',
     [
+        ('a.cpp', 'int their; int theirs; int inherit; int seated_at; int strikethrough;\n'),
+        ('a.patch', '-int a;\n \n+int b;\n'),
         ('a.cpp', 'int ' + 'a' * 95 + ';\n'),
         ('a.cpp', 'void f() {\n' + '  g();\n' * 68 + '}\n'),
         ('a.cpp', 'namespace n {\n' + 'int f();\n' * 100 + '}\n'),

@@ -1,7 +1,7 @@
-// Everything of the worker SDK, with LibTorch: what a training program includes.
+// The whole worker SDK with LibTorch, for training programs.
 //
-// Compiling it costs what <torch/torch.h> costs; cpprun_precompile() of the CMake package pays that
-// once. A file that needs only one part includes that part's header instead.
+// Compiling it takes as long as <torch/torch.h>; cpprun_precompile() of the CMake package does that
+// once per target. A source file that needs one class only can include that class's header.
 #pragma once
 
 #include "cpprun/data/distributed_sampler.hpp"

@@ -1,8 +1,8 @@
-// The verbs that change a whole job. Its coordinator carries them out; an agent here passes them
-// on, or with --endpoint we go there ourselves.
+// The verbs that change a whole job. The coordinator executes the admin command; a local agent
+// relays it, or with --endpoint this process sends it itself.
 #include <cstdlib>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/ports.hpp"
 #include "launcher/cpprunctl/admin/remote_admin.hpp"
 #include "launcher/cpprunctl/jobs/job_verbs.hpp"
@@ -31,7 +31,7 @@ Status give_there(const JobOptions& options, const control::AdminCommand& order)
   return {};
 }
 
-// Any agent of the job will do; the coordinator's own comes first.
+// Sends it through one local agent of the job, preferably the one beside the coordinator.
 Status give(const JobOptions& options, const control::AdminCommand& order) {
   if (!options.endpoint.empty()) return give_there(options, order);
   Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
@@ -48,7 +48,7 @@ Status give(const JobOptions& options, const control::AdminCommand& order) {
   return {};
 }
 
-// Each is asked, however the others answer: a job that is half stopped helps nobody.
+// Asks every local agent, even after a failure: a half stopped job is useless.
 Status stop_here(const JobOptions& options) {
   Result<std::vector<LocalJob>> agents = agents_of(local_jobs(), options.job);
   if (!agents) return agents.error();

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/limits/server.hpp"
 #include "common/proof/hmac.hpp"
 #include "launcher/cpprunctl/blocking_socket.hpp"
@@ -23,7 +23,7 @@ Error no_coordinator() {
   return Error{ErrorKind::Protocol, "it is not the rendezvous port of a cpprun job"};
 }
 
-// The next message; a refusal is an error.
+// Receives the next message; a refusal becomes an error.
 Result<control::CoordinatorMessage> next_message(BlockingSocket& line) {
   constexpr size_t kLength = 4;
   Result<std::string> bytes = line.receive(kLength);

@@ -21,7 +21,7 @@
 namespace cpprun::ctl {
 namespace {
 
-// Of the cards that are up; `first` before all others.
+// Addresses of the interfaces that are up; `first` comes first.
 std::vector<std::string> own_addresses(const std::string& first) {
   std::vector<std::string> all{first};
   ifaddrs* cards = nullptr;
@@ -48,7 +48,7 @@ std::string pair_key(int64_t from, int64_t to) {
   return key("looked", from) + "/" + std::to_string(to);
 }
 
-// One node's part.
+// The part of this node in the checks of all nodes.
 class Doctor {
  public:
   Doctor(DoctorRendezvous& rendezvous, const DoctorNodesOptions& options)
@@ -59,7 +59,7 @@ class Doctor {
     facts_.most_latency = seconds(options.most_latency_ms / 1e3);
   }
 
-  // All nodes' cards, as far as they came. False: some did not.
+  // Exchanges the nodes' cards. False: some nodes did not join in time.
   Result<bool> meet(uint16_t port, const std::string& secret) {
     const doctor::NodeCard own{own_host_name(), CPPRUN_VERSION,
                                own_addresses(meeting_.own_address()), port, secret};
@@ -69,7 +69,7 @@ class Doctor {
     for (int64_t i = 0; i < options_.count; ++i) {
       const std::optional<std::string> text = meeting_.await(key("card", i), left);
       if (!text) {
-        left = std::chrono::milliseconds(1);  // who is not here by now is looked for once
+        left = std::chrono::milliseconds(1);  // the time is over: check each other node once
         continue;
       }
       Result<doctor::NodeCard> card = decode_card(*text);
@@ -79,7 +79,7 @@ class Doctor {
     return static_cast<int64_t>(facts_.nodes.size()) == options_.count;
   }
 
-  // Each with each, at any time one pair per node, and one way at a time.
+  // Measures all pairs: a node is in one pair at a time, and one direction is measured at a time.
   Status look_at_all() {
     const int64_t rounds = std::min(doctor::count_rounds(options_.count), limits::kDoctorNodes - 1);
     for (int64_t round = 0; round < rounds; ++round) {
@@ -96,13 +96,13 @@ class Doctor {
     return meeting_.publish(key("pairs", number_), encode(facts_.pairs));
   }
 
-  // What all have found, in the node that came first.
+  // Collects the measurements of all nodes. Node 0 calls it.
   Result<std::vector<doctor::Finding>> findings() {
     const Duration limit = limits::kDoctorPairTimeout + limits::kDoctorConnectTimeout;
     std::vector<doctor::PairFacts> all;
     for (int64_t i = 0; i < static_cast<int64_t>(facts_.nodes.size()); ++i) {
       const std::optional<std::string> text = meeting_.await(key("pairs", i), limit);
-      if (!text) continue;  // it has died meanwhile; its ways are missing in the number of pairs
+      if (!text) continue;  // the node died; the number of pairs shows its missing measurements
       auto pairs = decode_pairs(*text, options_.count);
       if (!pairs) return pairs.error();
       all.insert(all.end(), pairs->begin(), pairs->end());
@@ -117,7 +117,8 @@ class Doctor {
   }
 
  private:
-  // So that nobody is looked at by two at once; one that has died must not hold up the rest.
+  // Waits until `other` has measured us, so that two nodes never measure one at once. The limit
+  // keeps a dead node from holding up the rest.
   void await_look(int64_t other) {
     (void)meeting_.await(pair_key(other, number_), limits::kDoctorPairTimeout);
   }
@@ -138,7 +139,8 @@ void show(const std::vector<doctor::Finding>& findings, bool is_json) {
   print(text_of(findings));
 }
 
-// The first one tells how it ended, and stays until all have heard it: it may serve the store.
+// Node 0 publishes the result and waits until all nodes have read it, because it may host the
+// store.
 Status tell_end(DoctorRendezvous& rendezvous, int64_t count, bool was_well) {
   if (Status said = rendezvous.publish("end", was_well ? "well" : "not well"); !said) return said;
   for (int64_t i = 0; i < count; ++i) {

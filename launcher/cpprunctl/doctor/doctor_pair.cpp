@@ -50,8 +50,6 @@ int64_t unpacked(std::string_view bytes) {
   return static_cast<int64_t>(value);
 }
 
-// ---------------------------------------------------------------- answering
-
 void answer_echoes(BlockingSocket& line) {
   for (int i = 0; i < limits::kDoctorEchoes; ++i) {
     const Result<std::string> asked = line.receive(8);
@@ -73,8 +71,7 @@ void swallow_flood(BlockingSocket& line) {
 }
 
 void answer(int socket, const std::string& secret) {
-  BlockingSocket line(socket,
-                      limits::kDoctorConnectTimeout);  // strangers must not hold up the others
+  BlockingSocket line(socket, limits::kDoctorConnectTimeout);  // short until the secret is verified
   const std::string front = std::string(kFront) + secret + " ";
   const Result<std::string> head = line.receive(front.size() + 1);
   if (!head || head->substr(0, head->size() - 1) != front) return;
@@ -85,8 +82,6 @@ void answer(int socket, const std::string& secret) {
   line.extend(limits::kDoctorPairTimeout);
   is_echo ? answer_echoes(line) : swallow_flood(line);
 }
-
-// ---------------------------------------------------------------- looking
 
 Result<std::unique_ptr<BlockingSocket>> begin(const Endpoint& there, const std::string& secret,
                                               const char* what) {
@@ -110,7 +105,7 @@ Status echo(BlockingSocket& line, doctor::PairFacts& facts) {
     const Duration took = SteadyClock::now() - start;
     if (!back) return back.error();
     if (back->size() < 16) return Error{ErrorKind::Protocol, "it has hung up"};
-    if (took >= least) continue;  // the quickest one knows best
+    if (took >= least) continue;  // the fastest echo gives the best clock estimate
     least = took;
     const int64_t there = unpacked(*back) / 2 + unpacked(back->substr(8)) / 2;
     facts.clock_ahead = Duration(there - sent_at - took.count() / 2);
@@ -137,7 +132,7 @@ Status flood(BlockingSocket& line, doctor::PairFacts& facts) {
   return {};
 }
 
-// Does its name lead to it, seen from here?
+// Checks that the node's name resolves here to one of its addresses.
 std::string name_error_of(const doctor::NodeCard& node) {
   const Result<ResolvedHost> host = resolve_host(node.name);
   if (!host) return host.error().text;
@@ -178,7 +173,7 @@ PairResponder::~PairResponder() {
 }
 
 Result<std::unique_ptr<PairResponder>> PairResponder::start(uint16_t port, std::string secret) {
-  const Result<std::vector<int>> opened = open_listeners({"", port});  // one, for all interfaces
+  const Result<std::vector<int>> opened = open_listeners({"", port});  // one for all interfaces
   if (!opened) return opened.error();
   auto impl = std::make_unique<Impl>();
   impl->listener = opened->front();

@@ -15,15 +15,15 @@ namespace {
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
-// A store of our own, on a thread of its own.
+// A TCPStore server on a thread of its own.
 class Host {
  public:
-  // Nothing: the endpoint is not ours, or somebody serves there.
+  // Null: the endpoint is not an address of this machine, or its port is taken.
   static std::unique_ptr<Host> try_start(const Endpoint& endpoint) {
     const Result<ResolvedHost> host = resolve_host(endpoint.host);
     if (!host || first_own_address(host->addresses).empty()) return nullptr;
     auto made = std::make_unique<Host>();
-    // A name means all interfaces: others see its other addresses.
+    // A name means all interfaces: other nodes may resolve it to other addresses.
     const std::string address = host->is_numeric ? endpoint.host : "";
     if (!made->server_->listen({address, endpoint.port})) return nullptr;
     made->loop_.hold();
@@ -46,7 +46,7 @@ class Host {
 
  private:
   ServerLoop loop_;
-  std::shared_ptr<Store> store_ = std::make_shared<Store>();  // shared: clients may outlive it
+  std::shared_ptr<Store> store_ = std::make_shared<Store>();  // shared: connections may outlive us
   std::unique_ptr<Server> server_;
   std::thread thread_;
 };
@@ -57,7 +57,7 @@ struct DoctorRendezvous::Impl {
   std::unique_ptr<Host> host;
   worker::StoreClient store;
   int64_t number = 0;
-  std::string rendezvous;  // before keys: a store that others serve may have seen earlier ones
+  std::string rendezvous;  // key prefix: a store that another program serves may hold earlier runs
   std::string own_address;
 };
 

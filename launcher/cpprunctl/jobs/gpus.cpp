@@ -16,16 +16,16 @@
 namespace cpprun::ctl {
 namespace {
 
-constexpr size_t kMostBytes = 64 * 1024;  // some hundred lines come
+constexpr size_t kMostBytes = 64 * 1024;  // enough for hundreds of GPUs
 
-// What a program writes on stdout until it ends; it is ended at the limit.
+// Runs a program and captures its stdout; the destructor kills it.
 class Asked {
  public:
   explicit Asked(std::vector<std::string> words) {
     int ends[2] = {-1, -1};
     if (::pipe2(ends, O_CLOEXEC) != 0) return;
     from_ = ends[0];
-    ::fcntl(from_, F_SETFL, O_NONBLOCK);  // our end alone
+    ::fcntl(from_, F_SETFL, O_NONBLOCK);  // our end only
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
@@ -47,7 +47,7 @@ class Asked {
   }
   Asked(const Asked&) = delete;
 
-  // "" if it does not end in time.
+  // "" if the program does not end in time.
   std::string answer(Duration limit) const {
     using namespace std::chrono;
     const auto until = steady_clock::now() + limit;

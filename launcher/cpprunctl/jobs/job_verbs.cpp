@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/ports.hpp"
 #include "common/signals.hpp"
 #include "common/text.hpp"
@@ -19,7 +19,7 @@ using namespace ctl;
 using namespace std::chrono_literals;
 
 constexpr Duration kCoordinatorTakes = 5s;
-constexpr Duration kGpusTake = 3s;  // nvidia-smi loads the driver where nothing keeps it loaded
+constexpr Duration kGpusTake = 3s;  // without persistence mode nvidia-smi first loads the driver
 
 Result<std::vector<LocalJob>> chosen(const JobOptions& options) {
   return agents_of(local_jobs(), options.job);
@@ -31,7 +31,7 @@ Result<std::string> status_at(const std::string& endpoint) {
   return http_get(*where, "/status", kCoordinatorTakes);
 }
 
-// Of the job that is meant; the coordinator may serve several.
+// The selected job: a coordinator may serve several.
 Result<JobStatus> job_in(const std::string& body, std::string& run_id) {
   auto jobs = decode_status(body);
   if (!jobs) return jobs.error();

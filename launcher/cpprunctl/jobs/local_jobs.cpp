@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kAgentTakes = 2s;  // a frozen one must not hold up the others for long
+constexpr Duration kAgentTakes = 2s;  // short, so that a suspended agent hardly delays the others
 
 std::string names_of(const std::set<std::string>& names) {
   return text::join({names.begin(), names.end()}, ", ");

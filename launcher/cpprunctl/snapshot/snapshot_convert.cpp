@@ -18,7 +18,7 @@ using namespace ctl;
 using namespace snapshot_files;
 using archive::TensorFile;
 
-constexpr size_t kNamesTold = 8;  // a text for people; a job may have thousands of ranks
+constexpr size_t kNamesTold = 8;  // of possibly thousands of ranks, for a readable message
 
 Result<std::shared_ptr<const TensorFile>> open_shared(const std::string& path) {
   Result<TensorFile> file = open_tensor_file(real_files(), path);
@@ -26,7 +26,7 @@ Result<std::shared_ptr<const TensorFile>> open_shared(const std::string& path) {
   return std::make_shared<const TensorFile>(std::move(*file));
 }
 
-// What convert reads: a tree, and where its storages come from.
+// The input of convert: a tree, and the files that hold its storages.
 struct Read {
   MergedFile merged;
   pickle::Value value;
@@ -40,8 +40,8 @@ Result<Read> read_file(const std::string& path) {
   return read;
 }
 
-// Where each node has a folder of its own, it holds what its ranks have of their own, and the
-// manifest names the rest. Files that were copied here count.
+// With a folder per node, each folder holds only its own ranks' files, and the manifest names the
+// others. Files that the user has copied here count as present.
 Status has_all_ranks(const FoundSnapshot& found) {
   std::string missing;
   size_t count = 0;
@@ -57,7 +57,7 @@ Status has_all_ranks(const FoundSnapshot& found) {
                    ", or convert to .safetensors, which is the model alone and is here"};
 }
 
-// A snapshot's folder, in the single-file form.
+// Reads a snapshot's folder and converts it to the single-file form.
 Result<Read> read_snapshot(const std::string& path) {
   Result<FoundSnapshot> found = complete_snapshot(path);
   if (!found) return found.error();
@@ -86,7 +86,7 @@ Result<Read> read_snapshot(const std::string& path) {
   return read;
 }
 
-// Writes by `write(File&)` beside `path`, then puts it in its place.
+// Writes a temporary file beside `path` with `write(File&)` and renames it to `path`.
 template <class Write>
 Status replace(const std::string& path, const Write& write) {
   FileLayer& files = real_files();
@@ -108,7 +108,7 @@ Status write_single(const Read& read, const std::string& path) {
   });
 }
 
-// Names as in the file, so after --strip-prefix the elements are looked up by the old ones.
+// --strip-prefix changes only the names; the elements are found by their storages.
 Status write_safetensors_file(const SnapshotOptions& options, const std::string& source) {
   Result<std::shared_ptr<const TensorFile>> file = open_shared(source);
   if (!file) return file.error();

@@ -68,13 +68,13 @@ TEST_F(Patient, WhatNobodyReadsWaitsAndComesInOrder) {
 
 TEST_F(Patient, BeyondTheLimitItIsCounted) {
   const std::string line(1023, 'x');
-  for (size_t size = 0; size < 2 * limits::kLogWaitingBytes; size += 1024) {
+  for (size_t size = 0; size < 2 * limits::kLogPendingBytes; size += 1024) {
     writer->write(line + "\n");
   }
   const std::string end = " left out here: nobody read them for too long\n";
   std::string text;
   while (!text.ends_with(end)) text += reads(1);
-  EXPECT_LT(text.size(), 2 * limits::kLogWaitingBytes);
+  EXPECT_LT(text.size(), 2 * limits::kLogPendingBytes);
   EXPECT_NE(text.find("x\ncpprun: "), std::string::npos);
 }
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 #include "common/proof/hmac.hpp"
 #include "rendezvous/protocol/admin/admin_commands.hpp"
 

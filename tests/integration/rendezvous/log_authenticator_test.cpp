@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/limits/admin.hpp"
 #include "common/limits/dashboard.hpp"
-#include "common/limits/operators.hpp"
 #include "common/proof/hmac.hpp"
 
 namespace cpprun {

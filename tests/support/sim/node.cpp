@@ -352,7 +352,7 @@ void Node::carry_out(const agent::StartWorkers& effect) {
   workers_.clear();
   ++starts_;
   killed_at_.reset();
-  late_wakeup_guard_ = limits::kKillPatience;
+  late_wakeup_guard_ = limits::kKillTimeout;
   SpawnPlan plan = around_.plan(*this, effect.assignment);
   if (plan.fails) {
     trace("can't start its workers");
@@ -393,7 +393,7 @@ void Node::carry_out(const agent::StopWorkers& effect) {
   const Instant kill =
       around_.agenda.now() + (effect.signal == SIGKILL ? Duration{} : effect.grace);
   killed_at_ = std::min(killed_at_.value_or(kill), kill);
-  if (effect.is_urgent) late_wakeup_guard_ = limits::kUrgentKillPatience;
+  if (effect.is_urgent) late_wakeup_guard_ = limits::kUrgentKillTimeout;
   watch_killed();
 }
 

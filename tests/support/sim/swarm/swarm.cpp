@@ -91,7 +91,7 @@ class Liveness {
     if (is_late) liveness.ready_in = extra_dice_.up_to(plan_.worker_ready_max);
     const double unkillable = faults.worker_outlives_kill;
     const bool is_unkillable = are_faults_on() && unkillable > 0 && stuck_dice_.chance(unkillable);
-    if (is_unkillable) liveness.outlives_kill = 1ms + stuck_dice_.up_to(2 * limits::kKillPatience);
+    if (is_unkillable) liveness.outlives_kill = 1ms + stuck_dice_.up_to(2 * limits::kKillTimeout);
     if (is_unkillable && stuck_dice_.chance(0.5)) liveness.outlives_kill = 1h;
     if (!are_faults_on()) return liveness;
     liveness.exit_code = dice_.chance(faults.worker_fails) ? 1 : 0;
@@ -336,7 +336,7 @@ class Liveness {
     const ClusterOptions& o = plan_.cluster;
     Duration reconnect = 7s + o.network.retransmit_max + o.network.delay_max;
     Duration one_round = o.stop_grace + limits::kKillDuration + limits::kDeathGrace;
-    if (plan_.faults.worker_outlives_kill > 0) one_round += limits::kKillPatience;
+    if (plan_.faults.worker_outlives_kill > 0) one_round += limits::kKillTimeout;
     if (o.has_etcd) one_round += o.job_spec.lease + 4s;  // who led last, and who would have next
     return reconnect + 2 * (o.job_spec.lease + one_round) + o.job_spec.scale_up_interval + 4s;
   }

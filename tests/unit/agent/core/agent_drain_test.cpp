@@ -156,7 +156,7 @@ TEST_F(Agent, Drain_AFolderThatDoesNotAnswerIsNotWaitedFor) {
   signal(kTerm);
   worker_ends(0, kStoppedResumable);
   all_quiet();
-  passes(limits::kLastLook - 1ms);
+  passes(limits::kFinalScanTimeout - 1ms);
   expect_no_finish();
   passes(1ms);
   expect_finish(How::Stopped);

@@ -78,7 +78,7 @@ TEST(DoctorNodes, AllWaysAreBlocked) {
 TEST(DoctorNodes, ANameLeadsElsewhere) {
   NodesFacts facts = good();
   facts.pairs[0].name_error = "'n1' is 127.0.1.1 there";
-  expect(facts, "names", Level::LogEvent, "n0 to n1: 'n1' is 127.0.1.1 there");
+  expect(facts, "names", Level::Note, "n0 to n1: 'n1' is 127.0.1.1 there");
 }
 
 TEST(DoctorNodes, AClockIsAhead) {

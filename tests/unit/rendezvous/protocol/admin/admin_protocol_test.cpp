@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/limits/operators.hpp"
+#include "common/limits/admin.hpp"
 
 namespace cpprun::admin {
 namespace {
