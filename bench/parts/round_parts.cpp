@@ -6,26 +6,26 @@
 
 #include "bench/parts/parts.hpp"
 #include "common/check.hpp"
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 
 namespace cpprun::bench {
 namespace {
 
-class Job {
+class BenchJob {
  public:
-  explicit Job(int nodes) {
+  explicit BenchJob(int nodes) {
     control::JobSpec job_spec;
     job_spec.min_nodes = nodes;
     job_spec.max_nodes = nodes;
     job_spec.max_restarts = 1'000'000'000;
-    MembershipOptions options;
+    JobOptions options;
     options.run_id = "job";
     options.coordinator = "host";
     options.term = options.first_term = Term(1);
-    job_ = std::make_unique<Membership>(std::move(options), job_spec, effects_);
+    job_ = std::make_unique<Job>(std::move(options), job_spec, effects_);
     job_->on_store_port(now_, 30000, effects_);
     for (int i = 0; i < nodes; ++i) add(i, job_spec);
-    CPPRUN_CHECK(job_->phase() == Membership::Phase::Running);
+    CPPRUN_CHECK(job_->phase() == Job::Phase::Running);
   }
 
   void fail_and_form() {
@@ -61,12 +61,12 @@ class Job {
 
   Instant now_ = Instant::from_nanoseconds(1'000'000'000);
   Effects effects_;
-  std::unique_ptr<Membership> job_;
+  std::unique_ptr<Job> job_;
   std::vector<SessionId> sessions_;
 };
 
 Loop recoveries(int nodes) {
-  return [job = std::make_shared<Job>(nodes)](size_t n) {
+  return [job = std::make_shared<BenchJob>(nodes)](size_t n) {
     while (n-- > 0) job->fail_and_form();
   };
 }

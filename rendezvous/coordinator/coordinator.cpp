@@ -103,7 +103,7 @@ void Coordinator::on_register(Instant now, SessionId id, Session& session,
     session.is_registered = true;  // what else it has said already changes nothing
     return;
   }
-  Membership* job = job_for(session.hello->run_id, message, id, effects);
+  Job* job = job_for(session.hello->run_id, message, id, effects);
   if (job == nullptr) return;
   job->on_register(now, id, *session.hello, message, session.facts, effects);
   session.is_registered = job->has_session(id);
@@ -144,7 +144,7 @@ bool Coordinator::redirect_if_led_elsewhere(SessionId id, const std::string& run
   return true;
 }
 
-const Membership* Coordinator::job_of(SessionId session) const {
+const Job* Coordinator::job_of(SessionId session) const {
   const auto it = sessions_.find(session);
   if (it == sessions_.end() || !it->second.is_registered) return nullptr;
   const auto job = jobs_.find(it->second.hello->run_id);
@@ -194,7 +194,7 @@ void Coordinator::on_host_agent_ended(Instant now, Effects& effects) {
 
 // A newcomer has come too early: the job of this name has ended, and who took part in it has not
 // gone yet; or we go ourselves.
-bool Coordinator::must_wait_for_next_job(const Membership* job, SessionId session,
+bool Coordinator::must_wait_for_next_job(const Job* job, SessionId session,
                                          const control::Register& message) const {
   const control::Hello& hello = *sessions_.at(session).hello;
   const Incarnation node = hello.node.incarnation;
@@ -204,8 +204,8 @@ bool Coordinator::must_wait_for_next_job(const Membership* job, SessionId sessio
   return job->is_over() ? is_leaving_ : job->has_job_result();
 }
 
-Membership* Coordinator::job_for(const std::string& run_id, const control::Register& message,
-                                 SessionId session, Effects& effects) {
+Job* Coordinator::job_for(const std::string& run_id, const control::Register& message,
+                          SessionId session, Effects& effects) {
   if (const std::string only = only_job(); !only.empty() && only != run_id) {
     refuse(session, "the coordinator here leads the job '" + only + "' and no other", effects);
     return nullptr;
@@ -238,21 +238,21 @@ Membership* Coordinator::job_for(const std::string& run_id, const control::Regis
   const bool is_standby =
       !options_.standby_of.empty() && jobs_begun_ == 0;  // a later one begins anew
   std::optional<LeaderLease> leader_lease = leader_lease_for(message);
-  MembershipOptions options{run_id,
-                            options_.host,
-                            Term(options_.term.value + jobs_begun_++),
-                            options_.embedded,
-                            options_.wait_reminder_interval,
-                            options_.make_secret,
-                            options_.term,
-                            is_standby,
-                            std::move(leader_lease),
-                            options_.needs_proof};
-  auto made = std::make_unique<Membership>(std::move(options), job_spec, effects);
+  JobOptions options{run_id,
+                     options_.host,
+                     Term(options_.term.value + jobs_begun_++),
+                     options_.embedded,
+                     options_.wait_reminder_interval,
+                     options_.make_secret,
+                     options_.term,
+                     is_standby,
+                     std::move(leader_lease),
+                     options_.needs_proof};
+  auto made = std::make_unique<Job>(std::move(options), job_spec, effects);
   return jobs_.emplace(run_id, std::move(made)).first->second.get();
 }
 
-void Coordinator::on_closed(Instant now, SessionId id, Membership::Ending how, Effects& effects) {
+void Coordinator::on_closed(Instant now, SessionId id, Job::Ending how, Effects& effects) {
   auto it = sessions_.find(id);
   if (it == sessions_.end()) return;
   Session session = std::move(it->second);
@@ -296,7 +296,7 @@ control::AdminReply Coordinator::on_admin_command(Instant now, const std::string
                                                   const control::AdminCommand& order,
                                                   const std::string& by, Effects& effects) {
   std::vector<std::string> names;
-  Membership* only = nullptr;
+  Job* only = nullptr;
   for (const auto& [name, job] : jobs_) {
     if (job->is_over() || (!run_id.empty() && name != run_id)) continue;
     names.push_back(name);

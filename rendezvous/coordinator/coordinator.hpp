@@ -16,7 +16,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/time.hpp"
 #include "rendezvous/coordinator/effects.hpp"
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
@@ -26,7 +26,7 @@ struct CoordinatorOptions {
   Term term;         // greater than that of any coordinator before us at this endpoint
   std::optional<Incarnation> embedded;  // the agent in our own process
   Duration wait_reminder_interval = limits::kWaitReminderInterval;
-  std::function<std::string()> make_secret{};  // as in MembershipOptions
+  std::function<std::string()> make_secret{};  // as in JobOptions
   // The one job that our own agent leads as its standby (R16); others are refused. Empty: any job.
   std::string standby_of{};
   // The job of the agent in our own process, which alone may begin it: until that has come, others
@@ -37,7 +37,7 @@ struct CoordinatorOptions {
   // The id that belongs to a node's key (R10). None: ids are taken as they come; for tests of what
   // has nothing to do with them.
   std::function<Incarnation(const std::string& key)> node_id_of{};
-  bool needs_proof = false;  // as in MembershipOptions
+  bool needs_proof = false;  // as in JobOptions
 };
 
 // A worker that somebody wants to know more of: its global rank in the newest round.
@@ -55,7 +55,7 @@ class Coordinator {
 
   void on_connected(SessionId session, SessionAddresses facts);
   void on_message(Instant now, SessionId session, control::AgentMessage said, Effects& effects);
-  void on_closed(Instant now, SessionId session, Membership::Ending how, Effects& effects);
+  void on_closed(Instant now, SessionId session, Job::Ending how, Effects& effects);
   // Answer to WantStorePort; 0 if no port could be opened.
   void on_store_port(Instant now, const std::string& run_id, int64_t port, Effects& effects);
   // An admin command from elsewhere than an agent; who gives it may. An empty run id means the only
@@ -88,8 +88,8 @@ class Coordinator {
   // Who is left needs us to go: a standby leads the job then.
   bool is_left_to_standby() const;
   // The job whose agent speaks on this connection; null: no agent of a job does.
-  const Membership* job_of(SessionId session) const;
-  const std::map<std::string, std::unique_ptr<Membership>>& jobs() const { return jobs_; }
+  const Job* job_of(SessionId session) const;
+  const std::map<std::string, std::unique_ptr<Job>>& jobs() const { return jobs_; }
 
  private:
   struct Session {
@@ -108,9 +108,9 @@ class Coordinator {
   bool redirect_if_led_elsewhere(SessionId id, const std::string& run_id, Effects& effects) const;
   std::string only_job() const;
   std::optional<LeaderLease> leader_lease_for(const control::Register& first) const;
-  Membership* job_for(const std::string& run_id, const control::Register& message,
-                      SessionId session, Effects& effects);
-  bool must_wait_for_next_job(const Membership* job, SessionId session,
+  Job* job_for(const std::string& run_id, const control::Register& message, SessionId session,
+               Effects& effects);
+  bool must_wait_for_next_job(const Job* job, SessionId session,
                               const control::Register& message) const;
   void forget_long_ended();
   void forget_if_over(const std::string& run_id, Effects& effects);
@@ -129,7 +129,7 @@ class Coordinator {
   std::map<std::string, RemoteLeader> remote_leaders_;
   // By run id. A job that was decided, or told to stop, stays, without nodes, until its name is
   // used again.
-  std::map<std::string, std::unique_ptr<Membership>> jobs_;
+  std::map<std::string, std::unique_ptr<Job>> jobs_;
 };
 
 }  // namespace cpprun

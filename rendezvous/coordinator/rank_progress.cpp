@@ -6,7 +6,7 @@
 
 namespace cpprun {
 
-std::optional<RankProgress> rank_progress(const Membership& job) {
+std::optional<RankProgress> rank_progress(const Job& job) {
   if (job.assignments().empty()) return std::nullopt;
   const auto size = static_cast<size_t>(
       std::clamp<int64_t>(job.world_size(), 0, static_cast<int64_t>(limits::kRanksShown)));
@@ -29,7 +29,7 @@ std::optional<RankProgress> rank_progress(const Membership& job) {
   return is_any ? std::optional(std::move(all)) : std::nullopt;
 }
 
-std::optional<RankLocation> place_of(const Membership& job, int64_t rank) {
+std::optional<RankLocation> place_of(const Job& job, int64_t rank) {
   for (const auto& [incarnation, assignment] : job.assignments()) {
     const auto it = job.nodes().find(incarnation);
     if (it == job.nodes().end() || rank < assignment.base_rank) continue;

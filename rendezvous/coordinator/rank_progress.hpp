@@ -1,11 +1,11 @@
-// What nodes have told of their workers, by global rank. Pure views of a Membership.
+// What nodes have told of their workers, by global rank. Pure views of a Job.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 
 namespace cpprun {
 
@@ -16,7 +16,7 @@ struct RankProgress {
   std::vector<int64_t> step_us;  // what the last step took, in microseconds
 };
 // Nothing while nobody has told anything of the round that runs.
-std::optional<RankProgress> rank_progress(const Membership& job);
+std::optional<RankProgress> rank_progress(const Job& job);
 
 // Where a rank of the newest round is.
 struct RankLocation {
@@ -24,6 +24,6 @@ struct RankLocation {
   int64_t local_rank = 0;
 };
 // Nothing: no node has it.
-std::optional<RankLocation> place_of(const Membership& job, int64_t rank);
+std::optional<RankLocation> place_of(const Job& job, int64_t rank);
 
 }  // namespace cpprun

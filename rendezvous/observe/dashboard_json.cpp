@@ -30,7 +30,7 @@ json step_of(const std::optional<control::SnapshotName>& snapshot) {
 }
 
 // An array for compactness: name, state, workers, role, address, group rank, base rank.
-json node_row(const Membership& job, const Node& node) {
+json node_row(const Job& job, const Node& node) {
   const auto assignment = job.assignments().find(node.id.incarnation);
   const bool is_member = assignment != job.assignments().end();
   return {node.id.name,
@@ -43,7 +43,7 @@ json node_row(const Membership& job, const Node& node) {
 }
 
 // Members first, by rank, so that the map stays stable while other nodes come and go.
-json node_rows(const Membership& job) {
+json node_rows(const Job& job) {
   std::vector<const Node*> nodes;
   for (const auto& [incarnation, node] : job.nodes()) nodes.push_back(&node);
   const auto place = [&job](const Node* node) {
@@ -76,7 +76,7 @@ json to_json(const RoundRecord& record) {
   return object;
 }
 
-json to_json(const Membership& job, const JobHistory* record) {
+json to_json(const Job& job, const JobHistory* record) {
   json rounds = json::array();
   if (record != nullptr) {
     for (const RoundRecord& each : record->rounds()) rounds.push_back(to_json(each));
@@ -93,7 +93,7 @@ json to_json(const Membership& job, const JobHistory* record) {
           {"world_size", job.world_size()},
           {"restarts", {job.budget().used(), job.budget().max()}},
           {"hang_restarts", {job.hang_restart_budget().used(), job.hang_restart_budget().max()}},
-          {"why_no_round", job.phase() == Membership::Phase::Running ? "" : job.why_no_round()},
+          {"why_no_round", job.phase() == Job::Phase::Running ? "" : job.why_no_round()},
           {"snapshot_step", step_of(job.newest_snapshot())},
           {"resumed_from", step_of(job.resume())},
           {"node_count", job.nodes().size()},
@@ -113,7 +113,7 @@ json to_json(const StepPoint& point) {
 }
 
 // The reason if there are no lines to show; otherwise empty.
-std::string why_no_lines(const Membership& job, const std::optional<RankLocation>& place,
+std::string why_no_lines(const Job& job, const std::optional<RankLocation>& place,
                          const control::LogLines* told) {
   if (!place) return "no node has this rank now";
   if (!place->node->is_connected()) return "its node is out of touch";
@@ -161,7 +161,7 @@ std::string dashboard_lines(const Coordinator& coordinator, const JobRank& wante
     object["why"] = "there is no such job here";
     return line(object);
   }
-  const Membership& job = *found->second;
+  const Job& job = *found->second;
   const std::optional<RankLocation> place = place_of(job, wanted.rank);
   const control::LogLines* told = place ? place->node->lines_of(place->local_rank) : nullptr;
   object["round"] = job.round().value;

@@ -8,7 +8,7 @@
 namespace cpprun {
 namespace {
 
-bool runs(const Membership& job, Incarnation incarnation) {
+bool runs(const Job& job, Incarnation incarnation) {
   auto it = job.nodes().find(incarnation);
   if (it == job.nodes().end()) return false;
   return it->second.worker_phase == Node::WorkerPhase::Running ||
@@ -41,15 +41,15 @@ int64_t Recoveries::count() const {
 
 // A whole round may start and stop between two updates; the stop's reason and the failure that it
 // leaves behind name their round.
-void JobHistory::update(Instant now, const Membership& job) {
-  if (job.phase() == Membership::Phase::Recovering) return;  // its members are not known yet
+void JobHistory::update(Instant now, const Job& job) {
+  if (job.phase() == Job::Phase::Recovering) return;  // its members are not known yet
   note_stop(now, job);
   record_exit(now, job);
   note_forming(now, job);
   note_start(now, job);
 }
 
-void JobHistory::note_stop(Instant now, const Membership& job) {
+void JobHistory::note_stop(Instant now, const Job& job) {
   if (rounds_.empty()) return;
   RoundRecord& record = rounds_.back();
   const control::Stop& stop = job.last_stop();
@@ -61,18 +61,18 @@ void JobHistory::note_stop(Instant now, const Membership& job) {
   if (!broken_since_) broken_since_ = now;
 }
 
-void JobHistory::record_exit(Instant now, const Membership& job) {
+void JobHistory::record_exit(Instant now, const Job& job) {
   if (rounds_.empty() || rounds_.back().over_at) return;
   RoundRecord& record = rounds_.back();
-  using Phase = Membership::Phase;
+  using Phase = Job::Phase;
   const bool is_busy = job.phase() == Phase::Running || job.phase() == Phase::Stopping;
   if (is_busy && job.round() == record.round) return;
   record.over_at = now;
   note_failure(record, job);
 }
 
-void JobHistory::note_failure(RoundRecord& record, const Membership& job) {
-  const Membership::RoundFailure& failed = job.last_failure();
+void JobHistory::note_failure(RoundRecord& record, const Job& job) {
+  const Job::RoundFailure& failed = job.last_failure();
   if (failed.round == record.round) {
     record.failure = class_of(failed.root_cause);
     record.root_cause = describe(failed.root_cause).substr(0, limits::kReasonBytesReported);
@@ -84,7 +84,7 @@ void JobHistory::note_failure(RoundRecord& record, const Membership& job) {
   if (record.failure) ++failures_[*record.failure];
 }
 
-void JobHistory::note_forming(Instant now, const Membership& job) {
+void JobHistory::note_forming(Instant now, const Job& job) {
   const bool is_known = !rounds_.empty() && rounds_.back().round == job.round();
   if (is_known || job.assignments().empty()) return;
   RoundRecord& record = rounds_.emplace_back();
@@ -100,8 +100,8 @@ void JobHistory::note_forming(Instant now, const Membership& job) {
 }
 
 // Checks each member until it runs.
-void JobHistory::note_start(Instant now, const Membership& job) {
-  if (rounds_.empty() || job.phase() != Membership::Phase::Running) return;
+void JobHistory::note_start(Instant now, const Job& job) {
+  if (rounds_.empty() || job.phase() != Job::Phase::Running) return;
   RoundRecord& record = rounds_.back();
   if (record.started_at) return;
   while (!not_started_.empty() && runs(job, not_started_.back())) not_started_.pop_back();

@@ -49,7 +49,7 @@ struct Recoveries {
 class JobHistory {
  public:
   explicit JobHistory(Term term) : term_(term) {}
-  void update(Instant now, const Membership& job);
+  void update(Instant now, const Job& job);
 
   Term term() const { return term_; }
   // Newest last, at most limits::kRoundsReported.
@@ -61,11 +61,11 @@ class JobHistory {
   const Recoveries& recoveries() const { return recoveries_; }
 
  private:
-  void note_stop(Instant now, const Membership& job);
-  void record_exit(Instant now, const Membership& job);
-  void note_failure(RoundRecord& record, const Membership& job);
-  void note_forming(Instant now, const Membership& job);
-  void note_start(Instant now, const Membership& job);
+  void note_stop(Instant now, const Job& job);
+  void record_exit(Instant now, const Job& job);
+  void note_failure(RoundRecord& record, const Job& job);
+  void note_forming(Instant now, const Job& job);
+  void note_start(Instant now, const Job& job);
   void forget_old_rounds();
 
   Term term_;

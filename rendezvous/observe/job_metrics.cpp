@@ -13,7 +13,7 @@ namespace cpprun {
 namespace {
 
 using control::StopCause;
-using Phase = Membership::Phase;
+using Phase = Job::Phase;
 
 constexpr const char* kNodeStates[] = {"idle", "starting", "running", "stopped",
                                        "done", "draining", "silent",  "dead"};
@@ -31,7 +31,7 @@ class JobPage {
   std::string take() { return text_.take(); }
 
  private:
-  void each(const std::function<void(std::string_view, const Membership&)>& write) {
+  void each(const std::function<void(std::string_view, const Job&)>& write) {
     for (const auto& [run_id, job] : coordinator_.jobs()) write(run_id, *job);
   }
   void each_history(const std::function<void(std::string_view, const JobHistory&)>& write) {
@@ -41,11 +41,9 @@ class JobPage {
   }
   // One number per job.
   void gauge(const char* name, const char* help,
-             const std::function<int64_t(const Membership&)>& value) {
+             const std::function<int64_t(const Job&)>& value) {
     text_.family(name, "gauge", help);
-    each([&](std::string_view id, const Membership& job) {
-      text_.series({{"run_id", id}}, value(job));
-    });
+    each([&](std::string_view id, const Job& job) { text_.series({{"run_id", id}}, value(job)); });
   }
   void nodes();
 
@@ -57,7 +55,7 @@ class JobPage {
 void JobPage::state() {
   text_.family("cpprun_job_phase", "gauge",
                "1 for the phase that the job is in, 0 for the others.");
-  each([&](std::string_view id, const Membership& job) {
+  each([&](std::string_view id, const Job& job) {
     for (int i = 0; i <= static_cast<int>(Phase::Ended); ++i) {
       const auto phase = static_cast<Phase>(i);
       text_.series({{"run_id", id}, {"phase", name_of(phase)}}, job.phase() == phase);
@@ -65,25 +63,25 @@ void JobPage::state() {
   });
   text_.family("cpprun_job_outcome", "gauge",
                "1 for the outcome of a job that is decided; a job that is not has no series.");
-  each([&](std::string_view id, const Membership& job) {
+  each([&](std::string_view id, const Job& job) {
     const char* outcome = outcome_of(job);
     if (outcome != nullptr) text_.series({{"run_id", id}, {"outcome", outcome}}, 1);
   });
   gauge("cpprun_job_round", "Number of the newest round.",
-        [](const Membership& job) { return job.round().value; });
+        [](const Job& job) { return job.round().value; });
   nodes();
   gauge("cpprun_job_world_size", "Workers of the newest round.",
-        [](const Membership& job) { return job.world_size(); });
+        [](const Job& job) { return job.world_size(); });
   text_.family("cpprun_job_snapshot_step", "gauge",
                "Optimizer steps in the newest complete snapshot; no series while there is none.");
-  each([&](std::string_view id, const Membership& job) {
+  each([&](std::string_view id, const Job& job) {
     if (auto newest = job.newest_snapshot()) text_.series({{"run_id", id}}, newest->step);
   });
 }
 
 void JobPage::nodes() {
   text_.family("cpprun_job_nodes", "gauge", "Nodes that the coordinator knows, by state.");
-  each([&](std::string_view id, const Membership& job) {
+  each([&](std::string_view id, const Job& job) {
     std::map<std::string_view, int64_t> counts;
     for (const auto& [incarnation, node] : job.nodes()) ++counts[name_of(node)];
     for (const char* state : kNodeStates) {
@@ -91,14 +89,14 @@ void JobPage::nodes() {
     }
   });
   gauge("cpprun_job_nodes_min", "Nodes without which no round begins (--nnodes MIN).",
-        [](const Membership& job) { return job.job_spec().min_nodes; });
+        [](const Job& job) { return job.job_spec().min_nodes; });
   gauge("cpprun_job_nodes_max", "Nodes that a round has at most (--nnodes MAX).",
-        [](const Membership& job) { return job.job_spec().max_nodes; });
+        [](const Job& job) { return job.job_spec().max_nodes; });
 }
 
 void JobPage::restarts() {
   const auto both = [this](const std::function<int64_t(const RestartBudget&)>& value) {
-    each([&](std::string_view id, const Membership& job) {
+    each([&](std::string_view id, const Job& job) {
       text_.series({{"run_id", id}, {"after", "failure"}}, value(job.budget()));
       text_.series({{"run_id", id}, {"after", "hang"}}, value(job.hang_restart_budget()));
     });
@@ -110,7 +108,7 @@ void JobPage::restarts() {
   both([](const RestartBudget& budget) { return budget.max() - budget.used(); });
   text_.family("cpprun_job_admin_restarts_total", "counter",
                "Restarts that operators asked for; they cost nothing of the budget.");
-  each([&](std::string_view id, const Membership& job) {
+  each([&](std::string_view id, const Job& job) {
     text_.series({{"run_id", id}}, job.admin_restarts());
   });
 }

@@ -4,19 +4,19 @@
 
 namespace cpprun {
 
-const char* name_of(Membership::Phase phase) {
+const char* name_of(Job::Phase phase) {
   switch (phase) {
-    case Membership::Phase::Recovering:
+    case Job::Phase::Recovering:
       return "recovering";
-    case Membership::Phase::WaitingForNodes:
+    case Job::Phase::WaitingForNodes:
       return "waiting_for_nodes";
-    case Membership::Phase::Running:
+    case Job::Phase::Running:
       return "running";
-    case Membership::Phase::Stopping:
+    case Job::Phase::Stopping:
       return "stopping";
-    case Membership::Phase::Finishing:
+    case Job::Phase::Finishing:
       return "finishing";
-    case Membership::Phase::Ended:
+    case Job::Phase::Ended:
       return "ended";
   }
   return "unknown";
@@ -41,7 +41,7 @@ const char* name_of(const Node& node) {
   return "unknown";
 }
 
-const char* outcome_of(const Membership& job) {
+const char* outcome_of(const Job& job) {
   if (!job.has_job_result()) return nullptr;
   if (job.job_result().is_success) return "success";
   return job.job_result().is_resumable ? "stopped" : "failure";
@@ -68,7 +68,7 @@ json to_json(const std::optional<control::SnapshotName>& snapshot) {
   return {{"step", snapshot->step}, {"id", snapshot->id}};
 }
 
-json to_json(const Membership& job) {
+json to_json(const Job& job) {
   json nodes = json::array();
   for (const auto& [incarnation, node] : job.nodes()) {
     nodes.push_back(to_json(node, job.is_standby(node)));
@@ -82,7 +82,7 @@ json to_json(const Membership& job) {
           {"admin_restarts", job.admin_restarts()},
           {"max_restarts", job.budget().max()},
           {"wanted_nodes", job.wanted_nodes() ? json(*job.wanted_nodes()) : json(nullptr)},
-          {"why_no_round", job.phase() == Membership::Phase::Running ? "" : job.why_no_round()},
+          {"why_no_round", job.phase() == Job::Phase::Running ? "" : job.why_no_round()},
           {"snapshot", to_json(job.newest_snapshot())},
           {"resumed_from", to_json(job.resume())},
           {"nodes", nodes}};

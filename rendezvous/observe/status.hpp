@@ -21,10 +21,10 @@ std::string status_json(const Coordinator& coordinator,
                         const std::optional<ServerStats>& server = std::nullopt);
 
 // "success", "stopped" (on request, resumable), "failure"; null while the job has no result.
-const char* outcome_of(const Membership& job);
+const char* outcome_of(const Job& job);
 
 // "recovering", "waiting_for_nodes", "running", "stopping", "finishing", "ended".
-const char* name_of(Membership::Phase phase);
+const char* name_of(Job::Phase phase);
 // "idle", "starting", "running", "stopped", "done"; or "dead", "silent", "draining".
 const char* name_of(const Node& node);
 

@@ -98,7 +98,7 @@ class ControlService::Impl {
       return on_command(session, *command);
     }
     if (const auto* order = std::get_if<control::AdminCommand>(&message)) {
-      const Membership* job = core_.job_of(session);
+      const Job* job = core_.job_of(session);
       if (job != nullptr && job->needs_proof()) return challenge(session, *order);
     }
     agents_.insert(session);
@@ -111,7 +111,7 @@ class ControlService::Impl {
     connections_.erase(session);
     agents_.erase(session);
     authenticator_.on_closed(session);
-    auto how = kind == CloseKind::Fin ? Membership::Ending::Fin : Membership::Ending::Reset;
+    auto how = kind == CloseKind::Fin ? Job::Ending::Fin : Job::Ending::Reset;
     run_core([&](Effects& e) { core_.on_closed(server_time(), session, how, e); });
     check_idle();
   }
@@ -161,7 +161,7 @@ class ControlService::Impl {
 
   Status may_do(Instant now, SessionId session, const std::string& peer,
                 const control::AdminRequest& command) {
-    const Membership* job = core_.job_of(session);
+    const Job* job = core_.job_of(session);
     if (job != nullptr && job->run_id() != command.run_id) {
       return Error{ErrorKind::Refused, "an agent passes on orders for its own job only"};
     }

@@ -195,7 +195,7 @@ def test_values_above_the_limit_of_torchs_libuv_server(server, cpp, python):
         python.delete_key('huge')
 
 
-def test_what_no_store_takes_is_refused_here(cpp):
+def test_client_rejects_keys_and_values_that_no_store_accepts(cpp):
     client = cpp()
     assert client('set', 'k' * 8192, '').startswith('error BadValue')
     assert client('get', 'k' * 8192).startswith('error BadValue')
@@ -216,7 +216,7 @@ def test_get_and_multi_get_wait_for_their_keys(cpp, python):
     assert client.reply() == value(b'came') + ' ' + b'too'.hex()
 
 
-def test_a_wait_that_timed_out_leaves_the_client_usable(cpp, python):
+def test_timed_out_wait_leaves_the_client_usable(cpp, python):
     client = cpp(timeout=0.2)
     for i in range(5):
         for spoken in (('wait', 200, f'no{i}'), ('get', f'no{i}'), ('multi_get', f'no{i}')):
@@ -257,7 +257,7 @@ def test_queues_with_a_python_client(server, cpp, python):
     assert client.reply() == value(b'pushed')
 
 
-def test_a_barrier_can_be_used_again_and_leaves_two_keys(cpp, python):
+def test_barrier_is_reusable_and_leaves_two_keys(cpp, python):
     clients = [cpp(prefix='here') for _ in range(3)]
     before = python.num_keys()
     for _ in range(30):
@@ -269,7 +269,7 @@ def test_a_barrier_can_be_used_again_and_leaves_two_keys(cpp, python):
     assert python.num_keys() == before + 2
 
 
-def test_a_barrier_says_how_many_are_missing(cpp):
+def test_barrier_names_how_many_are_missing(cpp):
     client = cpp(timeout=0.3)
     assert client('barrier', 'lonely', 4) == (
         "error Timeout barrier timeout after 300ms, key: 'lonely': 1 of 4 came"
@@ -277,14 +277,14 @@ def test_a_barrier_says_how_many_are_missing(cpp):
     assert client('num_keys').startswith('ok ')
 
 
-def test_adding_to_what_is_no_number(cpp):
+def test_add_to_text_that_is_no_number(cpp):
     client = cpp()
     client('set', 'word', 'abc')
     assert client('add', 'word', 1).startswith('error Network')
     assert 'is closed, because: ' in client('num_keys')
 
 
-def test_a_python_rank_0_that_waits_for_its_workers_counts_us():
+def test_python_rank_0_counts_the_cpp_worker():
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
         port = s.getsockname()[1]
@@ -323,7 +323,7 @@ def test_ipv6_in_brackets_and_names(tmp_path):
     process.wait(10)
 
 
-def test_nobody_there():
+def test_unreachable_server():
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
         port = s.getsockname()[1]

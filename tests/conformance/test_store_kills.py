@@ -28,7 +28,7 @@ def serving():
 
 
 @pytest.mark.parametrize("seed", range(3 if IS_LONG else 1))
-def test_who_is_killed_takes_nothing_along(serving, seed):
+def test_killed_clients_disturb_no_other(serving, seed):
     words = [sys.executable, HERD, serving.port, seed, SECONDS]
     env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
            "TORCH_CPP_LOG_LEVEL": "ERROR"}

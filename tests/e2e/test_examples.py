@@ -107,7 +107,7 @@ def test_fault_is_reported(cpprun, how, words):
     assert cpprun.wait_until_gone() == []
 
 
-def test_fault_heals_with_a_restart(cpprun):
+def test_fault_is_healed_by_a_restart(cpprun):
     command = cpprun_with(2, 'fault.py', '--how', 'exit:1', '--attempt', 0)
     command.insert(1, '--max_restarts=1')
     code, output = cpprun.run(*command)

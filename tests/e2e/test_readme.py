@@ -61,7 +61,7 @@ def test_block(cpprun, tmp_path, line, mark, body):
         assert re.search(f'^{pattern(text)}$', output, re.M), f'no {text!r} in:\n{output}'
 
 
-def test_the_readme_has_commands():
+def test_readme_has_commands():
     assert len(BLOCKS) >= 3
 
 
@@ -70,7 +70,7 @@ SWITCHERS = re.findall(r'`cpprun (.*?)` \|$', TABLE, re.M)
 
 
 @pytest.mark.parametrize('words', SWITCHERS)
-def test_what_others_type_instead_is_understood(cpprun, tmp_path, words):
+def test_other_launchers_commands_are_understood(cpprun, tmp_path, words):
     (tmp_path / 't.py').touch()
     (tmp_path / 'train').write_text('#!/bin/sh\n')
     (tmp_path / 'train').chmod(0o755)
@@ -78,5 +78,5 @@ def test_what_others_type_instead_is_understood(cpprun, tmp_path, words):
     assert code == 0 and output.startswith('would run '), output
 
 
-def test_the_table_of_other_launchers_was_found():
+def test_table_of_other_launchers_was_found():
     assert len(SWITCHERS) == 9

@@ -31,12 +31,12 @@ def refused(*words):
     return done.stderr
 
 
-def test_a_misspelt_verb_is_named():
+def test_misspelled_verb_is_named():
     assert refused('statsu') == "cpprun: there is no verb 'statsu'; did you mean 'status'?\n"
     assert "no verb 'nonsense'; there is: " in refused('nonsense')
 
 
-def test_without_a_verb_it_says_which_there_are():
+def test_missing_verb_lists_all_verbs():
     said = refused()
     assert said == out('--help')
     groups = ['Look at running jobs:', 'Change a running job:', 'Before a job', 'Servers']
@@ -52,7 +52,7 @@ def test_without_a_verb_it_says_which_there_are():
     (('snapshot', 'prune', '.', '--keep', 'x'), "--keep: 'x' is not a number above 0"),
     (('snapshot', 'convert', 'a', 'b', '--step=-3'), "--step: '-3' is not a number from 0 on"),
 ])
-def test_a_number_that_is_none_is_named(words, said):
+def test_invalid_number_is_named(words, said):
     assert refused(*words).splitlines()[0] == said
 
 
@@ -76,14 +76,14 @@ def test_bash_completes():
 
 
 @pytest.mark.parametrize('shell', ['zsh', 'fish'])
-def test_other_shells_take_their_scripts(shell):
+def test_other_shells_accept_their_scripts(shell):
     script = out('completion', shell)
     assert 'status' in script and 'prune' in script
     if shutil.which(shell):
         subprocess.run([shell, '-n'], input=script, text=True, check=True, timeout=TAKES)
 
 
-def test_the_manual_page_has_every_verb_and_option():
+def test_manual_page_has_every_verb_and_option():
     page = MAN.read_text().replace('\\-', '-')
     verbs = [verb for verb in completed('cpprunctl ') if verb != 'help']
     assert len(verbs) > 12

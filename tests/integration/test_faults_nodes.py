@@ -17,7 +17,7 @@ while not (marks / 'go').exists() and time.monotonic() < end:
 
 
 @pytest.mark.parametrize('victim', [0, 2], ids=['the coordinator too', 'a member'])
-def test_a_killed_agent_is_struck_once_and_accounted_for(jobs, plan, victim):  # noqa: F811
+def test_killed_agent_fault_happens_once_and_is_reported(jobs, plan, victim):  # noqa: F811
     path = plan(
         {'do': 'kill-agent', 'at': {'node': victim, 'after_s': 0}},
         expect={'restarts': 0, 'max_recovery_s': 30},

@@ -59,7 +59,7 @@ def stacks_of(jobs):
 
 
 @pytest.mark.parametrize('waits_in', ['reduce_gradients', 'wait_for_all'])
-def test_a_rank_that_skips_a_collective_of_torchs(jobs, torch_workers, waits_in):
+def test_rank_that_skips_a_torch_collective(jobs, torch_workers, waits_in):
     code = f"""
 if rank == 1:
     wait_for_a_batch()  # it has come to another place than the others
@@ -77,7 +77,7 @@ if rank == 1:
         assert 'step 1, 2 collectives' in stacks[rank]
 
 
-def test_a_rank_of_the_sdk_that_comes_to_no_collective(jobs):
+def test_sdk_rank_that_reaches_no_collective(jobs):
     """Rank 1 stays in front of its step, the other waits in DDP's all_reduce."""
     if not (BIN / 'ex_digits').exists():
         pytest.skip('the C++ examples are not built')
@@ -94,7 +94,7 @@ def test_a_rank_of_the_sdk_that_comes_to_no_collective(jobs):
     assert 'nanosleep' not in stacks[0]
 
 
-def test_a_wait_inside_the_kernel(jobs):
+def test_wait_inside_the_kernel(jobs):
     """posix_spawn() waits in state D until its child has begun its program, and this child first
     waits for a writer of a FIFO: as who reads from a disk, or a file server, that has gone."""
     code = """

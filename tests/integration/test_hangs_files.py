@@ -61,7 +61,7 @@ time.sleep(120)
 """
 
 
-def test_a_read_that_nobody_answers(jobs, stuck):
+def test_read_that_never_returns(jobs, stuck):
     job = workers(jobs, code_of(stuck), '--hang-timeout=2', '--shutdown-timeout=1')
     (pid,) = jobs.numbers(['pid'])
     poll(lambda: state_of(pid) == 'D', FORGET_S, 'its wait')
@@ -73,7 +73,7 @@ def test_a_read_that_nobody_answers(jobs, stuck):
     assert state_of(pid) == ''
 
 
-def test_a_batch_that_never_comes_of_a_program_with_heartbeats(jobs, stuck):
+def test_batch_that_never_arrives_with_heartbeats(jobs, stuck):
     """The others wait for it in a collective."""
     code = 'w.heartbeat(7)\nif rank != "1":\n    wait_in_barrier()\n' + code_of(stuck)
     job = workers(jobs, code, '--hang-timeout=2', '--shutdown-timeout=1', n=3)

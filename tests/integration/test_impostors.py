@@ -55,7 +55,7 @@ def end(cluster, job, world):
 # ---------------------------------------------------------------- orders
 
 
-def test_a_stranger_who_has_joined_gives_no_orders(cluster):
+def test_foreign_member_can_send_no_admin_commands(cluster):
     job = Job(cluster, '1:2', lease=60, last_call_timeout=600)
     job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     job.agent(1)
@@ -78,7 +78,7 @@ def is_asked_again(agent):
     return agent.hear()[0] == 'challenge'
 
 
-def test_an_agents_proof_is_good_for_its_own_job_only(cluster):
+def test_agents_mac_is_valid_only_for_its_own_job(cluster):
     job = Job(cluster, '1:2', last_call_timeout=600)
     job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     job.agent(1)
@@ -94,7 +94,7 @@ def test_an_agents_proof_is_good_for_its_own_job_only(cluster):
     end(cluster, job, world)
 
 
-def test_the_operator_of_a_node_needs_no_token(cluster):
+def test_local_admin_needs_no_token(cluster):
     """The agent proves what its own user wants; cpprunctl has no token here."""
     job = Job(cluster, 1)
     agent = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
@@ -105,7 +105,7 @@ def test_the_operator_of_a_node_needs_no_token(cluster):
     agent.ends(130)
 
 
-def test_an_agent_that_was_started_without_the_token_says_so(cluster, net):
+def test_agent_without_the_token_reports_it(cluster, net):
     hosts = net(2)
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
     job.agent(0, CPPRUN_ADMIN_TOKEN=TOKEN)
@@ -117,7 +117,7 @@ def test_an_agent_that_was_started_without_the_token_says_so(cluster, net):
     [agent.ends(130) for agent in cluster.agents]
 
 
-def test_a_token_that_can_be_guessed_opens_nothing(cluster):
+def test_guessable_token_is_rejected(cluster):
     job = Job(cluster, 1)
     agent = job.host(0, CPPRUN_ADMIN_TOKEN='short')
     cluster.world(0)
@@ -126,7 +126,7 @@ def test_a_token_that_can_be_guessed_opens_nothing(cluster):
     agent.ends(130)
 
 
-def test_a_job_stays_closed_when_an_agent_without_the_token_leads_it(cluster):
+def test_job_stays_protected_when_an_agent_without_the_token_leads_it(cluster):
     job = Job(cluster, '1:2', last_call_timeout=600)
     host = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     job.agent(1)
@@ -152,7 +152,7 @@ def test_a_job_stays_closed_when_an_agent_without_the_token_leads_it(cluster):
 # ---------------------------------------------------------------- nodes
 
 
-def test_who_has_read_a_nodes_id_does_not_take_its_place(cluster):
+def test_knowing_a_node_id_does_not_give_its_place(cluster):
     """Neither with it alone, nor with what /status and a worker's environment say."""
     job = Job(cluster, '1:2', lease=2, last_call_timeout=600)
     job.host(0)
@@ -172,7 +172,7 @@ def test_who_has_read_a_nodes_id_does_not_take_its_place(cluster):
     end(cluster, job, world)
 
 
-def test_a_workers_environment_does_not_say_which_node_it_is_on(cluster):
+def test_workers_environment_hides_the_node_id(cluster):
     job = Job(cluster, '1:2', last_call_timeout=600)
     job.host(0)
     job.agent(1)
@@ -185,7 +185,7 @@ def test_a_workers_environment_does_not_say_which_node_it_is_on(cluster):
     end(cluster, job, world)
 
 
-def test_nobody_is_told_the_key_or_the_connections_of_a_node(cluster):
+def test_key_and_connections_of_a_node_stay_secret(cluster):
     """Two nodes made of sockets: what one of them showed at its hello reaches nobody else."""
     job = Job(cluster, '2:3')
     job.serve()
@@ -210,7 +210,7 @@ def test_nobody_is_told_the_key_or_the_connections_of_a_node(cluster):
         part(agent)
 
 
-def test_a_node_that_was_cut_off_takes_its_own_place(cluster):
+def test_disconnected_node_takes_its_own_place(cluster):
     """A connection that only the coordinator still believes in goes when its node comes again."""
     job = Job(cluster, '1:2')
     job.serve()

@@ -37,7 +37,7 @@ def test_logs_of_a_failure_are_kept_and_named(jobs):
     expect_no_traces(jobs, running)
 
 
-def test_the_error_file_of_a_failure_is_kept_and_named(jobs):
+def test_error_file_of_a_failure_is_kept_and_named(jobs):
     code = """printf '{"message": "boom"}' >"$TORCHELASTIC_ERROR_FILE"; exit 3"""
     running = jobs.cpprun(jobs.sh(TRACE + code))
     assert running.done(20) == 1, running.output
@@ -47,7 +47,7 @@ def test_the_error_file_of_a_failure_is_kept_and_named(jobs):
 
 
 @pytest.mark.parametrize('end', ['exit 3', 'kill -9 $$'])
-def test_a_failure_that_left_no_logs_leaves_no_folder(jobs, end):
+def test_failure_without_logs_leaves_no_folder(jobs, end):
     running = jobs.cpprun(jobs.sh(TRACE + end))
     assert running.done(20) == 1, running.output
     assert list(jobs.tmp.iterdir()) == []
@@ -55,7 +55,7 @@ def test_a_failure_that_left_no_logs_leaves_no_folder(jobs, end):
     expect_no_traces(jobs, running)
 
 
-def test_a_folder_of_the_users_own_is_left_alone_and_not_named(jobs):
+def test_folder_of_the_user_is_kept_and_not_named(jobs):
     running = jobs.cpprun('--log-dir=logs', '--tee=3', jobs.sh(TRACE + 'exit 3'))
     assert running.done(20) == 1, running.output
     assert list(jobs.folder.glob('logs/*/attempt_0/0/stdout.log'))
@@ -71,7 +71,7 @@ def test_nothing_after_a_signal(jobs):
     expect_no_traces(jobs, running)
 
 
-def test_only_files_after_kill_minus_nine(jobs):
+def test_only_files_after_sigkill(jobs):
     running = jobs.cpprun('--nproc-per-node=2', jobs.sh(TRACE + 'sleep 60'))
     running.wait_for_all('^port', 2)
     running.process.kill()
@@ -99,7 +99,7 @@ def test_nothing_when_the_program_cannot_be_started(jobs):
     assert list(jobs.tmp.iterdir()) == []
 
 
-def test_a_good_run_says_nothing(jobs):
+def test_successful_run_prints_nothing(jobs):
     running = jobs.cpprun(jobs.sh('echo words'))
     assert running.done(20) == 0
     assert running.out == 'words\n'

@@ -117,7 +117,7 @@ def test_random_bytes(target):
     target.check()
 
 
-def test_random_bytes_behind_every_beginning(target):
+def test_random_bytes_after_every_prefix(target):
     dice = random.Random(8)
     for start in (MAGIC, STORE_HELLO, b'GET /', b'\x00', b'\x01', b'POST / HTTP/1.1\r\n'):
         for _ in range(30):
@@ -151,7 +151,7 @@ def test_random_bytes_behind_every_beginning(target):
         *('store-huge-length', 'store-unknown-command'),
     ],
 )
-def test_a_broken_frame_drops_its_peer(target, data):
+def test_broken_frame_drops_its_peer(target, data):
     assert send(target.port, data)
     target.check()
 
@@ -164,7 +164,7 @@ def test_truncated_frames(target):
     target.check()
 
 
-def test_a_hello_in_single_bytes(target):
+def test_hello_in_single_bytes(target):
     """Broken at its end, so that the answer is an end: byte by byte it is read like at once."""
     with connect(target.port) as peer:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -196,7 +196,7 @@ def test_http_in_single_bytes(target):
     ],
     ids=['path', 'version', 'line', 'length', 'method', 'dots', 'header', 'bytes'],
 )
-def test_http_garbage_is_refused_in_http(target, text, answer):
+def test_http_garbage_gets_an_http_error(target, text, answer):
     with connect(target.port) as peer:
         with contextlib.suppress(OSError):
             peer.sendall(text)
@@ -208,7 +208,7 @@ def test_http_garbage_is_refused_in_http(target, text, answer):
     target.check()
 
 
-def test_slow_lorises_are_dropped(target):
+def test_slowloris_clients_are_dropped(target):
     """After ten seconds without a first command, wherever in it they stopped."""
     starts = [b'', MAGIC[:2], MAGIC, MAGIC + b'\x40', STORE_HELLO[:3], b'GET /heal']
     with contextlib.ExitStack() as stack:
@@ -220,7 +220,7 @@ def test_slow_lorises_are_dropped(target):
     target.check()
 
 
-def test_a_thousand_silent_connections(target):
+def test_thousand_silent_connections(target):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < 1200:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 2000), hard))
@@ -261,7 +261,7 @@ def store_peer(port):
     return peer
 
 
-def test_a_peer_that_stops_reading(target):
+def test_peer_that_stops_reading(target):
     """It asks for pages, or values, without end; others are served on."""
     with connect(target.port) as peer:
         peer.setblocking(False)
@@ -282,7 +282,7 @@ def test_a_peer_that_stops_reading(target):
         assert resident < 200_000, f'{resident} KiB'
 
 
-def test_a_torchrun_agent_does_no_harm(target):
+def test_torchrun_agent_does_no_harm(target):
     """The c10d rendezvous of torchrun asks the store for keys of its own."""
     with store_peer(target.port) as peer:
         peer.sendall(b'\x0d' + struct.pack('<I', 4711))  # PING
@@ -295,7 +295,7 @@ def test_a_torchrun_agent_does_no_harm(target):
     target.check()
 
 
-def test_a_torchrun_agent_is_named_at_a_jobs_port(jobs):
+def test_torchrun_agent_is_named_at_a_jobs_port(jobs):
     job = start_job(jobs)
     with store_peer(job.port) as peer:
         peer.sendall(b'\x02' + text(b'/torch.rendezvous.none') + text(b'') + text(b'state'))
@@ -304,7 +304,7 @@ def test_a_torchrun_agent_is_named_at_a_jobs_port(jobs):
     assert 'torchrun' in job.running.err
 
 
-def test_all_of_it_at_once_and_the_job_still_restarts(jobs):
+def test_all_attacks_together_and_the_job_still_restarts(jobs):
     """A worker dies in the middle of an attack; the round after it forms."""
     port = free_port()
     worker = jobs.sh(

@@ -21,7 +21,7 @@ def states(job):
 # ---------------------------------------------------------------- leaving and dying
 
 
-def test_polite_leave_re_forms_at_once(cluster):
+def test_leave_reforms_the_round_immediately(cluster):
     job = Job(cluster, '1:2', lease=LONG)
     job.host(0)
     leaver = job.agent(1)
@@ -34,7 +34,7 @@ def test_polite_leave_re_forms_at_once(cluster):
     cluster.agents[0].ends(0)
 
 
-def test_killed_agent_takes_its_workers_along_and_the_others_go_on(cluster):
+def test_killed_agent_ends_its_workers_and_the_others_continue(cluster):
     job = Job(cluster, '1:3', lease=LONG, last_call_timeout=600)
     job.host(0)
     job.agents(1, 2, nproc=2)
@@ -94,7 +94,7 @@ def test_agent_killed_while_it_stops_its_workers(cluster):
 # ---------------------------------------------------------------- frozen
 
 
-def test_frozen_agents_workers_die_within_the_worker_lease_and_it_comes_back(cluster):
+def test_frozen_agents_workers_die_within_the_worker_lease_and_it_returns(cluster):
     job = Job(cluster, '1:2', lease=SHORT, last_call_timeout=600, scale_up_interval=0)
     job.host(0)
     frozen = job.agent(1)
@@ -109,7 +109,7 @@ def test_frozen_agents_workers_die_within_the_worker_lease_and_it_comes_back(clu
     [a.ends(0) for a in cluster.agents]
 
 
-def test_frozen_agents_stubborn_workers_die_as_well(cluster):
+def test_frozen_agents_workers_that_ignore_sigterm_die_too(cluster):
     """They ignore SIGTERM and the agent that would kill them is frozen while stopping."""
     job = Job(cluster, '1:2', lease=SHORT, restarts=1, last_call_timeout=600, scale_up_interval=0)
     job.host(0)
@@ -160,7 +160,7 @@ def test_frozen_when_done_does_not_end_the_round(cluster):
     assert len(cluster.worlds()) == 1
 
 
-def test_frozen_host_of_the_coordinator_wakes_and_goes_on(cluster):
+def test_frozen_host_of_the_coordinator_wakes_and_continues(cluster):
     """Nobody else can judge meanwhile; all workers are gone when their worker lease ends."""
     job = Job(cluster, 2, lease=SHORT)
     host = job.host(0)
@@ -175,7 +175,7 @@ def test_frozen_host_of_the_coordinator_wakes_and_goes_on(cluster):
     [a.ends(0) for a in cluster.agents]
 
 
-def test_short_freeze_changes_nothing(cluster):
+def test_short_freeze_keeps_the_round(cluster):
     job = Job(cluster, 2, lease=LONG)
     job.host(0)
     agent = job.agent(1)
@@ -198,7 +198,7 @@ def _is_stopped(agent):
 # ---------------------------------------------------------------- the cable
 
 
-def test_unplugged_while_running_is_left_behind_and_comes_back(cluster, net):
+def test_unplugged_node_is_left_behind_and_returns(cluster, net):
     hosts = net(3)
     job = Job(cluster, '2:3', host=hosts.addr(0), net=hosts, lease=SHORT, scale_up_interval=0)
     job.agents(0, 1, 2)
@@ -213,7 +213,7 @@ def test_unplugged_while_running_is_left_behind_and_comes_back(cluster, net):
     [a.ends(0) for a in cluster.agents]
 
 
-def test_short_loss_of_the_cable_changes_nothing(cluster, net):
+def test_short_cable_loss_keeps_the_round(cluster, net):
     """Out for two heartbeats, back before the worker lease ends."""
     hosts = net(2)
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts, lease=12.0)
@@ -227,7 +227,7 @@ def test_short_loss_of_the_cable_changes_nothing(cluster, net):
     assert len(cluster.worlds()) == 1
 
 
-def test_unplugged_for_good_ends_at_its_join_timeout(cluster, net):
+def test_permanently_unplugged_node_ends_at_its_join_timeout(cluster, net):
     hosts = net(2)
     job = Job(cluster, '1:2', host=hosts.addr(0), net=hosts, lease=SHORT, join_timeout=5)
     job.agents(0, 1)

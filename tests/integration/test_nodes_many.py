@@ -41,7 +41,7 @@ def test_64_agents_join(cluster):
 
 
 @pytest.mark.timeout(1700)
-def test_200_agents_meet_lose_five_and_go_on(cluster):
+def test_200_agents_form_a_round_lose_five_and_continue(cluster):
     """Long. 195 to 200 nodes: all meet, five are killed, the others re-form, and all end."""
     if os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_AVPHYS_PAGES') < 3 << 30:
         pytest.skip('needs 3 GiB of free memory')

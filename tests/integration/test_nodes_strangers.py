@@ -39,13 +39,13 @@ def refusal(line):
     return why
 
 
-def test_other_protocol_version_is_refused(waiting):
+def test_other_protocol_version_is_rejected(waiting):
     why = refusal(FakeAgent(waiting.port, waiting.run_id, protocol=99, version='7.0'))
     assert 'cpprun 7.0' in why and 'version 99' in why and 'same cpprun on all nodes' in why
     waiting.cluster.agents[0].says('speaks version 99')
 
 
-def test_second_agent_of_the_same_identity_is_refused(waiting):
+def test_second_agent_of_the_same_identity_is_rejected(waiting):
     first = FakeAgent(waiting.port, waiting.run_id).register(reported_phase=1)
     first.hears('registered')
     assert 'same identity' in refusal(FakeAgent(waiting.port, waiting.run_id).register())
@@ -53,7 +53,7 @@ def test_second_agent_of_the_same_identity_is_refused(waiting):
     waiting.wait_members(1)
 
 
-def test_other_number_of_nodes_is_refused(waiting):
+def test_other_number_of_nodes_is_rejected(waiting):
     why = refusal(FakeAgent(waiting.port, waiting.run_id).register(nodes=(1, 4)))
     assert '--nnodes=1:4' in why and '--nnodes=2' in why
 
@@ -66,24 +66,24 @@ def test_agent_with_other_nnodes_ends_with_the_reason(waiting):
     waiting.cluster.agents[0].says('--nnodes=1:4')
 
 
-def test_no_workers_is_refused(waiting):
+def test_zero_workers_are_rejected(waiting):
     assert '1 to 4096 workers' in refusal(
         FakeAgent(waiting.port, waiting.run_id).register(nproc=0))
 
 
-def test_terms_without_sense_are_refused(waiting):
+def test_invalid_job_options_are_rejected(waiting):
     for terms in ({'node_lease_ns': 5 * 10**8}, {'min_nodes': 0}, {'min_nodes': 3},
                   {'heartbeat_ns': 0}, {'max_restarts': -1}):
         line = FakeAgent(waiting.port, waiting.run_id)
         assert 'make no sense' in refusal(line.register(job_spec=terms))
 
 
-def test_lease_too_short_for_the_fence_is_refused_with_the_cure(cluster):
+def test_lease_too_short_for_the_worker_lease_is_rejected_with_the_cure(cluster):
     agent = Job(cluster, 2, lease=0.6).agent(0).ends(1)
     assert 'lease below 1 s' in agent.err() and 'raise one of them' in agent.err()
 
 
-def test_shortest_lease_leaves_room_for_the_fence(waiting):
+def test_shortest_lease_leaves_time_for_the_worker_lease(waiting):
     """F x (1 + drift) + K < L x (1 - drift), as the agent is told it."""
     line = FakeAgent(waiting.port, 'another')
     line.register(job_spec={'node_lease_ns': 10**9}).tell('ping', seq=1)
@@ -142,7 +142,7 @@ def lone_agent(cluster, port, **conf):
     return Job(cluster, 2, port=port, join_timeout=6).agent(0, conf={'is_host': 'false', **conf})
 
 
-def test_agent_ends_when_it_is_refused(cluster, coordinator):
+def test_rejected_agent_ends(cluster, coordinator):
     def refuse(line):
         assert line._read(4) == MAGIC
         assert line.hear()[1]['protocol'] == PROTOCOL
@@ -156,7 +156,7 @@ def test_agent_ends_when_it_is_refused(cluster, coordinator):
     ('hangs up', lambda line: line.sock.close(), 'hangs up'),
     ('ssh', lambda line: line.sock.sendall(b'SSH-2.0-OpenSSH_9.2\r\n'), "cpprun's protocol"),
 ])
-def test_agent_meets_something_else(cluster, coordinator, name, what, words):
+def test_agent_connects_to_another_service(cluster, coordinator, name, what, words):
     agent = lone_agent(cluster, coordinator(what).port).ends(1)
     assert words in agent.err() and 'timed out after 6 s' in agent.err(), agent.story(name)
     assert agent.err().count("can't reach") <= 2, agent.story(name)
@@ -178,7 +178,7 @@ def full_pipe(path):
         return end
 
 
-def test_an_agent_that_is_refused_leaves_no_worker_while_it_reports(cluster, coordinator):
+def test_rejected_agent_leaves_no_worker_while_it_reports(cluster, coordinator):
     """It came back with a round that runs; how long its report takes is another matter."""
     came = []
 
@@ -225,7 +225,7 @@ def fails_in_many_words(agent):
                end={'last_lines': [most] * 3, 'exit_code': 1})
 
 
-def test_an_agent_that_says_much_costs_the_coordinator_nothing(cluster):
+def test_chatty_agent_costs_the_coordinator_nothing(cluster):
     """Its job ends with the outcome; the others of the coordinator go on."""
     job = Job(cluster, 1)
     server = job.serve()
@@ -240,7 +240,7 @@ def test_an_agent_that_says_much_costs_the_coordinator_nothing(cluster):
     assert server.poll() is None
 
 
-def test_who_greets_and_wants_nothing_is_dropped(cluster):
+def test_connection_without_registration_is_dropped(cluster):
     """As who says nothing at all is; a coordinator elsewhere that says so stays."""
     job = Job(cluster, 1)
     job.serve()
@@ -295,7 +295,7 @@ def _is_open(port):
 # ---------------------------------------------------------------- /status
 
 
-def test_status_tells_the_story_of_a_job(cluster):
+def test_status_shows_the_history_of_a_job(cluster):
     job = Job(cluster, '2:3', restarts=3)
     job.host(0, '--role=head')
     job.wait_members(1)
@@ -322,7 +322,7 @@ def test_status_tells_the_story_of_a_job(cluster):
 # ---------------------------------------------------------------- descriptors
 
 
-def test_host_takes_more_descriptors_and_gives_workers_the_old_limit(cluster):
+def test_host_raises_its_descriptor_limit_and_workers_keep_the_old_one(cluster):
     """80 agents' connections do not fit into a soft limit of 64; workers see the 64."""
     job = Job(cluster, 1)
     limits = ('sh', '-c', 'ulimit -S -n 64; exec "$@"', 'sh')

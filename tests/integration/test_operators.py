@@ -63,7 +63,7 @@ def own_run_id(job):
     return found[0]['run_id']
 
 
-def test_a_job_is_found_without_an_address(jobs):
+def test_job_is_found_without_an_address(jobs):
     job, _, pids = sleepers(jobs)
     run_id = own_run_id(job)
     assert run_id in good('ps')
@@ -80,7 +80,7 @@ def test_a_job_is_found_without_an_address(jobs):
     assert 'running, round 1' in elsewhere and 'workers here' not in elsewhere
 
 
-def test_what_is_not_there_is_said(jobs):
+def test_missing_targets_are_reported(jobs):
     job, _, _ = sleepers(jobs, 1)
     run_id = own_run_id(job)
     refused = ctl('pid', 7, '--job', run_id)
@@ -94,7 +94,7 @@ def test_what_is_not_there_is_said(jobs):
     assert ctl('nonsense').returncode == 2
 
 
-def test_a_signal_reaches_the_rank_that_is_meant(jobs):
+def test_signal_reaches_the_addressed_rank(jobs):
     job, _, _ = sleepers(jobs)
     run_id = own_run_id(job)
     assert 'sent SIGUSR1 to 1 worker' in good('signal', 'USR1', '--rank', 1, '--job', run_id)
@@ -127,7 +127,7 @@ def test_logs_are_shown_and_followed(jobs):
         follower.stdout.close()
 
 
-def test_stacks_say_what_workers_do(jobs):
+def test_stacks_show_what_workers_do(jobs):
     job, _, pids = sleepers(jobs)
     run_id = own_run_id(job)
     both = good('stacks', run_id)
@@ -141,7 +141,7 @@ def test_stacks_say_what_workers_do(jobs):
     assert all(is_alive(pid) for pid in pids)
 
 
-def test_a_worker_with_the_helper_tells_its_own_stack(jobs):
+def test_worker_with_the_helper_writes_its_own_stack(jobs):
     code = f"""
 import os, sys
 sys.path.insert(0, {str(ROOT / 'worker_sdk/python')!r})
@@ -183,7 +183,7 @@ def test_top_shows_memory_and_gpus(jobs):
     assert 'GPUs' not in good('status', run_id)
 
 
-def test_stop_asks_as_a_signal_would(jobs):
+def test_stop_works_like_a_signal(jobs):
     for words, code in (['--resumable'], 143), ([], 130):
         job, _, pids = sleepers(jobs, 1)
         run_id = own_run_id(job)
@@ -193,7 +193,7 @@ def test_stop_asks_as_a_signal_would(jobs):
         (jobs.marks / 'up-0').unlink()
 
 
-def test_a_drained_node_leaves_and_the_others_go_on(jobs):
+def test_drained_node_leaves_and_the_others_continue(jobs):
     run_id = f'drain-{os.getpid()}-{time.monotonic_ns()}'
     flags = (f'--rdzv-id={run_id}', '--rdzv-backend=c10d', '--nnodes=1:2', '--nproc-per-node=1',
              f'--rdzv-endpoint=127.0.0.1:{free_port()}', '--rdzv-conf=last_call_timeout=60')
@@ -230,7 +230,7 @@ def said_to(name, frame):
         return got
 
 
-def test_who_talks_nonsense_loses_its_connection_and_nothing_else(jobs):
+def test_invalid_requests_end_only_their_connection(jobs):
     job, _, pids = sleepers(jobs, 1)
     name = socket_of(job)
     for frame in (b'\0\0\0\0', b'\xff\xff\xff\xff', struct.pack('<I', 65537)):
@@ -248,7 +248,7 @@ def test_who_talks_nonsense_loses_its_connection_and_nothing_else(jobs):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason='only root can be another user')
-def test_other_users_are_hung_up_on(jobs):
+def test_other_users_are_disconnected(jobs):
     job, _, pids = sleepers(jobs, 1)
     name = socket_of(job)
     body = b'{"verb":"signal","signal":"9"}'

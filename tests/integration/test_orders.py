@@ -48,7 +48,7 @@ def logs(cluster, node):
     return f'--log-dir={cluster.tmp}/logs{node}'
 
 
-def test_a_restart_is_charged_to_nobody_and_told_to_everybody(cluster):
+def test_admin_restart_costs_no_budget_and_reaches_all_nodes(cluster):
     job = Job(cluster, 2, restarts=0)
     job.host(0, logs(cluster, 0))
     job.agent(1, logs(cluster, 1))
@@ -67,7 +67,7 @@ def test_a_restart_is_charged_to_nobody_and_told_to_everybody(cluster):
         assert stops[0]['cause'] == 'admin' and 'asked for a restart' in stops[0]['why']
 
 
-def test_a_job_that_does_not_run_is_not_restarted(cluster):
+def test_idle_job_is_not_restarted(cluster):
     job = Job(cluster, 2)
     agent = job.host(0)
     job.wait_members(1)
@@ -77,7 +77,7 @@ def test_a_job_that_does_not_run_is_not_restarted(cluster):
     agent.ends(130)
 
 
-def test_scaling_makes_spares_and_takes_them_back(cluster):
+def test_scaling_creates_spares_and_reuses_them(cluster):
     job = Job(cluster, '1:3', last_call_timeout=600)
     job.host(0)
     job.agents(1, 2, NODES_SAVES='1')
@@ -96,7 +96,7 @@ def test_scaling_makes_spares_and_takes_them_back(cluster):
     [agent.ends(0) for agent in cluster.agents]
 
 
-def test_a_node_stops_all_others(cluster, net):
+def test_node_stops_all_others(cluster, net):
     """Its operator sees the agent of his own host only: unix sockets are per network namespace."""
     hosts = net(2)
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
@@ -107,7 +107,7 @@ def test_a_node_stops_all_others(cluster, net):
     [agent.ends(SAVED) for agent in cluster.agents]
 
 
-def test_a_node_drains_another(cluster, net):
+def test_node_drains_another(cluster, net):
     hosts = net(3)
     job = Job(cluster, '2:3', host=hosts.addr(0), net=hosts, last_call_timeout=600)
     job.agents(0, 1, 2, NODES_SAVES='1')
@@ -122,7 +122,7 @@ def test_a_node_drains_another(cluster, net):
     [agent.ends(0) for node, agent in enumerate(cluster.agents) if node != gone]
 
 
-def test_without_a_coordinator_a_node_can_still_be_stopped(cluster):
+def test_node_can_be_stopped_without_a_coordinator(cluster):
     job = Job(cluster, 2)
     agent = job.agent(1, '--rdzv-conf=is_host=0,join_timeout=600')
     wait_for(lambda: job.run_id in ctl('ps').stdout, agent.story)
@@ -136,7 +136,7 @@ def test_without_a_coordinator_a_node_can_still_be_stopped(cluster):
 TOKEN = 'a token that nobody guesses'
 
 
-def test_over_tcp_the_token_opens(cluster):
+def test_token_authorizes_commands_over_tcp(cluster):
     job = Job(cluster, '1:2', last_call_timeout=600)
     job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     job.agent(1)
@@ -157,7 +157,7 @@ def test_over_tcp_the_token_opens(cluster):
     [agent.ends(130) for agent in cluster.agents]
 
 
-def test_over_tcp_nothing_changes_without_a_token_but_all_may_look(cluster):
+def test_without_a_token_tcp_is_read_only(cluster):
     job = Job(cluster, 1)
     agent = job.host(0)
     first = cluster.world(0)
@@ -173,7 +173,7 @@ def framed(body):
     return struct.pack('<I', len(body)) + body
 
 
-def test_what_is_no_order_changes_nothing(cluster):
+def test_invalid_commands_change_nothing(cluster):
     """Frames by hand: an order without a challenge, without a proof, and nonsense."""
     job = Job(cluster, 1)
     agent = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)

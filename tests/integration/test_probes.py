@@ -51,7 +51,7 @@ def test_probes_are_answered_from_start_to_end(jobs):
     assert probe(port) is None
 
 
-def test_a_port_that_cannot_be_had_costs_a_warning(jobs):
+def test_unavailable_probe_port_is_a_warning(jobs):
     with socket.socket() as taken:
         taken.bind(('', 0))
         taken.listen()
@@ -67,7 +67,7 @@ def test_a_port_that_cannot_be_had_costs_a_warning(jobs):
         assert f'TORCHELASTIC_HEALTH_CHECK_PORT={word} is no port' in job.err
 
 
-def test_probes_are_answered_again_when_there_are_descriptors_again(jobs):
+def test_probes_recover_from_descriptor_shortage(jobs):
     port = free_port()
     env = {'TORCHELASTIC_HEALTH_CHECK_PORT': str(port)}
     job = jobs.cpprun('--standalone', jobs.sh(SLEEPER), env=env)
@@ -110,7 +110,7 @@ FLAGS = ('--nnodes=1', '--nproc-per-node=2', '--rdzv-backend=c10d', '--rdzv-id=j
 
 
 @pytest.mark.parametrize('code', ['sys.exit(0)', 'sys.exit(3)'])
-def test_records_have_torchruns_form(jobs, code):
+def test_records_have_torchruns_format(jobs, code):
     torchrun = ROOT / '.venv/bin/torchrun'
     if not torchrun.exists():
         pytest.skip('no torch in .venv')
@@ -127,7 +127,7 @@ def test_records_have_torchruns_form(jobs, code):
     assert [name for name, *_ in ours] == [name for name, *_ in wanted]
 
 
-def test_no_records_without_being_asked(jobs):
+def test_records_are_off_by_default(jobs):
     job = jobs.cpprun('--standalone', '--no-python', 'true')
     assert job.done(60) == 0
     assert 'torchelastic.worker.status' not in job.err

@@ -78,7 +78,7 @@ time.sleep(120)
 """
 
 
-def test_workers_have_the_terminal_that_people_have(screen, jobs):
+def test_workers_have_the_users_terminal(screen, jobs):
     script = jobs.script(BAR, f'{PYTHON} -ISu')
     here = screen(BIN / 'cpprun', '--standalone', '--nproc-per-node=2', '--no-python', script)
     for rank in (0, 1):
@@ -97,7 +97,7 @@ def test_workers_have_the_terminal_that_people_have(screen, jobs):
     poll(lambda: not jobs.alive() or here.text() == '', 30, 'the end by Ctrl-C')
 
 
-def test_top_is_a_screen_and_ends_by_a_key(screen, jobs):
+def test_top_is_a_screen_that_a_key_ends(screen, jobs):
     run_id = f'top-{uuid.uuid4().hex[:8]}'
     words = ('--nnodes=1', '--rdzv-backend=c10d', '--rdzv-endpoint=localhost:0')
     jobs.cpprun(*words, f'--rdzv-id={run_id}', '--nproc-per-node=2', '--no-python',

@@ -40,7 +40,7 @@ class Asked:
         self.used.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
-def test_the_status_of_a_busy_job_costs_what_that_of_an_idle_one_does(jobs):
+def test_status_of_a_busy_job_costs_as_little_as_of_an_idle_one(jobs):
     """Workers that use all processors and write without end. The best of some tries counts, since
     others may use this machine too; both jobs run while either is asked for."""
     idle, busy = Asked(jobs, IDLE), Asked(jobs, BUSY)

@@ -99,7 +99,7 @@ def descriptors():
 
 
 @pytest.mark.parametrize('size', [None, 60, 2000, 5000], ids=str)
-def test_an_idle_connection_costs_at_most_4_kib(serve, descriptors, size):
+def test_idle_connection_costs_at_most_4_kib(serve, descriptors, size):
     """1,000 and 10,000 that have asked for nothing, or have set and got a value of this size."""
     if descriptors < 10_100:
         pytest.skip('needs 10,100 descriptors (ulimit -Hn)')
@@ -119,7 +119,7 @@ def test_an_idle_connection_costs_at_most_4_kib(serve, descriptors, size):
     first.ping()
 
 
-def test_a_large_value_is_in_memory_once(serve):
+def test_large_value_is_in_memory_once(serve):
     """64 MiB set, read by two, compared, pushed and popped: never more than the value."""
     serving = serve()
     first, second = serving.client(), serving.client()
@@ -167,13 +167,13 @@ def allocations(serve, rounds):
 
 
 @pytest.mark.skipif(shutil.which('valgrind') is None, reason='needs valgrind')
-def test_setting_and_getting_small_values_allocates_nothing(serve):
+def test_small_values_allocate_nothing(serve):
     few, many = allocations(serve, 5), allocations(serve, 35)
     print(f'{few} allocations with 160 commands, {many} with 1,120')
     assert abs(many - few) < 48  # one in twenty commands
 
 
-def test_too_few_descriptors_are_told_with_what_is_needed(serve):
+def test_descriptor_shortage_names_the_needed_number(serve):
     serving = serve('sh', '-c', 'ulimit -n 64; exec "$@"', 'sh')
     first = serving.client()
     with contextlib.suppress(OSError, AssertionError):

@@ -51,7 +51,7 @@ def test_each_round_warns(jobs):
     assert job.done() == 0, job.output
 
 
-def test_a_client_of_torch_causes_the_warning(jobs):
+def test_torch_client_causes_the_warning(jobs):
     pytest.importorskip('torch')
     code = """
 import datetime, os, torch.distributed as dist
@@ -65,7 +65,7 @@ except dist.DistError: pass
     job.wait_for(SAID, 120)
 
 
-def test_a_job_that_never_connects_causes_no_warning(jobs):
+def test_job_that_never_connects_causes_no_warning(jobs):
     """Refused connections to other ports are none to MASTER_PORT."""
     code = CONNECT + (
         'end = time.monotonic() + 2\n'
@@ -77,7 +77,7 @@ def test_a_job_that_never_connects_causes_no_warning(jobs):
     assert SAID not in sleeper.output + other.output
 
 
-def test_a_store_that_was_served_and_then_closed_causes_no_warning(jobs):
+def test_closed_store_causes_no_warning(jobs):
     """A connection that came to be, and ends when the store is gone, is no refusal."""
     code = CONNECT + """
 server = socket.create_server(('127.0.0.1', port))
@@ -94,7 +94,7 @@ time.sleep(1)
     assert SAID not in job.output
 
 
-def test_the_agents_store_causes_no_warning(jobs):
+def test_agents_store_causes_no_warning(jobs):
     code = CONNECT + 'assert connect(port); time.sleep(1)'
     job = jobs.cpprun('--worker-store=agent', jobs.py(code), env=SOON)
     assert job.done() == 0, job.output

@@ -73,7 +73,7 @@ def expect_unusable(running, pid, rank, seconds=60):
     return line
 
 
-def test_a_worker_that_a_tracer_holds(jobs, held):
+def test_worker_held_by_a_tracer(jobs, held):
     running = jobs.cpprun('--nproc-per-node=2', '--shutdown-timeout=1', jobs.sh(FOR_EVER))
     _, pid = jobs.numbers(['up0', 'up1'])
     tracer = held(pid)
@@ -98,7 +98,7 @@ def test_no_worker_is_started_beside_it(jobs, held):
     assert 'exited with code 3' in running.err, 'what failed is said as well'
 
 
-def test_the_second_signal_does_not_wait(jobs, held):
+def test_second_signal_does_not_wait(jobs, held):
     words = ('--nproc-per-node=1', '--shutdown-timeout=600')
     running = jobs.cpprun(*words, jobs.sh('trap "echo got" INT\ntrap "" TERM\n' + FOR_EVER))
     (pid,) = jobs.numbers(['up0'])
@@ -109,7 +109,7 @@ def test_the_second_signal_does_not_wait(jobs, held):
     expect_unusable(running, pid, 0)
 
 
-def test_what_a_worker_left_behind(jobs, held):
+def test_orphan_of_a_worker(jobs, held):
     """It ignores SIGTERM, and a tracer holds it."""
     code = (
         'sh -c \'trap "" TERM; echo $$ >"$MARKS/kid"; while :; do sleep 0.1; done\' &\n'
@@ -132,7 +132,7 @@ ROUNDS = 'echo $$ >"$MARKS/up$NODE.$CPPRUN_ROUND.$TORCHELASTIC_RESTART_COUNT.$WO
 
 
 @pytest.mark.parametrize('is_host_unusable', [False, True], ids=['guest', 'host'])
-def test_the_others_go_on_without_its_node(jobs, held, is_host_unusable):
+def test_others_continue_without_its_node(jobs, held, is_host_unusable):
     words = (*meet(free_port()), jobs.sh(ROUNDS + 'while :; do sleep 0.1; done'))
     host = jobs.cpprun(*words, env={'NODE': 'host'})
     jobs.mark('uphost.1.0.1')
@@ -148,7 +148,7 @@ def test_the_others_go_on_without_its_node(jobs, held, is_host_unusable):
     assert stays.done(60) == 128 + signal.SIGTERM, stays.output
 
 
-def test_without_a_spare_the_job_ends(jobs, held):
+def test_job_ends_without_a_spare(jobs, held):
     words = [word if word != '--nnodes=1:2' else '--nnodes=2' for word in meet(free_port())]
     words.append(jobs.sh(ROUNDS + 'while :; do sleep 0.1; done'))
     host = jobs.cpprun(*words, env={'NODE': 'host'})
@@ -162,7 +162,7 @@ def test_without_a_spare_the_job_ends(jobs, held):
     assert re.search(rf'left \({why}\), and 1 of at least 2 nodes are here', host.err), host.err
 
 
-def test_kill_minus_nine_of_the_launcher(jobs, held):
+def test_sigkill_of_the_launcher(jobs, held):
     running = jobs.cpprun('--nproc-per-node=1', jobs.sh(FOR_EVER))
     (pid,) = jobs.numbers(['up0'])
     held(pid)
@@ -183,7 +183,7 @@ def sink(tmp_path):
         yield folder / 'sink'
 
 
-def test_a_write_that_nobody_answers(jobs, sink):
+def test_write_that_never_returns(jobs, sink):
     code = f"""
 import os
 file = os.open({str(sink)!r}, os.O_WRONLY)
@@ -216,7 +216,7 @@ libc.mmap(page, 4096, READ_WRITE, PRIVATE | FIXED | ANONYMOUS, -1, 0)
 """
 
 
-def test_the_reaper_process_does_not_wait_for_the_lock_of_its_memory(jobs, sink):
+def test_reaper_process_does_not_wait_for_the_memory_lock(jobs, sink):
     """Nor does it leave those behind it in /proc alone."""
     code = f"""
 import os, subprocess, time

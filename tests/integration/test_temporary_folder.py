@@ -63,7 +63,7 @@ def test_after_a_signal(jobs, mount):
     assert list(folder.iterdir()) == []
 
 
-def test_a_failure_keeps_its_logs(jobs, mount):
+def test_failure_keeps_its_logs(jobs, mount):
     folder = mount()
     job = jobs.cpprun('-r', '3', jobs.sh('echo a line; exit 5'), env={'TMPDIR': str(folder)})
     assert job.done(GOES_S) == 1, job.output
@@ -72,7 +72,7 @@ def test_a_failure_keeps_its_logs(jobs, mount):
         assert log.read() == 'a line\n'
 
 
-def test_a_file_that_others_hold_open(jobs, mount):
+def test_file_held_open_by_others(jobs, mount):
     """The file system gives it a new name each time that it is removed."""
     folder = mount()
     code = 'echo x >"$MARKS/up"; while [ ! -e "$MARKS/go" ]; do sleep 0.05; done'
@@ -86,7 +86,7 @@ def test_a_file_that_others_hold_open(jobs, mount):
 
 
 @pytest.mark.parametrize('how', ['success', 'signal'])
-def test_a_server_that_does_not_answer(jobs, mount, how):
+def test_server_that_does_not_answer(jobs, mount, how):
     folder = mount('unlink', 'rmdir')
     code = 'echo x >"$MARKS/up"; [ $0 = success ] || exec sleep 300'.replace('$0', how)
     job = jobs.cpprun(jobs.sh(code), env={'TMPDIR': str(folder)})

@@ -109,19 +109,19 @@ def start(root, image):
     return call
 
 
-def test_it_begins_with_cpprun_and_says_the_version(start):
+def test_entry_point_is_cpprun_and_prints_the_version(start):
     (version,) = re.findall(r'project\(cpprun VERSION (\S+)', (ROOT / 'CMakeLists.txt').read_text())
     assert start('--version') == f'cpprun {version}\n'
     assert start('cpprunctl', '--version', entrypoint=()) == f'cpprunctl {version}\n'
 
 
-def test_it_runs_workers_as_the_first_process(start):
+def test_runs_workers_as_the_first_process(start):
     said = start('--standalone', '--nproc-per-node=2', '--no-python', 'sh', '-c',
                  'echo here $RANK of $WORLD_SIZE under $PPID')
     assert sorted(re.findall(r'^here (\d) of 2 under 1$', said, re.M)) == ['0', '1'], said
 
 
-def test_it_reaps_what_workers_leave_and_tells_how_they_ended(start):
+def test_reaps_orphans_and_reports_exit_codes(start):
     """The second daemon ends as a child of the first process, which must take it away."""
     worker = """
 (setsid sh -c 'echo $$ >/tmp/left; exit 3' &)
@@ -132,7 +132,7 @@ exit 7
     assert 'exited with code 7' in said
 
 
-def test_nothing_that_compiles_is_left(root):
+def test_image_contains_no_compiler(root):
     found = [
         pathlib.Path(folder) / name
         for folder, _, names in os.walk(root / 'usr')
@@ -144,7 +144,7 @@ def test_nothing_that_compiles_is_left(root):
     assert (root / 'mnt').is_dir() and not (root / 'packages').exists()
 
 
-def test_it_is_small(buildah, root, record_property):
+def test_image_is_small(buildah, root, record_property):
     """As large as the Debian that it stands on, and the programs."""
     base = buildah('mount', buildah('from', '--pull-never', BASE))
     whole, below = (int(run('du', '-sb', folder).split()[0]) / 1e6 for folder in (root, base))

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "tests/support/sim/store_life.hpp"
+#include "tests/support/sim/store_simulation.hpp"
 #include "tests/support/sim/swarm/swarm.hpp"
 
 namespace cpprun::sim {
@@ -90,9 +90,9 @@ void print_failure(uint64_t seed, Size size, const SwarmPlan& plan, const SwarmR
 }
 
 void judge_store(uint64_t seed, SwarmResult& result, Sum& sum) {
-  StoreResult store = run_store_life(seed);
+  StoreResult store = run_store_simulation(seed);
   result.broken.insert(result.broken.end(), store.broken.begin(), store.broken.end());
-  if (seed % kTwiceEach == 0 && run_store_life(seed).hash != store.hash) {
+  if (seed % kTwiceEach == 0 && run_store_simulation(seed).hash != store.hash) {
     result.broken.emplace_back("the same seed gave two different lives of the store");
   }
   sum.waits += store.waits;

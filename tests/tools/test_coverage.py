@@ -23,18 +23,18 @@ def judge(tmp_path, monkeypatch):
     return call
 
 
-def test_enough_is_enough(judge):
+def test_sufficient_coverage_passes(judge):
     assert judge({'core/a.cpp': [line(n, 1, 1, 1) for n in range(19)] + [line(99, 0)]}) == 0
 
 
-def test_too_few_lines_or_branches_are_wrong(judge, capsys):
+def test_too_few_lines_or_branches_fail(judge, capsys):
     assert judge({'core/a.cpp': [line(n, 1) for n in range(9)] + [line(9, 0)]}) == 1
     assert judge({'core/a.cpp': [line(n, 1, 1, n % 5) for n in range(20)]}) == 0
     assert judge({'core/a.cpp': [line(n, 1, 1, n % 4) for n in range(20)]}) == 1
     assert 'below 95 % of lines or 90 % of branches: core' in capsys.readouterr().out
 
 
-def test_each_part_is_judged_by_itself(judge, capsys):
+def test_each_part_is_checked_separately(judge, capsys):
     assert judge({'core/a.cpp': [line(1, 1)] * 99, 'core/inner/b.cpp': [line(1, 0)]}) == 1
     assert capsys.readouterr().out.endswith('branches: core/inner\n')
 
@@ -43,7 +43,7 @@ def test_instances_of_a_template_are_one_line(judge):
     assert judge({'core/a.hpp': [line(1, 1, 1, 0), line(1, 0, 0, 1)]}) == 0
 
 
-def test_what_is_missing_is_said(judge, capsys):
+def test_missing_lines_are_printed(judge, capsys):
     judge({'core/a.cpp': [line(1, 1, 1, 0), line(2, 0)]}, wants_missing=True)
     text = capsys.readouterr().out
     assert 'never reached: 2' in text

@@ -19,7 +19,7 @@ def built():
         pytest.skip('the C++ examples are not built')
 
 
-def test_the_same_program_runs_alone_under_cpprun_and_under_torchrun(cpprun):
+def test_same_program_runs_alone_under_cpprun_and_under_torchrun(cpprun):
     code, output = cpprun.run('ex_six_steps')
     assert code == 0, output
     assert 'joined a group of 1' in output
@@ -31,7 +31,7 @@ def test_the_same_program_runs_alone_under_cpprun_and_under_torchrun(cpprun):
         assert output.count('joined a group of 2') == 2
 
 
-def test_snapshots_are_seen_by_cpprunctl_and_by_python(cpprun, tmp_path):
+def test_snapshots_are_readable_by_cpprunctl_and_python(cpprun, tmp_path):
     command = ['cpprun', '--standalone', '--nproc_per_node=2', BIN / 'ex_toy_trainer']
     code, output = cpprun.run(*command, '--total-epochs', 3, '--save-every', 1)
     assert code == 0, output
@@ -42,7 +42,7 @@ def test_snapshots_are_seen_by_cpprunctl_and_by_python(cpprun, tmp_path):
     assert cpprun.run(PYTHON, '-c', reader) == (0, '3\n')
 
 
-def test_an_exception_in_main_is_shown_with_type_and_text(cpprun, tmp_path):
+def test_exception_in_main_is_shown_with_type_and_text(cpprun, tmp_path):
     logs = tmp_path / 'logs'
     code, output = cpprun.run(
         'cpprun', '--standalone', '--nproc_per_node=2', '--log-dir', logs, BIN / 'ex_ranzcr',

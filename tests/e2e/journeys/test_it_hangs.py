@@ -54,7 +54,7 @@ def hung(job):
     return job.wait_for(r'rank (\d) \(.*\) (hung \(.*?\)) at').groups()
 
 
-def test_by_hand(cpprun, job):
+def test_hang_is_diagnosed_by_hand(cpprun, job):
     code = "signal.signal(signal.SIGUSR1, lambda *_: print('heard', rank, flush=True))\n"
     running = job(code + SKIPS, '--hang-timeout=off')
     running.wait_for_all(r'^worker', 3)
@@ -74,7 +74,7 @@ def test_by_hand(cpprun, job):
     assert 'heard 0' not in running.output and 'heard 2' not in running.output
 
 
-def test_by_itself_evidence_first_and_charged_apart(job):
+def test_detected_hang_is_reported_and_charged_separately(job):
     running = job(SKIPS, '--hang-timeout=4', '--max-restarts=1')
     assert running.done() == 0, running.output
     rank, how = hung(running)
@@ -101,7 +101,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize('way', WAYS)
-def test_ways_of_standing_still_are_told_apart_without_the_sdk(job, way):
+def test_kinds_of_hangs_are_distinguished_without_the_sdk(job, way):
     code, words = WAYS[way]
     running = job(
         f'if rank == 1:\n    {code}\ntime.sleep(300)\n', '--hang-timeout=2',
@@ -115,7 +115,7 @@ def test_ways_of_standing_still_are_told_apart_without_the_sdk(job, way):
     assert not [text for text in others if text in how]
 
 
-def test_a_rank_in_a_breakpoint_does_not_hang(job):
+def test_rank_in_a_breakpoint_does_not_hang(job):
     running = job('print("done", flush=True)', '--hang-timeout=1', '--debug-rank=1', count=2)
     said = running.wait_for(r'rank 1 \(pid (\d+)\) waits for a debugger')
     poll(lambda: state_of(int(said[1])) == 'T', 30, 'its stop')
@@ -127,7 +127,7 @@ def test_a_rank_in_a_breakpoint_does_not_hang(job):
     assert running.done() == 0
 
 
-def test_a_barrier_that_times_out_names_who_is_missing(job):
+def test_barrier_timeout_names_missing_ranks(job):
     if not list(ROOT.glob('.venv/lib/python3*/site-packages/torch')):
         pytest.skip('no torch in .venv')
     code = (

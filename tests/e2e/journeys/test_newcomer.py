@@ -10,7 +10,7 @@ from launches import BIN, has_no_traces, kill
 BANNER = 'Setting OMP_NUM_THREADS environment variable for each process to be 1 in default'
 
 
-def test_a_count_of_gpus_where_there_are_none_names_the_cure(cpprun):
+def test_missing_gpus_are_reported_with_the_cure(cpprun):
     code, output = cpprun.run(
         'cpprun', '--standalone', '--nproc_per_node=gpu', EXAMPLES / 'launch_args_test.py',
         env={'CPPRUN_TEST_GPUS': '0'},
@@ -21,7 +21,7 @@ def test_a_count_of_gpus_where_there_are_none_names_the_cure(cpprun):
     assert has_no_traces(output)
 
 
-def test_four_ranks_say_who_they_are(cpprun):
+def test_four_ranks_introduce_themselves(cpprun):
     code, output = cpprun.run(
         'cpprun', '--standalone', '--nproc_per_node=4', EXAMPLES / 'launch_args_test.py'
     )
@@ -39,7 +39,7 @@ def test_four_ranks_say_who_they_are(cpprun):
 
 
 @pytest.mark.parametrize('program', ['toy_trainer.py', 'ex_toy_trainer'])
-def test_a_killed_rank_goes_on_from_the_snapshot(cpprun, tmp_path, program):
+def test_killed_rank_resumes_from_the_snapshot(cpprun, tmp_path, program):
     path = EXAMPLES / program if program.endswith('.py') else BIN / program
     if not path.exists():
         pytest.skip('the C++ examples are not built')

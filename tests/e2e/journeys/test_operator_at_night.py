@@ -61,7 +61,7 @@ def end_of_rank(rank, exit_code, at, lines):
             'last_lines': lines}
 
 
-def test_a_thousand_nodes_from_joining_to_the_failure_summary(port):
+def test_thousand_nodes_from_joining_to_the_failure_summary(port):
     agents = [join(port, 0)]
     alone = min(ask(port, 'status', RUN)[1] for _ in range(5))
     took = []
@@ -110,7 +110,7 @@ while not os.path.exists(sys.argv[1]): time.sleep(0.01)
 """
 
 
-def test_a_job_is_looked_at_and_drained_from_any_node(cpprun, tmp_path):
+def test_job_is_inspected_and_drained_from_any_node(cpprun, tmp_path):
     script, done = tmp_path / 'train.py', tmp_path / 'done'
     script.write_text(WORKER)
     probe = subprocess.run(['python3', '-c', 'import socket; s = socket.create_server(("", 0));'

@@ -61,7 +61,7 @@ def test_nodes_come_and_go_and_no_restart_is_charged(node, cpprun, tmp_path):
     assert cpprun.wait_until_gone() == []
 
 
-def test_waiting_below_the_minimum_is_bounded_and_says_so(node):
+def test_waiting_below_the_minimum_is_bounded_and_reported(node):
     alone = node('--rdzv-conf=join_timeout=2')
     assert alone.done() == 1
     assert re.search(r'2', alone.output) and 'join' in alone.output

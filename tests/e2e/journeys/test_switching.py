@@ -25,7 +25,7 @@ def options_of(command):
     return set(re.findall(r'(?<![\w-])--[a-z][a-z0-9_-]+', lists))
 
 
-def test_the_tutorial_runs(cpprun, torchrun, tmp_path):
+def test_tutorial_runs(cpprun, torchrun, tmp_path):
     code, output = cpprun.run(
         torchrun, '--standalone', '--nproc_per_node=2', EXAMPLES / 'toy_trainer.py',
         '--total-epochs', 2, '--save-every', 1, folder=tmp_path,
@@ -34,7 +34,7 @@ def test_the_tutorial_runs(cpprun, torchrun, tmp_path):
     assert 'Epoch 0 | Training snapshot saved at snapshot.pt' in output
 
 
-def test_a_module_and_variables_of_torchrun(cpprun, torchrun, tmp_path):
+def test_module_and_variables_of_torchrun(cpprun, torchrun, tmp_path):
     (tmp_path / 'pkg').mkdir()
     (tmp_path / 'pkg' / '__init__.py').touch()
     (tmp_path / 'pkg' / 'train.py').write_text('import sys; print(sys.argv[1:])')
@@ -44,20 +44,20 @@ def test_a_module_and_variables_of_torchrun(cpprun, torchrun, tmp_path):
     assert (code, output.count("['--config', 'c.yaml']\n")) == (0, 2), output
 
 
-def test_options_of_the_script_are_the_scripts(cpprun, torchrun, tmp_path):
+def test_script_options_belong_to_the_script(cpprun, torchrun, tmp_path):
     script = tmp_path / 'main.py'
     script.write_text('import sys; print(sys.argv[1:])')
     code, output = cpprun.run(torchrun, '--nproc_per_node=1', script, '--r=16')
     assert (code, output) == (0, "['--r=16']\n")
 
 
-def test_help_has_every_option_of_torchruns():
+def test_help_has_every_option_of_torchrun():
     if not TORCHRUN.exists():
         pytest.skip('no torch in .venv')
     assert options_of([TORCHRUN, '--help']) - options_of([BIN / 'cpprun', '--help']) == set()
 
 
-def test_libraries_and_scripts_find_what_they_look_for(cpprun, torchrun, tmp_path):
+def test_libraries_and_scripts_find_their_variables(cpprun, torchrun, tmp_path):
     script = tmp_path / 'train.py'
     script.write_text(
         'import torch.distributed as dist\n'
@@ -81,7 +81,7 @@ def test_libraries_and_scripts_find_what_they_look_for(cpprun, torchrun, tmp_pat
     assert errors[0]['message']['message'] == 'ValueError: no such batch'
 
 
-def test_what_would_run_and_where_it_differs(cpprun, tmp_path):
+def test_explain_shows_the_command_and_the_differences(cpprun, tmp_path):
     (tmp_path / 't.py').touch()
     code, output = cpprun.run('cpprunctl', 'explain', '--nproc_per_node=2', '--standalone', 't.py')
     assert code == 0, output

@@ -41,7 +41,7 @@ def stop(job, limit=30):
     assert job.done(limit) == 130, job.output
 
 
-def test_two_jobs_do_not_meet(person, cpprun):
+def test_two_jobs_do_not_interfere(person, cpprun):
     mine, my_workers = person('2,3', 2, flags=['--nproc_per_node=gpu'])
     yours, your_workers = person(','.join(map(str, range(8))), 8, flags=['--nproc_per_node=8'])
     assert [words[1] for words in my_workers.values()] == ['2,3', '2,3']
@@ -63,13 +63,13 @@ def test_two_jobs_do_not_meet(person, cpprun):
     assert cpprun.wait_until_gone() == []
 
 
-def test_each_worker_sees_its_own_card_only(person):
+def test_each_worker_sees_only_its_own_gpu(person):
     job, workers = person('2,3', 2, flags=['--nproc_per_node=gpu', '--virtual-local-rank'])
     assert [words[:2] for words in workers.values()] == [['0', '2'], ['0', '3']]
     stop(job)
 
 
-def test_the_cards_are_free_within_the_grace(person):
+def test_gpus_are_free_within_the_grace(person):
     """Of workers that hear no Ctrl-C as well."""
     flags = ['--nproc_per_node=gpu', '--shutdown-timeout=1']
     job, workers = person('2,3', 2, 'deaf', flags=flags)

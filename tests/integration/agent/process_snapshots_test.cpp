@@ -41,7 +41,7 @@ class ProcessSnapshots : public ::testing::Test {
   ProcessHost::Events events_;
 };
 
-TEST_F(ProcessSnapshots, LeaveIsGivenOnlyWhileTheNodeHasItsWorkerLease) {
+TEST_F(ProcessSnapshots, CommitsAreGrantedOnlyUnderAWorkerLease) {
   EXPECT_EQ(run_worker({"may-commit"}), "rank 0: may commit\n");
   events_.holds_worker_lease = [] { return true; };
   EXPECT_EQ(run_worker({"may-commit"}), "rank 0: may commit\n");
@@ -61,7 +61,7 @@ TEST_F(ProcessSnapshots, NoticesArriveInOrder) {
             (std::vector<std::string>{"0 10 " + here + "/step-10", "0 20 " + here + "/step-20"}));
 }
 
-TEST_F(ProcessSnapshots, MemoryIsNeverThatOfAnotherJob) {
+TEST_F(ProcessSnapshots, MemoryOfAnotherJobIsNeverReused) {
   EXPECT_EQ(run_worker({"keep=state", "kept"}), "rank 0: kept 'state'\n");
   EXPECT_EQ(run_worker({"kept"}), "rank 0: kept ''\n");
 }

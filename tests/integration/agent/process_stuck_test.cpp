@@ -98,7 +98,7 @@ class ProcessStuck : public ProcessTest, public ::testing::WithParamInterface<bo
 INSTANTIATE_TEST_SUITE_P(Both, ProcessStuck, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "cgroup" : "plain"; });
 
-TEST_P(ProcessStuck, WhatSigkillDoesNotEndIsSaidAndItsLateEndIsReaped) {
+TEST_P(ProcessStuck, ReportsAWorkerThatSurvivesSigkillAndReapsItLater) {
   start({worker(0, {"report a; pause"}), worker(1, {"report b; pause"})});
   const int pid = wait_reported("a");
   wait_reported("b");
@@ -130,7 +130,7 @@ TEST_P(ProcessStuck, WhatSigkillDoesNotEndIsSaidAndItsLateEndIsReaped) {
   run_until([this] { return quiet_count_ == 2; });
 }
 
-TEST_P(ProcessStuck, WhoAsksTwiceWaitsLess) {
+TEST_P(ProcessStuck, ASecondRequestWaitsLess) {
   start({worker(0, {"report a; pause"})});
   tracer_.seize(wait_reported("a"));
   host().stop(SIGTERM, 30s);
@@ -142,7 +142,7 @@ TEST_P(ProcessStuck, WhoAsksTwiceWaitsLess) {
   EXPECT_LT(stuck_[0].since, 5s);
 }
 
-TEST_P(ProcessStuck, WhatAWorkerLeftBehindIsSaidToo) {
+TEST_P(ProcessStuck, ReportsChildrenLeftBehindByAWorker) {
   start({worker(0, {"fork 2; report a; await 2; exit 3", "report kid; pause"})});
   const int kid = wait_reported("kid");
   tracer_.seize(kid);
@@ -158,7 +158,7 @@ TEST_P(ProcessStuck, WhatAWorkerLeftBehindIsSaidToo) {
   run_until_quiet();
 }
 
-TEST_P(ProcessStuck, TheEndOfTheHostWaitsForNoneAndTheKernelReapsIt) {
+TEST_P(ProcessStuck, DestroyingTheHostWaitsForNoStuckWorker) {
   start({worker(0, {"report a; pause"})});
   const int pid = wait_reported("a");
   tracer_.seize(pid);
@@ -171,7 +171,7 @@ TEST_P(ProcessStuck, TheEndOfTheHostWaitsForNoneAndTheKernelReapsIt) {
 }
 
 // A debugger, for example, that is itself stopped.
-TEST_P(ProcessStuck, ATracerMayKeepTheStatusOfADeadWorker) {
+TEST_P(ProcessStuck, ATracerCanKeepTheStatusOfADeadWorker) {
   start({worker(0, {"report a; pause"}), worker(1, {"report b; pause"})});
   const int pid = wait_reported("a");
   wait_reported("b");
@@ -191,7 +191,7 @@ TEST_P(ProcessStuck, ATracerMayKeepTheStatusOfADeadWorker) {
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
 }
 
-TEST(StuckProcess, ShowsTheThreadThatWaitsInsideTheKernel) {
+TEST(StuckProcess, ShowsTheThreadBlockedInTheKernel) {
   const std::string status = "Name:\tpython\nState:\tD (disk sleep)\nTracerPid:\t0\n";
   const std::string stack =
       "[<0>] request_wait_answer+0x112/0x210\n[<0>] fuse_perform_write+0x335/0x7f0\n";
@@ -201,7 +201,7 @@ TEST(StuckProcess, ShowsTheThreadThatWaitsInsideTheKernel) {
             "a file server: bring that back, or restart the node");
 }
 
-TEST(StuckProcess, SaysWhatCannotBeRead) {
+TEST(StuckProcess, ReportsUnreadableProcFiles) {
   EXPECT_EQ(describe_thread("State:\tR (running)\nTracerPid:\t0\n", "0", ""),
             "state R (running), wait channel unknown, kernel stack not readable");
   EXPECT_EQ(describe_thread("", "", ""), "its state cannot be read");

@@ -116,7 +116,7 @@ class WorkerChannelTest : public testing::Test {
   std::thread thread_;
 };
 
-TEST_F(WorkerChannelTest, BothSidesSeeOnePage) {
+TEST_F(WorkerChannelTest, BothSidesShareOnePage) {
   AgentSocket agent = AgentSocket::connect(name_);
   ASSERT_NE(agent.page(), nullptr);
   EXPECT_EQ(agent.page()->bytes, sizeof(WorkerPage));
@@ -133,7 +133,7 @@ TEST_F(WorkerChannelTest, BothSidesSeeOnePage) {
   EXPECT_EQ(words.report, "");
 }
 
-TEST_F(WorkerChannelTest, WhoConnectsAfterTheStopSeesIt) {
+TEST_F(WorkerChannelTest, AWorkerThatConnectsAfterTheStopSeesIt) {
   call([](WorkerChannel& c) { return c.ask_to_stop(), 0; });
   EXPECT_EQ(AgentSocket::connect(name_).page()->wants_stop, 1u);
 }
@@ -149,7 +149,7 @@ TEST_F(WorkerChannelTest, ANewRoundHasNewPages) {
   EXPECT_FALSE(end_worker().heartbeat.has_value());
 }
 
-TEST_F(WorkerChannelTest, ThePageCanNotBeMadeShorter) {
+TEST_F(WorkerChannelTest, APageCannotBeTruncated) {
   Descriptor fd = raw();
   ASSERT_TRUE(say(fd, channel::encode(channel::Hello{})));
   char bytes[64];
@@ -170,7 +170,7 @@ TEST_F(WorkerChannelTest, ThePageCanNotBeMadeShorter) {
   EXPECT_LT(::ftruncate(memory, 1 << 20), 0);
 }
 
-TEST_F(WorkerChannelTest, AStrangerIsHungUpOn) {
+TEST_F(WorkerChannelTest, DisconnectsForeignProcesses) {
   is_strange_ = true;
   Descriptor fd = raw();
   say(fd, channel::encode(channel::Hello{}));
@@ -180,7 +180,7 @@ TEST_F(WorkerChannelTest, AStrangerIsHungUpOn) {
   EXPECT_TRUE(is_alive());
 }
 
-TEST_F(WorkerChannelTest, StrangersAreTurnedAwayABurstAtATime) {
+TEST_F(WorkerChannelTest, RejectsForeignProcessesInBursts) {
   is_strange_ = true;
   const auto start = std::chrono::steady_clock::now();
   std::vector<Descriptor> knocking;
@@ -201,7 +201,7 @@ TEST_F(WorkerChannelTest, ReadinessCountsOncePerWorker) {
   EXPECT_EQ(ready_, 1);
 }
 
-TEST_F(WorkerChannelTest, LeaveIsAskedForAnew) {
+TEST_F(WorkerChannelTest, AsksForEachCommitPermission) {
   AgentSocket agent = AgentSocket::connect(name_);
   EXPECT_TRUE(asks_for_leave(agent));
   call([](WorkerChannel& c) { return c.ask_to_stop(), 0; });
@@ -212,7 +212,7 @@ TEST_F(WorkerChannelTest, LeaveIsAskedForAnew) {
   EXPECT_TRUE(asks_for_leave(agent));
 }
 
-TEST_F(WorkerChannelTest, ManyThreadsAskAndEachGetsItsOwnAnswer) {
+TEST_F(WorkerChannelTest, ConcurrentRequestsGetTheirOwnAnswers) {
   AgentSocket agent = AgentSocket::connect(name_);
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
@@ -225,7 +225,7 @@ TEST_F(WorkerChannelTest, ManyThreadsAskAndEachGetsItsOwnAnswer) {
   EXPECT_EQ(right, 40);
 }
 
-TEST_F(WorkerChannelTest, AnAnswerThatComesTooLateIsNotTakenForTheNext) {
+TEST_F(WorkerChannelTest, DropsAnAnswerThatArrivesTooLate) {
   AgentSocket agent = AgentSocket::connect(name_);
   std::promise<void> may_go;
   boost::asio::post(loop_, [&] { may_go.get_future().wait(); });
@@ -237,7 +237,7 @@ TEST_F(WorkerChannelTest, AnAnswerThatComesTooLateIsNotTakenForTheNext) {
   EXPECT_FALSE(asks_for_leave(agent));
 }
 
-TEST_F(WorkerChannelTest, SnapshotsAreToldToAll) {
+TEST_F(WorkerChannelTest, AnnouncesSnapshotsToAllWorkers) {
   AgentSocket one = AgentSocket::connect(name_);
   one.send(channel::Snapshot{20, "/snapshots/step-20"});
   one.send(channel::Snapshot{10, "/snapshots/step-10"});
@@ -252,7 +252,7 @@ TEST_F(WorkerChannelTest, SnapshotsAreToldToAll) {
   EXPECT_EQ(AgentSocket::connect(name_).page()->snapshot_newest, 0);
 }
 
-TEST_F(WorkerChannelTest, WhoCanSaveIsKnown) {
+TEST_F(WorkerChannelTest, RecordsWhichWorkersCanSave) {
   const auto can_save = [&] { return call([](WorkerChannel& c) { return c.can_save(kRank); }); };
   EXPECT_FALSE(can_save());
   AgentSocket agent = AgentSocket::connect(name_);
@@ -265,7 +265,7 @@ TEST_F(WorkerChannelTest, WhoCanSaveIsKnown) {
 }
 
 // Version 1 has a page, readiness and reports.
-TEST_F(WorkerChannelTest, AnOlderWorkerIsServedAsItKnowsIt) {
+TEST_F(WorkerChannelTest, SupportsAnOlderWorkerProtocol) {
   Descriptor fd = raw();
   ASSERT_TRUE(say(fd, channel::encode(channel::Hello{1})));
   char bytes[64];
@@ -278,7 +278,7 @@ TEST_F(WorkerChannelTest, AnOlderWorkerIsServedAsItKnowsIt) {
   EXPECT_TRUE(is_hung_up_on(other));
 }
 
-TEST_F(WorkerChannelTest, LastWordsAreReadHoweverLateTheyCame) {
+TEST_F(WorkerChannelTest, ReadsAFinalReportThatArrivesLate) {
   AgentSocket agent = AgentSocket::connect(name_);
   std::promise<void> may_go;
   boost::asio::post(loop_, [&] { may_go.get_future().wait(); });  // the agent is busy meanwhile
@@ -289,7 +289,7 @@ TEST_F(WorkerChannelTest, LastWordsAreReadHoweverLateTheyCame) {
   EXPECT_EQ(end_worker().report, "");
 }
 
-TEST_F(WorkerChannelTest, WhatIsNoMessageEndsTheConnection) {
+TEST_F(WorkerChannelTest, AnInvalidMessageEndsTheConnection) {
   using channel::encode;
   const std::string hello = encode(channel::Hello{});
   const std::string report = encode(channel::Report{std::string(4096, 'x')});
@@ -318,7 +318,7 @@ TEST_F(WorkerChannelTest, WhatIsNoMessageEndsTheConnection) {
   EXPECT_TRUE(is_alive());
 }
 
-TEST_F(WorkerChannelTest, WhoSaysTooMuchIsHeardSlowly) {
+TEST_F(WorkerChannelTest, ThrottlesAFloodingWorker) {
   AgentSocket agent = AgentSocket::connect(name_);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < 3 * limits::kWorkerMessages; ++i) ASSERT_TRUE(asks_for_leave(agent));
@@ -326,7 +326,7 @@ TEST_F(WorkerChannelTest, WhoSaysTooMuchIsHeardSlowly) {
   EXPECT_TRUE(is_alive());
 }
 
-TEST_F(WorkerChannelTest, WhoReadsNoAnswersIsHungUpOn) {
+TEST_F(WorkerChannelTest, DisconnectsAWorkerThatReadsNoAnswers) {
   Descriptor fd = raw();
   say(fd, channel::encode(channel::Hello{}));
   const std::string question = channel::encode(channel::ArenaRequest{1, 1});
@@ -334,7 +334,7 @@ TEST_F(WorkerChannelTest, WhoReadsNoAnswersIsHungUpOn) {
   EXPECT_TRUE(is_alive());
 }
 
-TEST_F(WorkerChannelTest, AWorkerHasAFewConnections) {
+TEST_F(WorkerChannelTest, LimitsConnectionsPerWorker) {
   std::vector<Descriptor> open;
   for (size_t i = 0; i < limits::kWorkerConnections; ++i) {
     open.push_back(raw());
@@ -348,7 +348,7 @@ TEST_F(WorkerChannelTest, AWorkerHasAFewConnections) {
   EXPECT_TRUE(eventually([&] { return is_alive(); }));
 }
 
-TEST_F(WorkerChannelTest, DescriptorsThatAWorkerSendsAreNotKept) {
+TEST_F(WorkerChannelTest, ClosesDescriptorsReceivedFromAWorker) {
   Descriptor fd = raw();
   say(fd, channel::encode(channel::Hello{}));
   const std::string ready = channel::encode(channel::Ready{});
@@ -373,7 +373,7 @@ TEST_F(WorkerChannelTest, DescriptorsThatAWorkerSendsAreNotKept) {
   EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // nobody holds the other end any more
 }
 
-TEST_F(WorkerChannelTest, HeartbeatsOfManyThreads) {
+TEST_F(WorkerChannelTest, AcceptsHeartbeatsFromManyThreads) {
   AgentSocket agent = AgentSocket::connect(name_);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -387,7 +387,7 @@ TEST_F(WorkerChannelTest, HeartbeatsOfManyThreads) {
   EXPECT_EQ(end_worker().report, "thread");
 }
 
-TEST(WorkerChannel, ANameThatIsTakenLeavesItClosed) {
+TEST(WorkerChannel, StaysClosedWhenItsNameIsTaken) {
   boost::asio::io_context loop;
   const std::string name = "cpprun/test/taken/" + std::to_string(::getpid());
   WorkerChannel first(loop, name, {}, {});

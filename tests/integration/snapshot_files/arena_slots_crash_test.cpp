@@ -71,13 +71,13 @@ std::span<std::byte> shared_memory(size_t bytes) {
   return {static_cast<std::byte*>(at), bytes};
 }
 
-TEST(ArenaSlotsCrash, AfterAnyInstructionOneCompleteSlotIsThereAndAllAreWhole) {
+TEST(ArenaSlotsCrash, ACrashAtAnyInstructionLeavesOneCompleteSlot) {
   const std::span<std::byte> arena = shared_memory(ArenaSlots::arena_bytes(kBytes));
   watch_writer(arena, true);
   ::munmap(arena.data(), arena.size());
 }
 
-TEST(ArenaSlotsCrash, WithRoomForOneItIsWholeOrNotThere) {
+TEST(ArenaSlotsCrash, ASingleSlotIsCompleteOrAbsent) {
   const std::span<std::byte> arena = shared_memory(ArenaSlots::arena_bytes(kBytes) - kBytes);
   watch_writer(arena, false);
   ::munmap(arena.data(), arena.size());

@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(Places, SnapshotDisk, testing::Values("", "/dev/shm"),
                            return std::string(place.param[0] == '\0' ? "Temp" : "Memory");
                          });
 
-TEST_P(SnapshotDisk, BytesArriveWhateverTheirAddressAndPlace) {
+TEST_P(SnapshotDisk, WritesAnyAddressAndOffset) {
   std::string bytes(5 << 20, '\0');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 2654435761U >> 13);
   std::string wanted;
@@ -66,7 +66,7 @@ TEST_P(SnapshotDisk, BytesArriveWhateverTheirAddressAndPlace) {
   EXPECT_THAT((*file)->read_at((24 << 20) - 50, into).error().text, HasSubstr("was cut short"));
 }
 
-TEST_P(SnapshotDisk, OnlyFilesAreOpened) {
+TEST_P(SnapshotDisk, OpensOnlyRegularFiles) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   EXPECT_THAT(files_.open_to_read(path_).error().text, HasSubstr("is no file"));
   EXPECT_THAT(files_.open_to_read(folder_.path()).error().text, HasSubstr("but a folder"));
@@ -79,7 +79,7 @@ TEST_P(SnapshotDisk, OnlyFilesAreOpened) {
   EXPECT_THAT(files_.create(path_).error().text, HasSubstr("File exists"));
 }
 
-TEST_P(SnapshotDisk, AFullDiskIsSaidWithTheCure) {
+TEST_P(SnapshotDisk, AFullDiskIsReportedWithTheCure) {
   const pid_t child = ::fork();  // the limit is for life
   if (child == 0) {
     ::signal(SIGXFSZ, SIG_IGN);
@@ -96,7 +96,7 @@ TEST_P(SnapshotDisk, AFullDiskIsSaidWithTheCure) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_P(SnapshotDisk, ALockIsHeldAsLongAsItsWriterLives) {
+TEST_P(SnapshotDisk, ALockLivesAsLongAsItsWriter) {
   ASSERT_TRUE(files_.make_folder(path_).ok());
   EXPECT_EQ(files_.lock_state(path_), LockState::Free);
   {
@@ -108,7 +108,7 @@ TEST_P(SnapshotDisk, ALockIsHeldAsLongAsItsWriterLives) {
   EXPECT_EQ(files_.lock_state(path_ + "x"), LockState::Unknown);
 }
 
-TEST_P(SnapshotDisk, YoungDraftsAreLeftAlone) {
+TEST_P(SnapshotDisk, KeepsYoungDrafts) {
   {
     Result<Draft> draft = Draft::create(files_, folder_.path(), 1, make_nonce());
     ASSERT_TRUE(draft.ok());
@@ -122,7 +122,7 @@ TEST_P(SnapshotDisk, YoungDraftsAreLeftAlone) {
   EXPECT_THAT(sweep_drafts(files_, folder_.path()).removed, testing::ElementsAre(path));
 }
 
-TEST_P(SnapshotDisk, ASnapshotOfTheSameStepIsReplaced) {
+TEST_P(SnapshotDisk, ReplacesASnapshotOfTheSameStep) {
   const std::string dir = folder_.path() + "/a/b";
   ASSERT_TRUE(test::save(files_, dir, 5, 'a').ok());
   ASSERT_TRUE(test::save(files_, dir, 5, 'b').ok());

@@ -46,7 +46,7 @@ End kill_at(const std::string& dir, int at) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? End::Done : End::Failed;
 }
 
-TEST(SnapshotKill, AtEverySystemCallTheOldOrTheNewRemains) {
+TEST(SnapshotKill, AKillAtAnySystemCallLeavesTheOldOrTheNewSnapshot) {
   FileLayer& files = real_files();
   int olds = 0, news = 0;
   for (int at = 0; at < 10'000;) {

@@ -89,7 +89,7 @@ AgentSocket met(std::string answer, Descriptor beside) {
   return AgentSocket::connect(FakeAgent::name());
 }
 
-TEST(WorkerAgentSocket, AnAgentThatIsNoneIsNotBelieved) {
+TEST(WorkerAgentSocket, RejectsAForeignAgentSocket) {
   const std::string page = channel::encode(channel::Page{sizeof(WorkerPage)});
   const WorkerPage good;
   WorkerPage strange;
@@ -104,11 +104,11 @@ TEST(WorkerAgentSocket, AnAgentThatIsNoneIsNotBelieved) {
   EXPECT_EQ(met(channel::encode(channel::Ready{}), memory(4096, true, &good)).page(), nullptr);
 }
 
-TEST(WorkerAgentSocket, AnAgentThatSaysNothingIsGivenUp) {
+TEST(WorkerAgentSocket, GivesUpOnASilentAgent) {
   EXPECT_EQ(met("", Descriptor()).page(), nullptr);
 }
 
-TEST(WorkerAgentSocket, NobodyThere) {
+TEST(WorkerAgentSocket, ReportsAMissingAgent) {
   EXPECT_EQ(AgentSocket::connect("").page(), nullptr);
   EXPECT_EQ(AgentSocket::connect("cpprun/no/such/agent").page(), nullptr);
   EXPECT_EQ(AgentSocket::connect(std::string(500, 'x')).page(), nullptr);

@@ -12,11 +12,11 @@ FAULTS = int(os.environ.get('CAMPAIGN_FAULTS', SHORT))
 SEED = 1
 
 
-def test_a_seed_is_a_plan():
+def test_seed_determines_the_plan():
     assert make_plan(7, 200) == make_plan(7, 200) != make_plan(8, 200)
 
 
-def test_a_training_outlives_what_strikes_it(tmp_path):
+def test_training_survives_its_faults(tmp_path):
     if not TRAINING.exists():
         pytest.skip(f'{TRAINING.name} is not built')
     if why := why_not():

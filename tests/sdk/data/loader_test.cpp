@@ -77,7 +77,7 @@ TEST_P(LoaderThreads, PrefetchedBatchesDoNotCount) {
   EXPECT_EQ(trained, whole);
 }
 
-TEST_P(LoaderThreads, EvaluationInOrder) {
+TEST_P(LoaderThreads, EvaluationKeepsTheOrder) {
   auto loader = torch::data::make_data_loader(
       Indices(8), UnpaddedDistributedSampler(8, {.num_replicas = 3, .rank = 1}),
       options(2, GetParam()));
@@ -136,7 +136,7 @@ struct Around {
   DistributedSampler inner{7, {.num_replicas = 1, .rank = 0, .shuffle = false}};
 };
 
-TEST(CustomSampler, ALoadersPassEndsWithTheSamplers) {
+TEST(CustomSampler, AnEpochOfTheLoaderEndsWithTheSampler) {
   for (const size_t workers : {0, 2}) {
     auto loader =
         data::make_data_loader(Indices(7), std::make_shared<Around>(), options(2, workers));
@@ -151,7 +151,7 @@ TEST(CustomSampler, ALoadersPassEndsWithTheSamplers) {
   }
 }
 
-TEST(CustomSampler, OursFitTheSameLoader) {
+TEST(CustomSampler, BuiltInSamplersFitTheSameLoader) {
   auto sampler = std::make_shared<DistributedSampler>(
       6, DistributedSamplerOptions{.num_replicas = 2, .rank = 1, .shuffle = false});
   auto loader = data::make_data_loader(Indices(6), sampler, options(2, 0));

@@ -65,7 +65,7 @@ class Chance {
   std::mt19937 engine_;
 };
 
-TEST(SamplerResume, EachSampleOnceWhateverTheWorldSizes) {
+TEST(SamplerResume, VisitsEachSampleOnceForAnyWorldSizes) {
   constexpr size_t kToTheEnd = 1'000;
   for (unsigned seed = 0; seed < 3'000; ++seed) {
     SCOPED_TRACE(seed);
@@ -89,7 +89,7 @@ TEST(SamplerResume, EachSampleOnceWhateverTheWorldSizes) {
   }
 }
 
-TEST(SamplerResume, SameWorldGoesOnWithTheSameBatches) {
+TEST(SamplerResume, TheSameWorldContinuesWithTheSameBatches) {
   DistributedSampler whole(103, {.num_replicas = 2, .rank = 1, .seed = 4});
   DistributedSampler broken(103, {.num_replicas = 2, .rank = 1, .seed = 4});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(whole.next(8), broken.next(8));
@@ -101,7 +101,7 @@ TEST(SamplerResume, SameWorldGoesOnWithTheSameBatches) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(whole.next(8), resumed.next(8));
 }
 
-TEST(SamplerResume, ANewTrainingEpochIsWholeAgain) {
+TEST(SamplerResume, ANewTrainingEpochIsComplete) {
   DistributedSampler sampler(10, {.num_replicas = 1, .rank = 0, .shuffle = false});
   sampler.load_state({.consumed = 7, .size = 10, .shuffle = false});
   EXPECT_EQ(sampler.next(99), (std::vector<size_t>{7, 8, 9}));
@@ -115,7 +115,7 @@ TEST(SamplerResume, ANewTrainingEpochIsWholeAgain) {
 
 // The documented loop, where set_epoch was forgotten: as in Python each epoch has the order of the
 // first. What is over stays over until the next pass asks for a batch.
-TEST(SamplerResume, APassWithoutSetEpochRepeatsTheWholeEpoch) {
+TEST(SamplerResume, WithoutSetEpochTheWholeEpochRepeats) {
   DistributedSampler sampler(10, {.num_replicas = 2, .rank = 1});
   sampler.load_state({.consumed = 4, .size = 10});
   const std::vector<size_t> rest = sampler.indices();
@@ -133,7 +133,7 @@ TEST(SamplerResume, APassWithoutSetEpochRepeatsTheWholeEpoch) {
 }
 
 // What a loader's threads rely on: they ask again for each batch that is under way.
-TEST(SamplerResume, APassThatResetBeganStaysOver) {
+TEST(SamplerResume, AnEpochStartedByResetStaysFinished) {
   DistributedSampler sampler(10, {.num_replicas = 1, .rank = 0});
   DistributedSampler of_loader = sampler;
   of_loader.reset();
@@ -145,7 +145,7 @@ TEST(SamplerResume, APassThatResetBeganStaysOver) {
   EXPECT_EQ(of_loader.next(99)->size(), 10U);
 }
 
-TEST(SamplerResume, SetEpochBeginsTheEpochThatIsOverAnew) {
+TEST(SamplerResume, SetEpochRestartsAFinishedEpoch) {
   DistributedSampler sampler(10, {.num_replicas = 1, .rank = 0});
   sampler.next(6);
   sampler.set_epoch(0);  // in the middle: changes nothing
@@ -156,7 +156,7 @@ TEST(SamplerResume, SetEpochBeginsTheEpochThatIsOverAnew) {
   EXPECT_EQ(sampler.remaining(), 10U);
 }
 
-TEST(SamplerResume, TheStateCountsWhatWasTrainedOn) {
+TEST(SamplerResume, TheStateCountsTrainedSamples) {
   DistributedSampler sampler(100, {.num_replicas = 2, .rank = 0});
   sampler.next(10);
   EXPECT_EQ(sampler.state().consumed, 20);
@@ -169,14 +169,14 @@ TEST(SamplerResume, TheStateCountsWhatWasTrainedOn) {
   EXPECT_EQ(sampler.state().consumed, 0);
 }
 
-TEST(SamplerResume, RefusesAnotherDataSetsState) {
+TEST(SamplerResume, RejectsTheStateOfAnotherDataset) {
   DistributedSampler sampler(100, {});
   EXPECT_THROW(sampler.load_state({.size = 99}), std::invalid_argument);
   EXPECT_THROW(sampler.load_state({.consumed = 101, .size = 100}), std::invalid_argument);
   EXPECT_THROW(sampler.load_state({.size = 100, .shuffle = false}), std::invalid_argument);
 }
 
-TEST(SamplerResume, GoesThroughATorchArchive) {
+TEST(SamplerResume, SurvivesATorchArchive) {
   DistributedSampler sampler(100, {.seed = 0xffff'ffff'ffff'fff0});
   sampler.set_epoch(3);
   sampler.next(17);

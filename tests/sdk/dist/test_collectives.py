@@ -52,19 +52,19 @@ class Alone:
         return lines
 
 
-def test_equal_to_python(ranks):
+def test_results_equal_python(ranks):
     ours = ranks.case('dist', 3, 'differential').well().lines()
     pythons = ranks.twin(3, 'collectives.py').well().lines()
     assert len(ours) > 1000
     assert ours == pythons
 
 
-def test_beyond_python(ranks):
+def test_calls_beyond_python(ranks):
     done = [f'rank {rank} done' for rank in range(3)]
     assert ranks.case('dist', 3, 'beyond_python').well().lines() == done
 
 
-def test_debug_checks_let_pass_what_agrees(ranks):
+def test_debug_checks_accept_matching_calls(ranks):
     done = [f'rank {rank} done' for rank in range(3)]
     assert ranks.case('dist', 3, 'debug_agreement').well().lines() == done
 
@@ -106,7 +106,7 @@ def test_rank_missing_in_a_barrier():
     assert any(line.startswith('DistTimeoutError') for line in lines)
 
 
-def test_monitored_barrier_names_the_missing():
+def test_monitored_barrier_names_missing_ranks():
     with Alone(3, 'monitored_barrier_missed') as job:
         lines = job.end()
     assert len(lines['monitored']) == 2

@@ -55,7 +55,7 @@ def differences(mode, ours, theirs, n):
 
 # One test for all modes: each program's start and imports would cost more than the training.
 @pytest.mark.parametrize('n', [2, 3])
-def test_as_in_python(ranks, n):
+def test_results_equal_python(ranks, n):
     modes = [*EXACT, *CLOSE]
     ours = ranks.case('nn', n, 'ddp_train', *modes, seconds=120).well()
     theirs = ranks.twin(n, 'ddp_train.py', *modes, seconds=180).well()
@@ -63,7 +63,7 @@ def test_as_in_python(ranks, n):
     assert not found, '\n'.join(found)
 
 
-def test_the_comparison_is_alive(ranks):
+def test_comparison_detects_a_difference(ranks):
     """A 16-bit hook must differ from plain averaging, or nothing was compared."""
     ours = ranks.case('nn', 2, 'ddp_train', 'buckets', 'bf16_hook').well()
     plain = [line.split(' ', 1)[1] for line in ours.lines('buckets loss ')]

@@ -7,7 +7,7 @@ from launches import ROOT
 PAGE = (ROOT / 'docs' / 'sdk.md').read_text()
 
 
-def test_the_program_shown_is_the_example():
+def test_shown_program_is_the_example():
     shown = re.findall(r'<!-- is the file: (\S+) -->\n```\w+\n(.*?)```', PAGE, re.S)
     assert shown
     for path, text in shown:

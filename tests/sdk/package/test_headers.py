@@ -42,7 +42,7 @@ def of_libtorch(package, header):
     return {name for name in names if re.match(r'(torch|ATen|c10|caffe2)/', name)}
 
 
-def test_headers_of_worker_take_nothing_of_libtorch(package):
+def test_headers_of_worker_include_no_libtorch(package):
     for header in ['cpprun/worker.hpp', *headers(package, 'worker')]:
         assert not of_libtorch(package, header), header
 
@@ -52,7 +52,7 @@ def test_headers_of_dist_are_thin(package, torch):
         assert of_libtorch(package, header) <= THIN, header
 
 
-def test_what_umbrellas_reach_is_installed(package, torch):
+def test_headers_of_umbrellas_are_installed(package, torch):
     assert len(reached(package, 'cpprun/torch.hpp')) > 20
 
 

@@ -69,7 +69,7 @@ def undisturbed(job):
     return running.find(r'hash=(\w+)')[1]
 
 
-def test_a_new_node_resumes_from_its_neighbours_memory(job):
+def test_new_node_resumes_from_its_neighbours_memory(job):
     expected = undisturbed(job)
     nodes = TwoNodes(job, '--snapshot-replicas=1')
     first = nodes.start('first')
@@ -87,7 +87,7 @@ def test_a_new_node_resumes_from_its_neighbours_memory(job):
     assert first.find(f'hash={expected}'), first.output
 
 
-def test_without_copies_it_resumes_from_disk(job):
+def test_without_replicas_it_resumes_from_disk(job):
     nodes = TwoNodes(job)
     first = nodes.start('first')
     first.wait_for('waiting: 1 of')

@@ -82,7 +82,7 @@ class DeviceCopyTest : public ::testing::Test {
   void SetUp() override { fake = Fake(); }
 };
 
-TEST_F(DeviceCopyTest, CopiesComeAfterWhatTheDeviceHasToDo) {
+TEST_F(DeviceCopyTest, CopiesAfterPendingDeviceWork) {
   DeviceCopy copy(device(), fake_calls());
   EXPECT_THAT(fake.log, ElementsAre("record compute", "block side"));
   const at::Tensor bytes = at::full({10}, 3, at::kByte);
@@ -95,7 +95,7 @@ TEST_F(DeviceCopyTest, CopiesComeAfterWhatTheDeviceHasToDo) {
   EXPECT_EQ(memory, std::vector<std::byte>(10, std::byte{3}));
 }
 
-TEST_F(DeviceCopyTest, APieceIsUsedAgainWhenItsBytesAreAway) {
+TEST_F(DeviceCopyTest, ReusesABufferAfterItsBytesAreWritten) {
   const int64_t size = 4 * DeviceCopy::kPiece + 105;
   const at::Tensor bytes = at::arange(size, at::kLong).remainder(251).to(at::kByte);
   std::vector<std::byte> memory(static_cast<size_t>(size));
@@ -111,13 +111,13 @@ TEST_F(DeviceCopyTest, APieceIsUsedAgainWhenItsBytesAreAway) {
       << "two are on their way at once, no more";
 }
 
-TEST_F(DeviceCopyTest, WhereThereIsNoPinnedMemoryItThrows) {
+TEST_F(DeviceCopyTest, ThrowsWithoutPinnedMemory) {
   DeviceCopyCalls calls = fake_calls();
   calls.make_pinned = [](int64_t) -> at::Tensor { TORCH_CHECK(false, "none"); };
   EXPECT_THROW(DeviceCopy(device(), calls), c10::Error);
 }
 
-TEST_F(DeviceCopyTest, WithoutItBytesAreCopiedAllTheSame) {
+TEST_F(DeviceCopyTest, CopiesWithoutPinnedMemory) {
   const at::Tensor bytes = at::full({10}, 4, at::kByte);  // on the CPU, which has no streams
   std::vector<std::byte> memory(10);
   DeviceCopies copies;

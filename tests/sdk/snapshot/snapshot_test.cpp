@@ -96,7 +96,7 @@ TEST_F(SnapshotAlone, KeepsValuesOfAllKinds) {
 }
 
 // Python refuses the whole file for one text that it can't decode.
-TEST_F(SnapshotAlone, ATextThatIsNoUtf8GoesAsBytes) {
+TEST_F(SnapshotAlone, SavesNonUtf8TextAsBytes) {
   const std::string saved("\xff\0\xe9", 3);
   std::string text = saved;
   Snapshot(in_file()).track("text", text).save(1);
@@ -109,7 +109,7 @@ TEST_F(SnapshotAlone, ATextThatIsNoUtf8GoesAsBytes) {
   EXPECT_EQ(text, saved);
 }
 
-TEST_F(SnapshotAlone, NothingThereIsNone) {
+TEST_F(SnapshotAlone, AnEmptyFolderHasNoSnapshot) {
   int value = 3;
   Snapshot snapshot(in_folder());
   snapshot.track("value", value);
@@ -117,7 +117,7 @@ TEST_F(SnapshotAlone, NothingThereIsNone) {
   EXPECT_EQ(value, 3);
 }
 
-TEST_F(SnapshotAlone, EachThingOnce) {
+TEST_F(SnapshotAlone, RejectsDuplicateEntries) {
   const auto net = test::make_net();
   int value = 0, other = 0;
   Snapshot snapshot(in_folder());
@@ -128,7 +128,7 @@ TEST_F(SnapshotAlone, EachThingOnce) {
   EXPECT_THROW(Snapshot({.dir = "a", .file = "b"}), std::invalid_argument);
 }
 
-TEST_F(SnapshotAlone, RefusesWhatCannotBeSaved) {
+TEST_F(SnapshotAlone, RejectsUnsupportedOptimizers) {
   const auto net = test::make_net();
   const auto lbfgs = test::make_optimizer("lbfgs", net->parameters());
   EXPECT_THROW(Snapshot(in_folder()).track(*lbfgs, net), std::invalid_argument);
@@ -164,7 +164,7 @@ void step(test::Net& net, torch::optim::Optimizer& optimizer) {
 class SnapshotOptimizers : public SnapshotAlone,
                            public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(SnapshotOptimizers, GoOnExactly) {
+TEST_P(SnapshotOptimizers, ContinueExactly) {
   const auto net = test::make_net(0);
   const auto optimizer = test::make_optimizer(GetParam(), net->parameters());
   for (int i = 0; i < 3; ++i) step(*net, *optimizer);
@@ -210,7 +210,7 @@ TEST_F(SnapshotAlone, NamesKeepMomentumWithItsParameter) {
   EXPECT_THROW(by_position.resume(), std::runtime_error);  // it has more parameters
 }
 
-TEST_F(SnapshotAlone, SaysWhatDoesNotFitAndChangesNothing) {
+TEST_F(SnapshotAlone, ReportsAMismatchAndChangesNothing) {
   const auto net = test::make_net();
   Snapshot(in_folder()).track(net).save(1);
   const auto more = test::make_net(0.3, true);
@@ -226,7 +226,7 @@ TEST_F(SnapshotAlone, SaysWhatDoesNotFitAndChangesNothing) {
   EXPECT_EQ(test::fingerprint(*more), before);
 }
 
-TEST_F(SnapshotAlone, FallsBackToTheFileBefore) {
+TEST_F(SnapshotAlone, FallsBackToTheEarlierFile) {
   int value = 1;
   {
     Snapshot snapshot(in_file());
@@ -253,7 +253,7 @@ void damage(const std::string& path) {
   file.put(static_cast<char>(byte ^ 1));
 }
 
-TEST_F(SnapshotAlone, DamagedOnesOfLaterStepsDoNotCostTheNewOnes) {
+TEST_F(SnapshotAlone, ADamagedLaterStepDoesNotRemoveNewSnapshots) {
   at::Tensor value = at::ones({64});
   SnapshotOptions options = in_folder();
   options.keep = 2;
@@ -277,7 +277,7 @@ TEST_F(SnapshotAlone, DamagedOnesOfLaterStepsDoNotCostTheNewOnes) {
   EXPECT_EQ(GetCapturedStderr(), "");  // nothing to fall back from
 }
 
-TEST_F(SnapshotAlone, HintsAtWhatIsForgottenOnce) {
+TEST_F(SnapshotAlone, HintsOnceAtAForgottenEntry) {
   const auto net = test::make_net();
   const auto sgd = test::make_optimizer("sgd", net->parameters());
   optim::StepLR schedule(*sgd, {.step_size = 1});
@@ -300,7 +300,7 @@ TEST_F(SnapshotAlone, HintsAtWhatIsForgottenOnce) {
   EXPECT_EQ(GetCapturedStderr(), "");
 }
 
-TEST_F(SnapshotAlone, SharedAndStridedTensorsComeBack) {
+TEST_F(SnapshotAlone, RestoresSharedAndStridedTensors) {
   at::Tensor whole = at::arange(24, at::kDouble).view({4, 6});
   at::Tensor column = whole.select(1, 2), rows = whole.slice(0, 1, 3), scalar = at::tensor(5);
   Snapshot snapshot(in_folder());
@@ -317,7 +317,7 @@ TEST_F(SnapshotAlone, SharedAndStridedTensorsComeBack) {
 
 // Into the memory that the model has, wherever that is: no second copy on any device.
 class SnapshotMapLocation : public SnapshotAlone {};
-TEST_F(SnapshotMapLocation, LoadsIntoTheModelsOwnMemory) {
+TEST_F(SnapshotMapLocation, LoadsIntoTheModelsMemory) {
   const auto net = test::make_net();
   Snapshot(in_folder()).track(net).save(1);
   const auto other = std::make_shared<test::Net>();
@@ -359,7 +359,7 @@ snapshot_files::LockState lock_of_draft(const fs::path& folder, const std::atomi
   return snapshot_files::LockState::Unknown;
 }
 
-TEST_F(SnapshotAlone, AStateDictIsLockedWhileItIsWritten) {
+TEST_F(SnapshotAlone, LocksAStateDictWhileWriting) {
   const torch::nn::Linear large(4096, 4096);  // 64 MiB: long enough to be seen
   std::atomic<bool> is_over{false};
   std::thread writer([&] {

@@ -19,7 +19,7 @@ void step(torch::optim::Optimizer& optimizer) {
 }
 
 // As Python's load_state_dict does it: buffers become of the parameter's type, counts stay.
-TEST(SnapshotStates, BuffersBecomeOfTheParametersType) {
+TEST(SnapshotStates, BuffersGetTheParametersType) {
   const auto net = test::make_net(), wide = test::make_net();
   torch::optim::AdamW adam(net->parameters());
   step(adam);

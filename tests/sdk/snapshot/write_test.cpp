@@ -64,7 +64,7 @@ class FolderPerNode : public ::testing::Test {
   dist::Store store_ = dist::make_hash_store();
 };
 
-TEST_F(FolderPerNode, TheOneBeforeStaysUntilAllNodesHaveTheNewOne) {
+TEST_F(FolderPerNode, KeepsThePreviousSnapshotUntilAllNodesHaveTheNewOne) {
   ASSERT_TRUE(save(90, [] {}));
   // The second node's disk refuses the last rename.
   EXPECT_FALSE(save(100, [&] { files_[1].inject(0, test::Fault::Fail); }));
@@ -76,7 +76,7 @@ TEST_F(FolderPerNode, TheOneBeforeStaysUntilAllNodesHaveTheNewOne) {
 }
 
 // Nothing has changed for long: only the lock says that somebody is at work.
-TEST(SingleFile, NoSweepTakesADraftThatIsBeingWritten) {
+TEST(SingleFile, CleanupSparesADraftThatIsBeingWritten) {
   MemoryFiles files;
   const std::atomic<bool> gives_up{false};
   WriteContext context;

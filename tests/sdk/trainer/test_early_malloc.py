@@ -22,7 +22,7 @@ def _malloc_is_glibcs():
         pytest.skip("malloc is AddressSanitizer's")
 
 
-def test_the_heap_is_there_before_libtorch_takes_it(ranks):
+def test_heap_is_reserved_before_libtorch(ranks):
     assert GROWS_BY <= heap_kib(ranks) < 1.5 * GROWS_BY
 
 
@@ -34,5 +34,5 @@ def test_the_heap_is_there_before_libtorch_takes_it(ranks):
         {'GLIBC_TUNABLES': 'glibc.malloc.arena_max=2'},
     ],
 )
-def test_who_leaves_malloc_alone_is_left_alone(ranks, own):
+def test_malloc_settings_of_the_user_are_kept(ranks, own):
     assert heap_kib(ranks, **own) < GROWS_BY

@@ -62,7 +62,7 @@ TEST_F(TrainerApi, StepsInTheTutorialsOrder) {
   EXPECT_EQ(trainer.calls.back(), "save 3");
 }
 
-TEST_F(TrainerApi, ResumesWhereTheSnapshotSays) {
+TEST_F(TrainerApi, ResumesFromTheSnapshot) {
   Noting<> trainer(net_, test::toy_data(32), sgd_, quiet());
   trainer.resumes_at = 2;
   trainer.train(3);
@@ -92,7 +92,7 @@ TEST_F(TrainerApi, Learns) {
 
 // Four batches of 8 whose gradients are added up are one of 32; 5 batches in all, so that the last
 // step of a training epoch is made of one.
-TEST_F(TrainerApi, AccumulatedBatchesAreOneLarge) {
+TEST_F(TrainerApi, AccumulatedBatchesEqualOneLargeBatch) {
   const auto weights_after = [](TrainerOptions options) {
     const auto net = test::toy_net();
     torch::optim::SGD sgd(net->parameters(), 0.01);
@@ -142,7 +142,7 @@ class OwnSampler {
   int given_ = 0;
 };
 
-TEST_F(TrainerApi, TakesAnOwnSampler) {
+TEST_F(TrainerApi, AcceptsACustomSampler) {
   Noting<OwnSampler> trainer(net_, test::toy_data(32), std::make_shared<OwnSampler>(), sgd_,
                              {.batch_size = 3, .is_quiet = true});
   trainer.train(1);
@@ -150,7 +150,7 @@ TEST_F(TrainerApi, TakesAnOwnSampler) {
 }
 
 // A sampler whose state was saved in the middle of a training epoch: only the rest is trained on.
-TEST_F(TrainerApi, GoesOnWithinATrainingEpoch) {
+TEST_F(TrainerApi, ContinuesWithinATrainingEpoch) {
   Noting<> trainer(net_, test::toy_data(40), sgd_, quiet());
   trainer.sampler().load_state({.epoch = 1, .consumed = 24, .size = 40});
   trainer.resumes_at = 1;
@@ -160,7 +160,7 @@ TEST_F(TrainerApi, GoesOnWithinATrainingEpoch) {
   EXPECT_EQ(trainer.sampler().indices().size(), 16U);
 }
 
-TEST_F(TrainerApi, RefusesOptionsThatCannotWork) {
+TEST_F(TrainerApi, RejectsInvalidOptions) {
   EXPECT_THROW(Noting<>(net_, test::toy_data(4), sgd_, {.batch_size = 0}), std::invalid_argument);
   EXPECT_THROW(Noting<>(net_, test::toy_data(4), sgd_, {.accumulate = 0}), std::invalid_argument);
 }

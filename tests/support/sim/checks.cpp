@@ -17,9 +17,9 @@ std::string name_of(Incarnation node) {
 
 }  // namespace
 
-bool has_no_memory(const Membership& job) {
-  return job.phase() == Membership::Phase::Recovering ||
-         (job.phase() == Membership::Phase::WaitingForNodes && job.round() == RoundNumber());
+bool has_no_memory(const Job& job) {
+  return job.phase() == Job::Phase::Recovering ||
+         (job.phase() == Job::Phase::WaitingForNodes && job.round() == RoundNumber());
 }
 
 // ---------------------------------------------------------------- workers
@@ -61,14 +61,14 @@ Term Checks::root(Term term) const {
 }
 
 // Who was cut off at the end knows no outcome. If all others have left since, the job begins anew.
-void Checks::on_continued(const Membership& by, Term formed_in) {
+void Checks::on_continued(const Job& by, Term formed_in) {
   const Term term = by.term();
-  if (term == formed_in || continued_.contains(term) || begun_anew_.contains(term)) return;
+  if (term == formed_in || continued_.contains(term) || started_over_.contains(term)) return;
   require(formed_in < term,
           "S2: epoch " + std::to_string(term.value) + " goes on from a later one");
   const bool is_lost = job_of(formed_in).decided && !by.has_job_result();
   if (is_lost || term < formed_in) {
-    begun_anew_.insert(term);
+    started_over_.insert(term);
   } else {
     continued_.emplace(term, formed_in);
   }
@@ -94,7 +94,7 @@ void Checks::on_start(Incarnation node, const control::RankAssignment& assignmen
 void Checks::on_finish(Term term, bool has_workers, const agent::Finish& finish) {
   using How = agent::Finish::How;
   require(!has_workers || finish.how == How::Error, "R4: an agent ends before its workers");
-  Job& job = job_of(term);
+  JobRecord& job = job_of(term);
   if (finish.how == How::Success) {
     job.is_success_told = true;
   } else if (finish.how == How::Failure) {
@@ -104,7 +104,7 @@ void Checks::on_finish(Term term, bool has_workers, const agent::Finish& finish)
 }
 
 // Its worker lease holds, so nobody has gone on without it, and no other standby was named.
-void Checks::on_take_over(Incarnation node, Term welcomed) {
+void Checks::on_promotion(Incarnation node, Term welcomed) {
   const auto job = jobs_.find(root(welcomed));
   if (job == jobs_.end()) return;
   const auto newest = job->second.rounds.find(job->second.newest);
@@ -123,7 +123,7 @@ void Checks::on_heard(Term term, Incarnation from, const control::AgentMessage& 
     unreported_failure_.erase({from, failed->round});
   }
   if (const auto* leave = std::get_if<control::Leave>(&message)) {
-    Job& job = jobs_[term];
+    JobRecord& job = jobs_[term];
     const auto newest = job.rounds.find(job.newest);
     const bool is_of_it = newest != job.rounds.end() && newest->second.assignments.contains(from);
     if (leave->is_unusable && is_of_it) job.unusable_in = job.newest.term;
@@ -143,13 +143,12 @@ void Checks::on_heard(Term term, Incarnation from, const control::AgentMessage& 
 
 // ---------------------------------------------------------------- coordinators
 
-void Checks::on_sent(const Membership* membership, Incarnation to,
-                     const control::CoordinatorMessage& message) {
-  if (membership == nullptr) return;
-  if (membership->continued_term()) {
-    on_continued(*membership, *membership->continued_term());
+void Checks::on_sent(const Job* led, Incarnation to, const control::CoordinatorMessage& message) {
+  if (led == nullptr) return;
+  if (led->continued_term()) {
+    on_continued(*led, *led->continued_term());
   }
-  Job& job = job_of(membership->term());
+  JobRecord& job = job_of(led->term());
   if (const auto* assignment = std::get_if<control::RankAssignment>(&message)) {
     on_assignment(job, to, *assignment);
   } else if (const auto* stop = std::get_if<control::Stop>(&message)) {
@@ -159,13 +158,14 @@ void Checks::on_sent(const Membership* membership, Incarnation to,
                      stop->round == job.newest.round && stop->why != "the round is over";
     if (round != job.rounds.end() && is_charge) round->second.was_stopped_by_failure = true;
   } else if (const auto* decided = std::get_if<control::JobResult>(&message)) {
-    on_job_result(job, *membership, to, *decided);
+    on_job_result(job, *led, to, *decided);
   } else if (std::holds_alternative<control::Bye>(message)) {
-    on_bye(job, *membership, to);
+    on_bye(job, *led, to);
   }
 }
 
-void Checks::on_assignment(Job& job, Incarnation to, const control::RankAssignment& assignment) {
+void Checks::on_assignment(JobRecord& job, Incarnation to,
+                           const control::RankAssignment& assignment) {
   const RoundName name{assignment.term, assignment.round};
   const std::string where = name_of(name) + ": ";
   require(name >= job.newest, "S2: " + where + "told after a newer one");
@@ -184,15 +184,15 @@ void Checks::on_assignment(Job& job, Incarnation to, const control::RankAssignme
   require(is_first || (known->second.group_rank == assignment.group_rank &&
                        known->second.base_rank == assignment.base_rank),
           "R1: " + where + "the place of " + name_of(to) + " has changed");
-  require(!is_first || formed_now_.contains(name),
+  require(!is_first || formed_in_call_.contains(name),
           "R1: " + where + name_of(to) + " is told a round that was formed without it");
 }
 
-void Checks::on_new_round(Job& job, const control::RankAssignment& assignment) {
+void Checks::on_new_round(JobRecord& job, const control::RankAssignment& assignment) {
   RoundName name{assignment.term, assignment.round};
   const std::string where = name_of(name) + ": ";
   ++rounds_formed_;
-  formed_now_.insert(name);
+  formed_in_call_.insert(name);
   for (const auto& [other, live] : live_) {
     require(!are_one_job(other, name) || live == 0,
             "R2: " + where + "formed while workers of " + name_of(other) + " live");
@@ -218,32 +218,31 @@ void Checks::on_new_round(Job& job, const control::RankAssignment& assignment) {
   job.rounds[name].first = assignment;
 }
 
-void Checks::on_job_result(Job& job, const Membership& membership, Incarnation to,
+void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
                            const control::JobResult& decided) {
   const bool is_first = job.told.insert(to).second;
   if (!job.decided) {
     job.decided = decided;
-    job.decided_in = membership.term();
+    job.decided_in = led.term();
   }
   // A later coordinator that nobody told may judge anew; its words may be others.
-  const bool is_same_judge = job.decided_in == membership.term();
+  const bool is_same_judge = job.decided_in == led.term();
   require(job.decided->is_success == decided.is_success &&
               (!is_same_judge || job.decided->failure_summary == decided.failure_summary),
           "S5: " + name_of(to) + " is told another outcome than others");
-  if (membership.phase() == Membership::Phase::Finishing) job.must_acknowledge.insert(to);
+  if (led.phase() == Job::Phase::Finishing) job.must_acknowledge.insert(to);
   if (!is_first) return;
-  RoundName name{membership.term(), membership.round()};
+  RoundName name{led.term(), led.round()};
   if (decided.is_success) {
     require(!failing_rounds_.contains(job.newest.round == name.round ? job.newest : name),
             "R8: success, though a worker of " + name_of(name) + " failed");
     require(live_workers_of(name.term, name.round) == 0,
             "R8: success, though workers of " + name_of(name) + " live");
-    require(membership.round() > RoundNumber(), "R8: success without a round");
+    require(led.round() > RoundNumber(), "R8: success without a round");
     // An outcome that an elected coordinator found written was decided while the store lived (R18).
-    const bool is_decided_here =
-        is_same_judge && membership.phase() == Membership::Phase::Finishing;
+    const bool is_decided_here = is_same_judge && led.phase() == Job::Phase::Finishing;
     const bool is_storeless = job.rounds[job.newest].first.is_agent_store &&
-                              job.newest.term != membership.term() && is_decided_here;
+                              job.newest.term != led.term() && is_decided_here;
     require(!is_storeless, "R13: success of a round whose store died with its coordinator");
   } else {
     require(live_workers_of(name.term, name.round) == 0,
@@ -259,51 +258,50 @@ void Checks::on_job_result(Job& job, const Membership& membership, Incarnation t
   }
 }
 
-void Checks::on_bye(Job& job, const Membership& membership, Incarnation to) {
+void Checks::on_bye(JobRecord& job, const Job& led, Incarnation to) {
   require(job.told.contains(to) && acked_.contains(to),
           "R9: bye to " + name_of(to) + " before it has acknowledged the outcome");
   // Who comes after the end goes on its own.
   for (Incarnation owed : std::exchange(job.must_acknowledge, {})) {
-    auto node = membership.nodes().find(owed);
-    bool is_here = node != membership.nodes().end() && node->second.is_connected();
+    auto node = led.nodes().find(owed);
+    bool is_here = node != led.nodes().end() && node->second.is_connected();
     require(!is_here || acked_.contains(owed),
             "R9: bye before " + name_of(owed) + " has acknowledged the outcome");
   }
 }
 
 // Every round is formed and told within one call.
-void Checks::after_call(const Membership* membership) {
-  if (auto job = jobs_.find(root(membership->term())); job != jobs_.end()) {
+void Checks::after_call(const Job* led) {
+  if (auto job = jobs_.find(root(led->term())); job != jobs_.end()) {
     // Who was lost in between is owed nothing, even if it comes back before the first bye.
     std::erase_if(job->second.must_acknowledge,
-                  [&](Incarnation owed) { return !membership->nodes().contains(owed); });
+                  [&](Incarnation owed) { return !led->nodes().contains(owed); });
   }
-  judge_unusable(*membership);
-  const RoundName name{membership->term(), membership->round()};
-  if (formed_now_.erase(name) == 0) return;
+  check_unusable(*led);
+  const RoundName name{led->term(), led->round()};
+  if (formed_in_call_.erase(name) == 0) return;
   const Round& round = jobs_.at(root(name.term)).rounds.at(name);
-  judge_ranks(round, name_of(name) + ": ");
+  check_ranks(round, name_of(name) + ": ");
   const auto members = static_cast<int64_t>(round.assignments.size());
-  require(
-      members >= membership->job_spec().min_nodes && members <= membership->job_spec().max_nodes,
-      "R2: a round of " + std::to_string(members) + " nodes");
+  require(members >= led->job_spec().min_nodes && members <= led->job_spec().max_nodes,
+          "R2: a round of " + std::to_string(members) + " nodes");
 }
 
 // Nobody takes the place of an unusable node, and nobody waits for that.
-void Checks::judge_unusable(const Membership& membership) {
-  const auto job = jobs_.find(root(membership.term()));
-  const bool is_over = membership.phase() == Membership::Phase::WaitingForNodes;
-  if (job == jobs_.end() || !is_over || job->second.unusable_in != membership.term()) return;
+void Checks::check_unusable(const Job& led) {
+  const auto job = jobs_.find(root(led.term()));
+  const bool is_over = led.phase() == Job::Phase::WaitingForNodes;
+  if (job == jobs_.end() || !is_over || job->second.unusable_in != led.term()) return;
   int64_t left = 0;
-  for (const auto& [incarnation, node] : membership.nodes()) {
+  for (const auto& [incarnation, node] : led.nodes()) {
     const bool is_here = node.liveness == cpprun::Node::Liveness::Present && !node.is_draining();
     left += is_here ? 1 : 0;
   }
-  require(left >= membership.job_spec().min_nodes,
+  require(left >= led.job_spec().min_nodes,
           "stuck: a job waits for another node in the place of an unusable one");
 }
 
-void Checks::judge_ranks(const Round& round, const std::string& where) {
+void Checks::check_ranks(const Round& round, const std::string& where) {
   std::map<int64_t, std::pair<Incarnation, const control::RankAssignment*>> by_rank;
   for (const auto& [node, assignment] : round.assignments) {
     by_rank.emplace(assignment.group_rank, std::pair(node, &assignment));

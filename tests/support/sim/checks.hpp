@@ -14,7 +14,7 @@
 
 #include "agent/core/effects.hpp"
 #include "common/ids.hpp"
-#include "rendezvous/coordinator/membership.hpp"
+#include "rendezvous/coordinator/job.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun::sim {
@@ -27,7 +27,7 @@ struct RoundName {
 };
 
 // Nothing was formed or granted yet: what agents bring is all there is.
-bool has_no_memory(const Membership& job);
+bool has_no_memory(const Job& job);
 
 class Checks {
  public:
@@ -42,7 +42,7 @@ class Checks {
   // A worker failed of itself: nobody had asked it to stop.
   void on_true_failure(const RoundName& round) { failing_rounds_.insert(round); }
   // The agent has learned of such an end while its round ran, and must tell.
-  void on_known_failure(Incarnation node, const RoundName& round) {
+  void on_reported_failure(Incarnation node, const RoundName& round) {
     unreported_failure_.emplace(node, round.round);
   }
   int64_t live_workers_of(Term term, RoundNumber round) const;  // in whichever epoch of the job
@@ -53,13 +53,13 @@ class Checks {
   void on_finish(Term term, bool has_workers, const agent::Finish& finish);
 
   // It leads the job from now on; the newest coordinator that welcomed it had this epoch.
-  void on_take_over(Incarnation node, Term welcomed);
+  void on_promotion(Incarnation node, Term welcomed);
 
   // ---- a coordinator; all that one call of it sent
-  void on_sent(const Membership* job, Incarnation to, const control::CoordinatorMessage& message);
-  void after_call(const Membership* job);
+  void on_sent(const Job* job, Incarnation to, const control::CoordinatorMessage& message);
+  void after_call(const Job* job);
   // A coordinator goes on from a round that another one has formed: one job in two epochs.
-  void on_continued(const Membership& by, Term formed_in);
+  void on_continued(const Job& by, Term formed_in);
   // What an agent says, when the coordinator hears it.
   void on_heard(Term term, Incarnation from, const control::AgentMessage& message);
 
@@ -73,7 +73,7 @@ class Checks {
     std::map<Incarnation, control::RankAssignment> assignments;
     bool was_stopped_by_failure = false;
   };
-  struct Job {
+  struct JobRecord {
     RoundName newest;
     int64_t budget_used = 0;
     std::map<RoundName, Round> rounds;
@@ -88,20 +88,20 @@ class Checks {
 
   // The first epoch of the job that goes on in this one.
   Term root(Term term) const;
-  Job& job_of(Term term) { return jobs_[root(term)]; }
+  JobRecord& job_of(Term term) { return jobs_[root(term)]; }
   bool are_one_job(const RoundName& a, const RoundName& b) const {
     return root(a.term) == root(b.term);
   }
-  void on_assignment(Job& job, Incarnation to, const control::RankAssignment& assignment);
-  void on_new_round(Job& job, const control::RankAssignment& assignment);
-  void on_job_result(Job& job, const Membership& membership, Incarnation to,
+  void on_assignment(JobRecord& job, Incarnation to, const control::RankAssignment& assignment);
+  void on_new_round(JobRecord& job, const control::RankAssignment& assignment);
+  void on_job_result(JobRecord& job, const Job& led, Incarnation to,
                      const control::JobResult& decided);
-  void on_bye(Job& job, const Membership& membership, Incarnation to);
-  void judge_unusable(const Membership& membership);
-  void judge_ranks(const Round& round, const std::string& where);
+  void on_bye(JobRecord& job, const Job& led, Incarnation to);
+  void check_unusable(const Job& led);
+  void check_ranks(const Round& round, const std::string& where);
 
   std::map<Term, Term> continued_;  // epoch that goes on, and the one that it goes on from
-  std::set<Term> begun_anew_;       // after an outcome that nobody left knows
+  std::set<Term> started_over_;     // after an outcome that nobody left knows
   std::map<Term, Job> jobs_;        // by the job's first epoch
   std::map<RoundName, int64_t> live_;
   int64_t live_in_all_ = 0;
@@ -112,8 +112,8 @@ class Checks {
   // Workers of each, as it registered: a round may be told when its members are gone already (R18).
   std::map<Incarnation, int64_t> nproc_;
   std::set<std::pair<Incarnation, RoundNumber>>
-      unreported_failure_;          // failures that agents know of
-  std::set<RoundName> formed_now_;  // in the call under way
+      unreported_failure_;              // failures that agents know of
+  std::set<RoundName> formed_in_call_;  // in the call under way
   int64_t rounds_formed_ = 0;
   std::vector<std::string> broken_;
 };

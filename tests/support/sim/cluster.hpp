@@ -28,7 +28,7 @@ struct ClusterOptions {
   Duration stop_grace = limits::kStopGrace;
   Duration wait_reminder_interval = limits::kWaitReminderInterval;
   int64_t nproc = 1;
-  bool is_first_own = false;
+  bool is_first_embedded = false;
   bool has_control_ports = true;  // so that there are standbys
   bool has_etcd = false;          // --rdzv-backend=etcd
   EtcdOptions etcd;
@@ -47,10 +47,10 @@ class Cluster {
 
   // What the workers of a node do in a round; nullptr: run for ever.
   using Plan = std::function<SpawnPlan(const Node&, const control::RankAssignment&)>;
-  void set_plan(Plan plan) { around_.plan = std::move(plan); }
-  void set_fetch_plan(std::function<FetchPlan()> plan) { around_.plan_fetch = std::move(plan); }
+  void set_plan(Plan plan) { context_.plan = std::move(plan); }
+  void set_fetch_plan(std::function<FetchPlan()> plan) { context_.plan_fetch = std::move(plan); }
   void when_workers_change(std::function<void()> then) {
-    around_.on_workers_changed = std::move(then);
+    context_.on_workers_changed = std::move(then);
   }
 
   // ---- programs
@@ -83,47 +83,47 @@ class Cluster {
   Node* elected();
 
   // ---- time
-  bool step(Instant end) { return agenda_.step(end); }
+  bool step(Instant end) { return event_queue_.step(end); }
   void run_until(Instant end) {
-    while (agenda_.step(end)) {
+    while (event_queue_.step(end)) {
     }
   }
-  void run_for(Duration duration) { run_until(agenda_.now() + duration); }
+  void run_for(Duration duration) { run_until(event_queue_.now() + duration); }
   // False: it did not come to pass in this time.
   bool run_until(const std::function<bool()>& holds, Duration most);
-  Instant now() const { return agenda_.now(); }
-  void in(Duration delay, Agenda::Event event) { agenda_.in(delay, std::move(event)); }
+  Instant now() const { return event_queue_.now(); }
+  void in(Duration delay, EventQueue::Event event) { event_queue_.in(delay, std::move(event)); }
 
   // ---- what can be seen
   Network& network() { return network_; }
   Trace& trace() { return trace_; }
   Checks& checks() { return checks_; }
   const ClusterOptions& options() const { return options_; }
-  const Agenda& agenda() const { return agenda_; }
+  const EventQueue& event_queue() const { return event_queue_; }
   CoordinatorProcess* coordinator() { return coordinator_.get(); }
-  const Membership* job() const;
+  const Job* job() const;
   const CoordinatorProcess* leader() const;  // of job()
   // At the job's endpoint, and in agents that have taken the job over; dead ones too.
   std::vector<CoordinatorProcess*> coordinators() const;
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   HostClock clock_of(HostId host) const;
   // Hash of all that has happened.
-  uint64_t hash() const { return trace_.hash() ^ agenda_.steps(); }
+  uint64_t hash() const { return trace_.hash() ^ event_queue_.steps(); }
 
  private:
   agent::AgentOptions agent_options(const NodeId& id) const;
   Node& add(NodeSpec spec);
-  Node* own_node();
+  Node* embedded_node();
 
   const ClusterOptions options_;
-  Agenda agenda_;
+  EventQueue event_queue_;
   Trace trace_;
   Checks checks_;
-  Dice dice_;
+  Prng prng_;
   int64_t secrets_ = 0;
   Network network_;
   std::unique_ptr<Etcd> etcd_;
-  Surroundings around_;
+  SimContext context_;
   std::unique_ptr<CoordinatorProcess> coordinator_;
   std::vector<std::unique_ptr<CoordinatorProcess>> former_coordinators_;
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -10,13 +10,13 @@
 
 #include "rendezvous/coordinator/coordinator.hpp"
 #include "rendezvous/coordinator/late_wakeup_guard.hpp"
-#include "tests/support/sim/handover_watch.hpp"
-#include "tests/support/sim/heard.hpp"
+#include "tests/support/sim/coordinator_checks.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/impostor.hpp"
 #include "tests/support/sim/leader_announcer.hpp"
 #include "tests/support/sim/one_shot_timer.hpp"
-#include "tests/support/sim/surroundings.hpp"
+#include "tests/support/sim/redirect_checks.hpp"
+#include "tests/support/sim/sim_context.hpp"
 
 namespace cpprun::sim {
 
@@ -32,7 +32,7 @@ struct CoordinatorSpec {
 
 class CoordinatorProcess final : public Program {
  public:
-  CoordinatorProcess(Surroundings& around, CoordinatorSpec spec);
+  CoordinatorProcess(SimContext& context, CoordinatorSpec spec);
 
   // The agent of this process takes the job over (R16).
   void wake(CoordinatorOptions options);
@@ -65,7 +65,7 @@ class CoordinatorProcess final : public Program {
   bool is_frozen() const { return is_frozen_; }
   const CoordinatorSpec& spec() const { return spec_; }
   bool is_awake() const { return core_ != nullptr; }
-  const Membership* job(const std::string& run_id) const;
+  const Job* job(const std::string& run_id) const;
 
   // Program
   void on_dialled(ConnectionId, bool, const std::string&) override {}
@@ -89,9 +89,9 @@ class CoordinatorProcess final : public Program {
     bool is_to_impostor = false;
   };
 
-  Instant local_now() const { return spec_.clock.local(around_.agenda.now()); }
+  Instant local_now() const { return spec_.clock.local(context_.event_queue.now()); }
   void trace(const std::string& what) const {
-    around_.trace.line(around_.agenda.now(), spec_.label, what);
+    context_.trace.line(context_.event_queue.now(), spec_.label, what);
   }
   void run_core(const std::function<void(Instant, Effects&)>& call);
   Wish wish_of(Effect effect) const;
@@ -104,7 +104,7 @@ class CoordinatorProcess final : public Program {
   void carry_out(const LogEvent& effect);
   void carry_out(const PersistState& effect);
   void take_frames(ConnectionId connection);
-  void hear_as_memory(const Membership* job, const control::Hello& from,
+  void hear_as_memory(const Job* job, const control::Hello& from,
                       const control::AgentMessage& message);
   void hear(ConnectionId connection, const control::AgentMessage& message);
   void drop(ConnectionId connection, Ending how);
@@ -113,15 +113,15 @@ class CoordinatorProcess final : public Program {
   void check_idle();
   void start_leader_announcer();
 
-  Surroundings& around_;
+  SimContext& context_;
   CoordinatorSpec spec_;
-  Dice dice_;
+  Prng prng_;
   ProgramId program_ = 0;
   std::unique_ptr<Coordinator> core_;                  // none while asleep
   std::unique_ptr<LeaderAnnouncer> leader_announcer_;  // with a job that was taken over
-  LateWakeupGuard late_wakeup_guard_;
-  std::map<std::string, Heard> heard_;  // by run id
-  HandoverWatch handovers_;
+  LateWakeupGuard stuck_after_;
+  std::map<std::string, CoordinatorChecks> heard_;  // by run id
+  RedirectChecks handovers_;
   std::map<ConnectionId, Session> sessions_;
   std::deque<Wish> queue_;
   bool is_carrying_out_ = false;

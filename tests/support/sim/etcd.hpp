@@ -11,11 +11,11 @@
 #include <string>
 
 #include "rendezvous/coordinator/election.hpp"
-#include "tests/support/sim/agenda.hpp"
-#include "tests/support/sim/dice.hpp"
-#include "tests/support/sim/election_watch.hpp"
+#include "tests/support/sim/election_checks.hpp"
+#include "tests/support/sim/event_queue.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/network.hpp"
+#include "tests/support/sim/prng.hpp"
 #include "tests/support/sim/trace.hpp"
 
 namespace cpprun::sim {
@@ -31,12 +31,12 @@ struct EtcdOptions {
 
 class Etcd {
  public:
-  Etcd(Agenda& agenda, Network& network, Trace& trace, Checks& checks, Dice dice, HostClock clock,
-       EtcdOptions options)
-      : agenda_(agenda),
+  Etcd(EventQueue& event_queue, Network& network, Trace& trace, Checks& checks, Prng prng,
+       HostClock clock, EtcdOptions options)
+      : event_queue_(event_queue),
         network_(network),
         trace_(trace),
-        dice_(dice),
+        prng_(prng),
         clock_(clock),
         options_(options),
         watch_(checks) {}
@@ -47,7 +47,7 @@ class Etcd {
 
   // `who` takes it that it leads by its key, and may issue worker leases until then, in true time.
   void on_leader_lease(const std::string& leader_key, const control::Leader& who, Instant until);
-  ElectionWatch& watch() { return watch_; }
+  ElectionChecks& watch() { return watch_; }
 
   // ---- faults
   void set_troubles(double loses_answers, double lingers) {
@@ -67,8 +67,8 @@ class Etcd {
 
   static constexpr Duration kLooksEach = std::chrono::milliseconds(500);  // for leases that ended
 
-  Instant local_now() const { return clock_.local(agenda_.now()); }
-  void trace(const std::string& what) const { trace_.line(agenda_.now(), "etcd", what); }
+  Instant local_now() const { return clock_.local(event_queue_.now()); }
+  void trace(const std::string& what) const { trace_.line(event_queue_.now(), "etcd", what); }
   void arrive(HostId from, uint64_t number, const election::Request& request);
   void response(uint64_t number, const election::Response& response);
   election::Response apply(const election::Request& request);
@@ -85,10 +85,10 @@ class Etcd {
   void look_later(int64_t lease);
   void end(int64_t lease, const std::string& why);
 
-  Agenda& agenda_;
+  EventQueue& event_queue_;
   Network& network_;
   Trace& trace_;
-  Dice dice_;
+  Prng prng_;
   const HostClock clock_;
   EtcdOptions options_;
   bool is_up_ = true;
@@ -98,7 +98,7 @@ class Etcd {
   std::map<int64_t, Lease> leases_;
   uint64_t last_request_ = 0;
   std::map<uint64_t, Reply> pending_;
-  ElectionWatch watch_;
+  ElectionChecks watch_;
 };
 
 }  // namespace cpprun::sim

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "rendezvous/protocol/control/control.hpp"
-#include "tests/support/sim/surroundings.hpp"
+#include "tests/support/sim/sim_context.hpp"
 
 namespace cpprun::sim {
 
@@ -13,8 +13,7 @@ inline constexpr const char* kImpostorName = "impostor";  // no node has it
 
 class Impostor final : public Program {
  public:
-  Impostor(Surroundings& around, HostId to, int port, control::Hello hello,
-           control::Register facts);
+  Impostor(SimContext& context, HostId to, int port, control::Hello hello, control::Register facts);
 
   void on_dialled(ConnectionId connection, bool is_connected, const std::string& why) override;
   void on_accepted(ConnectionId) override {}
@@ -22,7 +21,7 @@ class Impostor final : public Program {
   void on_ended(ConnectionId connection, Ending how) override;
 
  private:
-  Surroundings& around_;
+  SimContext& context_;
   const control::Hello hello_;
   const control::Register facts_;
   ProgramId program_ = 0;

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "common/time.hpp"
-#include "tests/support/sim/agenda.hpp"
-#include "tests/support/sim/dice.hpp"
+#include "tests/support/sim/event_queue.hpp"
+#include "tests/support/sim/prng.hpp"
 #include "tests/support/sim/trace.hpp"
 
 namespace cpprun::sim {
@@ -56,8 +56,12 @@ struct NetworkOptions {
 
 class Network {
  public:
-  Network(Agenda& agenda, Trace& trace, Dice dice, NetworkOptions options)
-      : agenda_(agenda), trace_(trace), dice_(dice), pairs_(dice.child(1)), options_(options) {}
+  Network(EventQueue& event_queue, Trace& trace, Prng prng, NetworkOptions options)
+      : event_queue_(event_queue),
+        trace_(trace),
+        prng_(prng),
+        pairs_(prng.child(1)),
+        options_(options) {}
 
   // ---- programs
   ProgramId add(HostId host, Program& program);
@@ -143,10 +147,10 @@ class Network {
   void forget_if_over(ConnectionId id);
   void release_held();
 
-  Agenda& agenda_;
+  EventQueue& event_queue_;
   Trace& trace_;
-  Dice dice_;
-  const Dice pairs_;
+  Prng prng_;
+  const Prng pairs_;
   const NetworkOptions options_;
 
   std::vector<Running> programs_;

@@ -21,7 +21,7 @@
 #include "tests/support/sim/coordinator_process.hpp"
 #include "tests/support/sim/host_clock.hpp"
 #include "tests/support/sim/one_shot_timer.hpp"
-#include "tests/support/sim/surroundings.hpp"
+#include "tests/support/sim/sim_context.hpp"
 
 namespace cpprun::sim {
 
@@ -36,7 +36,7 @@ struct NodeSpec {
 
 class Node final : public Program {
  public:
-  Node(Surroundings& around, NodeSpec spec);
+  Node(SimContext& context, NodeSpec spec);
 
   void start();
   // ---- faults
@@ -95,7 +95,7 @@ class Node final : public Program {
     bool is_counted = true;  // as live by the checks
     bool is_excused =
         false;  // killed by the reaper process or with its agent: no failure of its own
-    bool is_deaf = false;
+    bool ignores_sigterm = false;
     Duration outlives_kill{};
     Instant killed_at = Instant::never();  // true time; only of those that outlive it
     bool can_save = false;
@@ -104,9 +104,9 @@ class Node final : public Program {
     Duration stops_in{};
   };
 
-  Instant local_now() const { return spec_.clock.local(around_.agenda.now()); }
+  Instant local_now() const { return spec_.clock.local(context_.event_queue.now()); }
   void trace(const std::string& what) const {
-    around_.trace.line(around_.agenda.now(), spec_.label, what);
+    context_.trace.line(context_.event_queue.now(), spec_.label, what);
   }
 
   // The shell.
@@ -160,7 +160,7 @@ class Node final : public Program {
   void keep_snapshot(control::SnapshotName snapshot);
   void save_as_it_goes(Duration each, int64_t nth);
   void fall_back();
-  bool is_disk_full() const { return around_.agenda.now() < disk_is_full_until_; }
+  bool is_disk_full() const { return context_.event_queue.now() < disk_is_full_until_; }
   void end_worker_at(Worker& worker, Instant when, int exit_code);
   void kill_at(Worker& worker, Instant when);
   void stop_the_killed();
@@ -172,9 +172,9 @@ class Node final : public Program {
   void on_reaper();
   void uncount(Worker& worker);
 
-  Surroundings& around_;
+  SimContext& context_;
   const NodeSpec spec_;
-  Dice dice_;
+  Prng prng_;
   ProgramId program_ = 0;
   agent::Agent core_;
   ReconnectPolicy client_;
@@ -201,7 +201,7 @@ class Node final : public Program {
   Instant worker_lease_deadline_ =
       Instant::never();               // the reaper process's deadline, in the host's time
   std::optional<Instant> killed_at_;  // true time: when its agent first sent SIGKILL
-  Duration late_wakeup_guard_{};      // from then on
+  Duration stuck_after_{};      // from then on
 
   Term term_;
   std::optional<control::RankAssignment> assignment_;  // of the workers that were started last

@@ -10,16 +10,16 @@
 
 namespace cpprun::sim {
 
-inline constexpr std::string_view kKeyWords = "key of node ";
+inline constexpr std::string_view kKeyPrefix = "key of node ";
 
 inline std::string key_of(Incarnation node) {
-  return std::string(kKeyWords) + std::to_string(node.value);
+  return std::string(kKeyPrefix) + std::to_string(node.value);
 }
 
 // As node_id_of() of common/proof is for real ones. 0: no node has that key.
 inline Incarnation id_of_key(std::string_view key) {
-  if (!key.starts_with(kKeyWords)) return {};
-  const auto number = text::parse_int(key.substr(kKeyWords.size()));
+  if (!key.starts_with(kKeyPrefix)) return {};
+  const auto number = text::parse_int(key.substr(kKeyPrefix.size()));
   return Incarnation(static_cast<uint64_t>(number.value_or(0)));
 }
 

@@ -5,15 +5,15 @@
 #include <functional>
 #include <utility>
 
-#include "tests/support/sim/agenda.hpp"
+#include "tests/support/sim/event_queue.hpp"
 
 namespace cpprun::sim {
 
 class OneShotTimer {
  public:
   // `rings` when the time of the newest set() has come. Stays where it is: planned events know it.
-  OneShotTimer(Agenda& agenda, std::function<void()> rings)
-      : agenda_(agenda), rings_(std::move(rings)) {}
+  OneShotTimer(EventQueue& event_queue, std::function<void()> on_due)
+      : event_queue_(event_queue), on_due_(std::move(on_due)) {}
   OneShotTimer(const OneShotTimer&) = delete;
   OneShotTimer& operator=(const OneShotTimer&) = delete;
 
@@ -21,17 +21,17 @@ class OneShotTimer {
   void set(Instant when) {
     if (when.is_never() || when >= set_for_) return;
     set_for_ = when;
-    agenda_.at(when, [this, when] {
+    event_queue_.at(when, [this, when] {
       if (set_for_ != when) return;  // an earlier one was planned meanwhile
       set_for_ = Instant::never();
-      rings_();
+      on_due_();
     });
   }
   void forget() { set_for_ = Instant::never(); }
 
  private:
-  Agenda& agenda_;
-  const std::function<void()> rings_;
+  EventQueue& event_queue_;
+  const std::function<void()> on_due_;
   Instant set_for_ = Instant::never();
 };
 

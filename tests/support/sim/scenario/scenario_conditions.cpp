@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/text.hpp"
-#include "tests/support/sim/scenario/scenario_words.hpp"
+#include "tests/support/sim/scenario/scenario_parser.hpp"
 
 namespace cpprun::sim {
 
@@ -59,10 +59,10 @@ bool has_ranks(Cluster& cluster, const Words& names) {
 
 std::optional<bool> holds(Cluster& cluster, const Words& condition) {
   if (auto found = match("round NN runs", condition)) {
-    const Membership* job = cluster.job();
+    const Job* job = cluster.job();
     std::optional<int64_t> round = text::parse_int((*found)[0]);
     if (job == nullptr || !round || job->round() != RoundNumber(*round)) return false;
-    return job->phase() == Membership::Phase::Running &&
+    return job->phase() == Job::Phase::Running &&
            std::all_of(job->nodes().begin(), job->nodes().end(), [](const auto& entry) {
              return entry.second.worker_phase != cpprun::Node::WorkerPhase::Starting;
            });

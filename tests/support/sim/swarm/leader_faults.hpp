@@ -11,8 +11,8 @@ namespace cpprun::sim {
 
 class LeaderFaults {
  protected:
-  LeaderFaults(Cluster& cluster, Dice dice, Instant end, Duration lasts_max)
-      : cluster_(cluster), dice_(dice), end_(end), lasts_max_(lasts_max) {}
+  LeaderFaults(Cluster& cluster, Prng prng, Instant end, Duration lasts_max)
+      : cluster_(cluster), prng_(prng), end_(end), lasts_max_(lasts_max) {}
   ~LeaderFaults() = default;
 
   // Who is struck now; null: nobody.
@@ -27,7 +27,7 @@ class LeaderFaults {
   void later(std::function<void()> what);
 
   Cluster& cluster_;
-  Dice dice_;
+  Prng prng_;
 
  private:
   const Instant end_;

@@ -20,7 +20,7 @@ constexpr size_t kUnreadMax = 64 * 1024;  // of one connection; a lost node is n
 class Liveness {
  public:
   explicit Liveness(const SwarmPlan& plan)
-      : plan_(plan), cluster_(plan.cluster), dice_(plan.cluster.seed ^ 0xFA17) {
+      : plan_(plan), cluster_(plan.cluster), prng_(plan.cluster.seed ^ 0xFA17) {
     cluster_.set_plan([this](const Node& node, const control::RankAssignment& assignment) {
       return workers_of(node, assignment);
     });
@@ -30,14 +30,14 @@ class Liveness {
   SwarmResult run(const std::function<void(const std::string&)>& sink) {
     if (sink) cluster_.trace().listen(Trace::Detail::All, sink);
     if (!plan_.cluster.has_etcd) cluster_.start_coordinator();
-    for (int64_t i = 0; i < plan_.nodes; ++i) arrive_in(dice_.up_to(2s));
+    for (int64_t i = 0; i < plan_.nodes; ++i) arrive_in(prng_.up_to(2s));
     faults_end_ = cluster_.now() + plan_.safety_phase;
     plan_faults();
-    ElectedFaults elected(cluster_, plan_.elected, dice_.child(6), faults_end_);
+    ElectedFaults elected(cluster_, plan_.elected, prng_.child(6), faults_end_);
     if (plan_.cluster.has_etcd) elected.plan();
-    StandbyFaults standbys(cluster_, plan_.standbys, dice_.child(7), faults_end_, nodes_max());
+    StandbyFaults standbys(cluster_, plan_.standbys, prng_.child(7), faults_end_, nodes_max());
     standbys.plan();
-    ImpostorFaults impostors(cluster_, plan_.impostors, dice_.child(8), faults_end_);
+    ImpostorFaults impostors(cluster_, plan_.impostors, prng_.child(8), faults_end_);
     impostors.plan();
     cluster_.run_until(faults_end_);
     heal();
@@ -51,7 +51,7 @@ class Liveness {
   size_t nodes_max() const { return static_cast<size_t>(plan_.nodes) + 12; }
   bool are_faults_on() const { return cluster_.now() < faults_end_; }
   void later(std::function<void()> what) {
-    cluster_.in(dice_.up_to(plan_.fault_lasts_max), std::move(what));
+    cluster_.in(prng_.up_to(plan_.fault_lasts_max), std::move(what));
   }
   void arrive_in(Duration delay) {
     cluster_.in(delay, [this] {
@@ -64,7 +64,7 @@ class Liveness {
   SpawnPlan workers_of(const Node& node, const control::RankAssignment&) {
     const FaultRates& faults = plan_.faults;
     SpawnPlan made;
-    made.fails = are_faults_on() && dice_.chance(faults.spawn_fails);
+    made.fails = are_faults_on() && prng_.chance(faults.spawn_fails);
     for (int64_t i = 0; i < node.spec().agent.facts.nproc; ++i) made.lives.push_back(a_worker());
     const bool may_be_unusable = are_faults_on() && faults.resume_is_unusable > 0;
     made.is_resume_unusable = may_be_unusable && extra_dice_.chance(faults.resume_is_unusable);
@@ -80,11 +80,11 @@ class Liveness {
     return made;
   }
 
-  WorkerLife a_worker() {
+  WorkerBehavior a_worker() {
     const FaultRates& faults = plan_.faults;
-    WorkerLife liveness;
-    liveness.runs = 10ms + dice_.up_to(are_faults_on() ? plan_.worker_runs_max : Duration(1s));
-    liveness.stops_in = dice_.up_to(300ms);
+    WorkerBehavior liveness;
+    liveness.runs = 10ms + prng_.up_to(are_faults_on() ? plan_.worker_runs_max : Duration(1s));
+    liveness.stops_in = prng_.up_to(300ms);
     liveness.can_save = snapshot_dice_.chance(plan_.faults.worker_saves);
     liveness.saves_each = plan_.saves_each;
     const bool is_late = faults.worker_is_late > 0 && extra_dice_.chance(faults.worker_is_late);
@@ -94,11 +94,11 @@ class Liveness {
     if (is_unkillable) liveness.outlives_kill = 1ms + stuck_dice_.up_to(2 * limits::kKillTimeout);
     if (is_unkillable && stuck_dice_.chance(0.5)) liveness.outlives_kill = 1h;
     if (!are_faults_on()) return liveness;
-    liveness.exit_code = dice_.chance(faults.worker_fails) ? 1 : 0;
-    liveness.is_deaf = dice_.chance(faults.worker_is_deaf) || is_unkillable;
+    liveness.exit_code = prng_.chance(faults.worker_fails) ? 1 : 0;
+    liveness.ignores_sigterm = prng_.chance(faults.worker_is_deaf) || is_unkillable;
     // Who hangs, hangs until the faults are over.
     Duration rest = faults_end_ - cluster_.now();
-    if (dice_.chance(faults.worker_hangs)) liveness.runs = rest + dice_.up_to(1s);
+    if (prng_.chance(faults.worker_hangs)) liveness.runs = rest + prng_.up_to(1s);
     liveness.runs = std::min(liveness.runs, rest + Duration(1s));
     return liveness;
   }
@@ -186,7 +186,7 @@ class Liveness {
 
   void again(Duration mean, std::function<void()> fault) {
     if (mean == Duration{}) return;
-    cluster_.in(dice_.until_event(mean), [this, mean, fault] {
+    cluster_.in(prng_.until_event(mean), [this, mean, fault] {
       if (!are_faults_on()) return;
       fault();
       again(mean, fault);
@@ -196,10 +196,10 @@ class Liveness {
     again(mean, [this, fault] {
       auto& nodes = cluster_.nodes();
       if (nodes.empty()) return;
-      Node& node = *nodes[static_cast<size_t>(dice_.below(static_cast<int64_t>(nodes.size())))];
+      Node& node = *nodes[static_cast<size_t>(prng_.below(static_cast<int64_t>(nodes.size())))];
       if (node.is_running()) {
         fault(node);
-      } else if (dice_.chance(0.5)) {
+      } else if (prng_.chance(0.5)) {
         restart(node);
       }
     });
@@ -207,7 +207,7 @@ class Liveness {
 
   // The moments between a question and its answer are the ones that matter.
   void now_or_after_its_message(Node& node, std::function<void()> fault) {
-    if (dice_.chance(0.5)) return fault();
+    if (prng_.chance(0.5)) return fault();
     node.after_next_message(std::move(fault));
   }
 
@@ -223,10 +223,10 @@ class Liveness {
     if (node.connection()) (cluster_.network().*fault)(*node.connection());
   }
   void clog(const Node& node) {
-    Instant until = cluster_.now() + dice_.up_to(plan_.fault_lasts_max / 2);
+    Instant until = cluster_.now() + prng_.up_to(plan_.fault_lasts_max / 2);
     HostId host = node.spec().host;
-    if (dice_.chance(0.7)) cluster_.network().clog(host, hub(), until);
-    if (dice_.chance(0.7)) cluster_.network().clog(hub(), host, until);
+    if (prng_.chance(0.7)) cluster_.network().clog(host, hub(), until);
+    if (prng_.chance(0.7)) cluster_.network().clog(hub(), host, until);
   }
   // Where the coordinator is.
   HostId hub() {
@@ -249,7 +249,7 @@ class Liveness {
     HostId from = node.spec().host;
     HostId to = hub();
     if (from == to) return;
-    if (dice_.chance(0.5)) std::swap(from, to);
+    if (prng_.chance(0.5)) std::swap(from, to);
     cluster_.network().cut(from, to);
     later([this, from, to] { cluster_.network().mend(from, to); });
   }
@@ -257,8 +257,8 @@ class Liveness {
     if (node.spec().is_own) return;  // that is the coordinator's end
     now_or_after_its_message(node, [this, &node] {
       if (!are_faults_on()) return;
-      cluster_.kill(node, dice_.chance(0.2));
-      if (dice_.chance(0.7)) later([this, &node] { restart(node); });
+      cluster_.kill(node, prng_.chance(0.2));
+      if (prng_.chance(0.7)) later([this, &node] { restart(node); });
     });
   }
   void cut_power(Node& node) {
@@ -278,10 +278,10 @@ class Liveness {
   }
   void kill_coordinator() {
     if (!cluster_.coordinator()->is_alive()) return;
-    cluster_.kill_coordinator(dice_.chance(0.2));
+    cluster_.kill_coordinator(prng_.chance(0.2));
     if (!plan_.faults.does_coordinator_return) return;
     const Duration most = plan_.faults.coordinator_is_away_max;
-    cluster_.in(dice_.up_to(most > Duration{} ? most : plan_.fault_lasts_max),
+    cluster_.in(prng_.up_to(most > Duration{} ? most : plan_.fault_lasts_max),
                 [this] { bring_coordinator_back(); });
   }
   void bring_coordinator_back() {
@@ -298,7 +298,7 @@ class Liveness {
   // All that the job needs is there, and nobody has been told an outcome.
   bool must_go_on(std::map<Incarnation, Term>& here) const {
     Cluster& cluster = const_cast<Cluster&>(cluster_);
-    const Membership* job = cluster.job();
+    const Job* job = cluster.job();
     // Nobody may lead a job whose standby is gone (R13), except who led it before. By an election
     // anybody may.
     const bool has_etcd = plan_.cluster.has_etcd;
@@ -327,9 +327,7 @@ class Liveness {
            static_cast<int64_t>(here.size()) >= plan_.cluster.job_spec.min_nodes;
   }
 
-  static bool is_orphan(const Membership& job) {
-    return job.phase() == Membership::Phase::Recovering;
-  }
+  static bool is_orphan(const Job& job) { return job.phase() == Job::Phase::Recovering; }
 
   // Reconnecting, the lease of who is gone, last call, and workers that are stopped first.
   Duration bound() const {
@@ -367,10 +365,10 @@ class Liveness {
   }
 
   bool is_going_on(int64_t rounds_before) {
-    const Membership* job = cluster_.job();
+    const Job* job = cluster_.job();
     if (job == nullptr) return cluster_.checks().rounds_formed() > rounds_before;
     if (job->has_job_result() || job->is_shutting_down()) return true;  // the order was on its way
-    if (job->phase() != Membership::Phase::Running) return false;
+    if (job->phase() != Job::Phase::Running) return false;
     for (const auto& [incarnation, node] : job->nodes()) {
       if (node.worker_phase == cpprun::Node::WorkerPhase::Running ||
           node.worker_phase == cpprun::Node::WorkerPhase::Done) {
@@ -382,7 +380,7 @@ class Liveness {
 
   SwarmResult result() {
     SwarmResult made{cluster_.checks().broken(), cluster_.hash(), cluster_.checks().rounds_formed(),
-                     cluster_.agenda().steps(), 0};
+                     cluster_.event_queue().steps(), 0};
     for (const auto& node : cluster_.nodes()) {
       bool is_success = node->finish() && node->finish()->how == agent::Finish::How::Success;
       made.successes += is_success ? 1 : 0;
@@ -392,11 +390,11 @@ class Liveness {
 
   const SwarmPlan plan_;
   Cluster cluster_;
-  Dice dice_;
-  Dice snapshot_dice_ = dice_.child(3);
-  Dice order_dice_ = dice_.child(4);
-  Dice extra_dice_ = dice_.child(5);
-  Dice stuck_dice_ = dice_.child(8);
+  Prng prng_;
+  Prng snapshot_dice_ = prng_.child(3);
+  Prng order_dice_ = prng_.child(4);
+  Prng extra_dice_ = prng_.child(5);
+  Prng stuck_dice_ = prng_.child(8);
   Instant faults_end_;
 };
 

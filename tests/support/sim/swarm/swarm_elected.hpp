@@ -21,12 +21,12 @@ struct ElectedRates {
 };
 
 // From dice of its own. Changes what the options say of coordinators.
-ElectedRates draw_elected(Dice dice, ClusterOptions& options);
+ElectedRates draw_elected(Prng prng, ClusterOptions& options);
 
 class ElectedFaults final : private LeaderFaults {
  public:
-  ElectedFaults(Cluster& cluster, ElectedRates rates, Dice dice, Instant end)
-      : LeaderFaults(cluster, dice, end, rates.lasts_max), rates_(rates) {}
+  ElectedFaults(Cluster& cluster, ElectedRates rates, Prng prng, Instant end)
+      : LeaderFaults(cluster, prng, end, rates.lasts_max), rates_(rates) {}
 
   void plan();
 

@@ -2,22 +2,22 @@
 #pragma once
 
 #include "tests/support/sim/cluster.hpp"
-#include "tests/support/sim/dice.hpp"
+#include "tests/support/sim/prng.hpp"
 
 namespace cpprun::sim {
 
 class ImpostorFaults {
  public:
   // One each `mean`, until `end`; zero: none.
-  ImpostorFaults(Cluster& cluster, Duration mean, Dice dice, Instant end)
-      : cluster_(cluster), mean_(mean), dice_(dice), end_(end) {}
+  ImpostorFaults(Cluster& cluster, Duration mean, Prng prng, Instant end)
+      : cluster_(cluster), mean_(mean), prng_(prng), end_(end) {}
 
   void plan();
 
  private:
   Cluster& cluster_;
   const Duration mean_;
-  Dice dice_;
+  Prng prng_;
   const Instant end_;
 };
 

@@ -22,13 +22,13 @@ struct StandbyRates {
 struct SwarmPlan;
 // From dice of its own. Some lives are about standbys: their terms and their coordinator's faults
 // are drawn anew.
-void draw_standbys(Dice dice, SwarmPlan& plan);
+void draw_standbys(Prng prng, SwarmPlan& plan);
 
 class StandbyFaults final : private LeaderFaults {
  public:
   // No more agents are started once there have been `nodes_max`.
-  StandbyFaults(Cluster& cluster, StandbyRates rates, Dice dice, Instant end, size_t nodes_max)
-      : LeaderFaults(cluster, dice, end, rates.lasts_max), rates_(rates), nodes_max_(nodes_max) {}
+  StandbyFaults(Cluster& cluster, StandbyRates rates, Prng prng, Instant end, size_t nodes_max)
+      : LeaderFaults(cluster, prng, end, rates.lasts_max), rates_(rates), nodes_max_(nodes_max) {}
 
   void plan();
 

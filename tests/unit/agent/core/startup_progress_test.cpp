@@ -26,7 +26,7 @@ TEST(StartupProgress, APhaseEndsWithItsLastWorker) {
   EXPECT_FALSE(way.loaded_at().has_value()) << "nobody has said so";
 }
 
-TEST(StartupProgress, ReadyAndResumedTheLaterCounts) {
+TEST(StartupProgress, TheLaterOfReadyAndResumedCounts) {
   StartupProgress way;
   way.begin(2);
   way.loaded(kFirst, at(1));
@@ -38,7 +38,7 @@ TEST(StartupProgress, ReadyAndResumedTheLaterCounts) {
   EXPECT_EQ(way.loaded_at(), at(7)) << "its training has begun";
 }
 
-TEST(StartupProgress, ANewRoundKnowsNothing) {
+TEST(StartupProgress, ANewRoundStartsFresh) {
   StartupProgress way;
   EXPECT_FALSE(way.connected_at().has_value());
   way.begin(1);

@@ -26,7 +26,7 @@ std::string id_for_words(const std::string& line) {
   return id_of(end, classify(end));
 }
 
-TEST(Hints, EachRowIsFoundByEachOfItsWords) {
+TEST(Hints, EachRowMatchesItsPatterns) {
   for (const Hint& hint : hints()) {
     for (const std::string& word : text::split(hint.words, '|')) {
       EXPECT_FALSE(word.empty()) << hint.id;
@@ -37,7 +37,7 @@ TEST(Hints, EachRowIsFoundByEachOfItsWords) {
   }
 }
 
-TEST(Hints, RealWordsFindTheirRow) {
+TEST(Hints, RealErrorsMatchTheirRow) {
   const std::vector<std::pair<const char*, const char*>> kSaid{
       {"b left (it is unusable: SIGKILL did not end rank 1 (pid 4711))", "unusable_node"},
       {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20 MiB", "gpu_out_of_memory"},
@@ -68,13 +68,13 @@ TEST(Hints, RealWordsFindTheirRow) {
   for (const auto& [line, id] : kSaid) EXPECT_EQ(id_for_words(line), id) << line;
 }
 
-TEST(Hints, WhereNobodyServesTheStoreTheAgentCan) {
+TEST(Hints, AMissingStoreSuggestsTheAgentsStore) {
   const Hint* hint = hint_for({}, FailureClass::UserError, "The client socket has timed out");
   ASSERT_NE(hint, nullptr);
   EXPECT_NE(std::string_view(hint->cure).find("--worker-store=agent"), std::string_view::npos);
 }
 
-TEST(Hints, TheEndItselfCounts) {
+TEST(Hints, TheExitStatusCountsToo) {
   WorkerExit end;
   end.exit_code = -9;
   EXPECT_EQ(id_of(end, classify(end)), "interrupted");
@@ -102,7 +102,7 @@ TEST(Hints, TheEndItselfCounts) {
   for (const auto& [why, id] : kStarts) EXPECT_EQ(id_of({}, FailureClass::StartFailure, why), id);
 }
 
-TEST(FailureClass, EveryKind) {
+TEST(FailureClass, HasAllKinds) {
   WorkerExit end;
   end.exit_code = 13;
   EXPECT_STREQ(name_of(classify(end)), "user_error");
@@ -120,7 +120,7 @@ TEST(FailureClass, EveryKind) {
   EXPECT_STREQ(name_of(classify(end)), "out_of_memory");
 }
 
-TEST(Signature, NumbersDoNotCount) {
+TEST(Signature, IgnoresNumbersInMessages) {
   WorkerExit one;
   one.exit_code = 1;
   one.last_lines = {"Error in process 4711"};
@@ -159,7 +159,7 @@ TEST(Hints, IdsAreUnique) {
 }
 
 // CPPRUN_UPDATE=1 writes the page anew.
-TEST(Hints, ThePageForPeopleIsTheTable) {
+TEST(Hints, TheDocumentMatchesTheTable) {
   const char* path = "docs/troubleshooting.md";
   const std::string wanted = page();
   if (std::getenv("CPPRUN_UPDATE") != nullptr) std::ofstream(path) << wanted;

@@ -10,13 +10,13 @@ namespace {
 
 using control::ReportedPhase;
 
-TEST(NodeId, IsThatOfTheDocument) {
+TEST(NodeId, MatchesTheDocument) {
   constexpr const char* kKey = "0123456789abcdef0123456789abcdef";
   EXPECT_EQ(node_id_of(kKey), Incarnation(0x215fe249268682f2));
   EXPECT_EQ(first_connection_of(kKey), 0x79440edcc69f1dcf >> 2);
 }
 
-TEST(NodeId, ConnectionsCanBeCountedOnFromTheFirst) {
+TEST(NodeId, ConnectionNumbersGrowFromTheFirst) {
   std::set<int64_t> all;
   for (int i = 0; i < 100; ++i) {
     const int64_t first = first_connection_of("key " + std::to_string(i));
@@ -60,7 +60,7 @@ class NodeIdentity : public JobTest {
   int64_t epochs_ = 7;
 };
 
-TEST_F(NodeIdentity, R10_WhoShowsNoKeyIsRefusedAndTheNodeStays) {
+TEST_F(NodeIdentity, R10_RejectsAnAgentWithoutTheKeyAndKeepsTheNode) {
   has_key("a", "key of a");
   has_key("b", "key of b");
   a_and_b_run();
@@ -78,7 +78,7 @@ TEST_F(NodeIdentity, R10_WhoShowsNoKeyIsRefusedAndTheNodeStays) {
   expect_decided("b", true);
 }
 
-TEST_F(NodeIdentity, R10_ARefusalSaysNeitherIdNorKey) {
+TEST_F(NodeIdentity, R10_ARejectionRevealsNeitherIdNorKey) {
   has_key("a", "key of a");
   join("a");
   claims_to_be("x", "a", "a key that is wrong");
@@ -102,7 +102,7 @@ TEST_F(NodeIdentity, R10_ANodeReplacesItsOwnHalfOpenConnection) {
 }
 
 // A coordinator without memory has nobody to compare with.
-TEST_F(NodeIdentity, R10_AfterARestartOfTheCoordinatorNobodyElseIsTheNodeEither) {
+TEST_F(NodeIdentity, R10_ARestartedCoordinatorChecksTheKeyToo) {
   has_key("a", "key of a");
   has_key("b", "key of b");
   a_and_b_run();
@@ -113,7 +113,7 @@ TEST_F(NodeIdentity, R10_AfterARestartOfTheCoordinatorNobodyElseIsTheNodeEither)
 }
 
 // Among many nodes somebody may find a key for the id of one of them.
-TEST_F(NodeIdentity, R10_AnotherKeyForTheSameIdIsAnotherAgents) {
+TEST_F(NodeIdentity, R10_AnotherKeyForTheSameIdIsAnotherAgent) {
   begin([](const std::string&) { return Incarnation(1); });
   player("a").hello.token = "key of a";
   player("a").hello.node.incarnation = Incarnation(1);
@@ -125,7 +125,7 @@ TEST_F(NodeIdentity, R10_AnotherKeyForTheSameIdIsAnotherAgents) {
 
 // ---------------------------------------------------------------- orders
 
-class OrderProofs : public NodeIdentity {
+class AdminMacTest : public NodeIdentity {
  public:
   void begin(bool needs_proof) {
     std::destroy_at(&core);
@@ -139,7 +139,7 @@ class OrderProofs : public NodeIdentity {
   int64_t restarts_ = 7;
 };
 
-TEST_F(OrderProofs, AJobWithATokenNeedsThemUnderALaterCoordinatorToo) {
+TEST_F(AdminMacTest, AJobWithATokenNeedsThemAfterACoordinatorRestart) {
   begin(true);
   a_and_b_run();
   EXPECT_TRUE(job().needs_proof());
@@ -155,13 +155,13 @@ TEST_F(OrderProofs, AJobWithATokenNeedsThemUnderALaterCoordinatorToo) {
   EXPECT_TRUE(job().needs_proof()) << "though this one has no token";
 }
 
-TEST_F(OrderProofs, AJobWithoutATokenNeedsNone) {
+TEST_F(AdminMacTest, AJobWithoutATokenNeedsNone) {
   begin(false);
   a_and_b_run();
   EXPECT_FALSE(job().needs_proof());
 }
 
-TEST_F(OrderProofs, AnAgentSpeaksForTheJobThatItHasRegisteredWith) {
+TEST_F(AdminMacTest, AnAgentCommandsOnlyTheJobItRegisteredWith) {
   begin(true);
   connects("a");
   EXPECT_EQ(core.job_of(*player("a").session), nullptr);

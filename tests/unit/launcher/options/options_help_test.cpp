@@ -133,11 +133,11 @@ void expect_up_to_date(const std::string& path, std::string (*made)(std::string)
   EXPECT_EQ(page.str(), wanted) << "run this test once with CPPRUN_UPDATE=1";
 }
 
-TEST(OptionsHelp, TheFlagsPageSaysWhatTheTableSays) {
+TEST(OptionsHelp, TheFlagsPageMatchesTheTable) {
   expect_up_to_date("docs/flags.md", with_tables);
 }
 
-TEST(OptionsHelp, TheManualPageSaysWhatTheTableSays) {
+TEST(OptionsHelp, TheManualPageMatchesTheTable) {
   expect_up_to_date("packaging/man/cpprun.1", with_options);
 }
 

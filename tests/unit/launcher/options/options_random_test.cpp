@@ -94,7 +94,7 @@ class Writer {
   std::mt19937 random_;
 };
 
-TEST(OptionsRandom, NothingCrashesAndEveryErrorHasAText) {
+TEST(OptionsRandom, NeverCrashesAndEveryErrorHasAText) {
   Writer writer(20);
   int accepted = 0;
   for (int i = 0; i < 6'000; ++i) {

@@ -62,7 +62,7 @@ class Register : public JobTest {
   std::string newest_;
 };
 
-TEST_F(Register, ARoundThatMakesSenseIsGoneOnFrom) {
+TEST_F(Register, ContinuesAValidRound) {
   registers(remembering());
   ASSERT_EQ(core.jobs().size(), 1U);
   EXPECT_EQ(phase(), Phase::Recovering);
@@ -70,7 +70,7 @@ TEST_F(Register, ARoundThatMakesSenseIsGoneOnFrom) {
   EXPECT_EQ(job().budget().used(), 1);
 }
 
-TEST_F(Register, ARoundThatMakesNoSenseIsRefused) {
+TEST_F(Register, RejectsAnInvalidRound) {
   expect_all_refused({
       [](auto& r) { r.assignment->round = RoundNumber(4); },
       [](auto& r) { r.assignment->round = r.round = RoundNumber(0); },
@@ -93,7 +93,7 @@ TEST_F(Register, ARoundThatMakesNoSenseIsRefused) {
   });
 }
 
-TEST_F(Register, NamesAndPortsOfARoundThatCannotBeAreRefused) {
+TEST_F(Register, RejectsInvalidNamesAndPortsOfARound) {
   static const std::string kLong(2000, 'x');
   expect_all_refused({
       [](auto& r) { r.assignment->master_addr = kLong; },
@@ -108,7 +108,7 @@ TEST_F(Register, NamesAndPortsOfARoundThatCannotBeAreRefused) {
   });
 }
 
-TEST_F(Register, SnapshotsThatCannotBeAreRefused) {
+TEST_F(Register, RejectsInvalidSnapshots) {
   expect_all_refused({
       [](auto& r) { r.snapshots.front().step = -1; },
       [](auto& r) { r.snapshots.front().step = INT64_MAX; },
@@ -124,7 +124,7 @@ TEST_F(Register, SnapshotsThatCannotBeAreRefused) {
 }
 
 // Told later, it costs the agent nothing: what it has counts as nothing.
-TEST_F(Register, SnapshotsThatCannotBeAreForgottenWhenTheyAreToldLater) {
+TEST_F(Register, IgnoresInvalidSnapshotsOfLaterReports) {
   nodes(1, 1);
   has("a", {20});
   join("a");

@@ -26,8 +26,8 @@ inline constexpr Incarnation kEmbedded{UINT64_MAX};
 
 class JobTest : public testing::Test {
  public:
-  using Ending = cpprun::Membership::Ending;
-  using Phase = cpprun::Membership::Phase;
+  using Ending = cpprun::Job::Ending;
+  using Phase = cpprun::Job::Phase;
 
   struct Player {
     control::Hello hello;
@@ -207,7 +207,7 @@ class JobTest : public testing::Test {
     EXPECT_EQ(decided->is_success, is_success) << name << ": " << decided->failure_summary;
   }
   void forget(const std::string& name) { player(name).heard.clear(); }
-  const cpprun::Membership& job() { return *core.jobs().at(run_id); }
+  const cpprun::Job& job() { return *core.jobs().at(run_id); }
   Phase phase() { return job().phase(); }
 
   // ---- the shell's part
@@ -287,8 +287,5 @@ class JobTest : public testing::Test {
   uint64_t sessions_ = 0;
   Instant ping_at_ = now;
 };
-
-// Tests in several files are named Membership.R<n>_<what the rule makes happen>.
-using Membership = JobTest;
 
 }  // namespace cpprun::test

@@ -7,13 +7,13 @@ namespace {
 
 // --- waits
 
-TEST_F(StoreTest, WaitForPresentKeysOrForNoneIsAnsweredAtOnce) {
+TEST_F(StoreTest, WaitForPresentKeysOrForNoneIsAnsweredImmediately) {
   set(1, "/a", "");
   EXPECT_EQ(list(2, Op::Wait, {"/a"}), "b0");
   EXPECT_EQ(list(2, Op::Wait, {}), "b0");
 }
 
-TEST_F(StoreTest, EveryWayOfWritingWakes) {
+TEST_F(StoreTest, EveryWriteWakesWaiters) {
   struct Way {
     const char* name;
     std::function<void()> write;
@@ -31,13 +31,13 @@ TEST_F(StoreTest, EveryWayOfWritingWakes) {
   EXPECT_EQ(store_.waits(), 0u);
 }
 
-TEST_F(StoreTest, CompareSetThatCreatesNothingWakesNobody) {
+TEST_F(StoreTest, CompareSetWithoutEffectWakesNoWaiter) {
   list(2, Op::Wait, {"/c"});
   compare_set("/c", "expected", "new");
   EXPECT_EQ(heard(2), "");
 }
 
-TEST_F(StoreTest, WaitForManyEndsWithTheLast) {
+TEST_F(StoreTest, WaitForManyKeysEndsWithTheLast) {
   list(2, Op::Wait, {"/a", "/b", "/c"});
   set(1, "/b", "");
   set(1, "/b", "");
@@ -55,7 +55,7 @@ TEST_F(StoreTest, DuplicateKeysInOneWaitCountOnce) {
   EXPECT_EQ(heard(2), "b0");
 }
 
-TEST_F(StoreTest, AKeySeenAndDeletedStillCounts) {
+TEST_F(StoreTest, AKeySetAndDeletedStillCounts) {
   list(2, Op::Wait, {"/a", "/b"});
   set(1, "/a", "");
   key(1, Op::DeleteKey, "/a");
@@ -117,7 +117,7 @@ TEST_F(StoreTest, QueuesAreFirstInFirstOut) {
   EXPECT_EQ(key(1, Op::QueueLen, "/q"), "0");
 }
 
-TEST_F(StoreTest, AFilledQueueCountsAsPresentForCheckAndWait) {
+TEST_F(StoreTest, ANonEmptyQueueCountsAsPresentForCheckAndWait) {
   write(1, Op::QueuePush, "/q", "x");
   EXPECT_EQ(list(1, Op::Check, {"/q"}), "b0");
   EXPECT_EQ(list(1, Op::Wait, {"/q"}), "b0");

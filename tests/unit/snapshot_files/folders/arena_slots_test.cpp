@@ -71,7 +71,7 @@ TEST_F(ArenaSlotsTest, FreshMemoryHoldsNothing) {
   EXPECT_FALSE(ArenaSlots(arena_).complete(1));
 }
 
-TEST_F(ArenaSlotsTest, WhatWasCompleteIsFoundByTheNextProcess) {
+TEST_F(ArenaSlotsTest, TheNextProcessFindsACompleteSlot) {
   save(10, 777);
   ASSERT_EQ(slots().size(), 1u);
   const Slot slot = slots()[0];
@@ -85,7 +85,7 @@ TEST_F(ArenaSlotsTest, WhatWasCompleteIsFoundByTheNextProcess) {
   EXPECT_TRUE(is_intact(slot));
 }
 
-TEST_F(ArenaSlotsTest, TheLastCompleteOneStaysWhileAnotherIsWritten) {
+TEST_F(ArenaSlotsTest, TheLastCompleteSlotStaysDuringAWrite) {
   for (int64_t step = 1; step < 9; ++step) {
     save(step);
     begun(step + 1);  // and here its writer is killed
@@ -94,7 +94,7 @@ TEST_F(ArenaSlotsTest, TheLastCompleteOneStaysWhileAnotherIsWritten) {
   }
 }
 
-TEST_F(ArenaSlotsTest, StagedIsNotYetComplete) {
+TEST_F(ArenaSlotsTest, AStagedSlotIsNotComplete) {
   save(1);
   begun(2).staged(6);
   EXPECT_EQ(steps(), (std::vector<int64_t>{2, 1}));
@@ -107,14 +107,14 @@ TEST_F(ArenaSlotsTest, StagedIsNotYetComplete) {
 }
 
 // Whoever goes back to an older snapshot saves the same steps again; the last words count.
-TEST_F(ArenaSlotsTest, LaterCountsMoreThanFurther) {
+TEST_F(ArenaSlotsTest, ALaterWritePrecedesALargerStep) {
   save(20);
   save(10);
   EXPECT_EQ(newest(), 10);
   EXPECT_EQ(steps(), (std::vector<int64_t>{10, 20}));
 }
 
-TEST_F(ArenaSlotsTest, AnArenaForOneKeepsNothingMeanwhile) {
+TEST_F(ArenaSlotsTest, AnArenaForOneSlotKeepsNothingDuringAWrite) {
   resize(ArenaSlots::arena_bytes(1000) - 64);
   save(1);
   ArenaSlots next = begun(2);
@@ -125,14 +125,14 @@ TEST_F(ArenaSlotsTest, AnArenaForOneKeepsNothingMeanwhile) {
   EXPECT_TRUE(is_intact(slots()[0]));
 }
 
-TEST_F(ArenaSlotsTest, WhatLiesWhereTheNewOneGoesIsForgotten) {
+TEST_F(ArenaSlotsTest, ForgetsAnOverlappedSlot) {
   save(1, 100);
   save(2, 100);
   begun(3, 1950);
   EXPECT_TRUE(slots().empty());
 }
 
-TEST_F(ArenaSlotsTest, WhatIsTooLargeChangesNothing) {
+TEST_F(ArenaSlotsTest, RejectsAnOversizedWriteAndChangesNothing) {
   save(1);
   for (size_t bytes : {size_t{5000}, SIZE_MAX, SIZE_MAX - 63, SIZE_MAX / 2}) {
     EXPECT_FALSE(ArenaSlots(arena_).begin({2, 7, 0, 1}, bytes).ok());
@@ -147,7 +147,7 @@ TEST_F(ArenaSlotsTest, WhatIsTooLargeChangesNothing) {
   EXPECT_TRUE(is_intact(slots()[0]));
 }
 
-TEST_F(ArenaSlotsTest, ALargerArenaKeepsWhatItHeld) {
+TEST_F(ArenaSlotsTest, ALargerArenaKeepsItsSlots) {
   save(1);
   save(2);
   resize(ArenaSlots::arena_bytes(5000));
@@ -157,7 +157,7 @@ TEST_F(ArenaSlotsTest, ALargerArenaKeepsWhatItHeld) {
   EXPECT_TRUE(is_intact(slots()[0]));
 }
 
-TEST_F(ArenaSlotsTest, SharesOfAnySizeNeverTouchTheKeptOne) {
+TEST_F(ArenaSlotsTest, WritesOfAnySizeSpareTheKeptSlot) {
   std::mt19937 random(3);
   resize(ArenaSlots::arena_bytes(10'000));
   for (int64_t step = 1; step < 500; ++step) {
@@ -176,7 +176,7 @@ TEST_F(ArenaSlotsTest, ClearForgetsAll) {
 }
 
 // Bytes of the head are changed at random: whatever is found lies inside, and new slots work.
-TEST_F(ArenaSlotsTest, HostileMemoryIsNeverBelieved) {
+TEST_F(ArenaSlotsTest, RejectsHostileMemory) {
   std::mt19937_64 random(5);
   const auto* begin = arena_.data();
   for (int i = 0; i < 20'000; ++i) {

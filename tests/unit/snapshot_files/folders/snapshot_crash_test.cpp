@@ -78,7 +78,7 @@ void expect_whole(MemoryFiles& files, const Case& test, const std::optional<Stat
 
 class SnapshotCrash : public testing::TestWithParam<Case> {};
 
-TEST_P(SnapshotCrash, AnyOneFailureLeavesTheOldOrTheNewWhole) {
+TEST_P(SnapshotCrash, AnyOneFailureLeavesTheOldOrTheNewSnapshot) {
   const size_t count = operations_of(GetParam());
   ASSERT_GT(count, 20U);
   for (const Fault fault : {Fault::Fail, Fault::Half}) {
@@ -94,7 +94,7 @@ TEST_P(SnapshotCrash, AnyOneFailureLeavesTheOldOrTheNewWhole) {
   }
 }
 
-TEST_P(SnapshotCrash, APowerCutAnywhereLeavesTheOldOrTheNewWhole) {
+TEST_P(SnapshotCrash, APowerCutAnywhereLeavesTheOldOrTheNewSnapshot) {
   const size_t count = operations_of(GetParam());
   for (uint32_t seed = 0; seed < 6; ++seed) {
     for (size_t at = 0; at <= count; ++at) {

@@ -4,7 +4,7 @@
 namespace cpprun::test {
 namespace {
 
-TEST(ElectionValues, FactsComeBackAsTheyWere) {
+TEST(ElectionValues, JobStateSurvivesEncoding) {
   control::PersistedJobState facts;
   facts.term = Term(7);
   facts.round = RoundNumber(3);
@@ -27,7 +27,7 @@ TEST(ElectionValues, FactsComeBackAsTheyWere) {
   EXPECT_EQ(read->decided->failure_summary, "rank 1 failed");
 }
 
-TEST(ElectionValues, WhatMakesNoSenseIsRefused) {
+TEST(ElectionValues, RejectsInvalidValues) {
   control::PersistedJobState facts;
   facts.term = Term(7);
   const auto is_read = [&](const auto& change) {

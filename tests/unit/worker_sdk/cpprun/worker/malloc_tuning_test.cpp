@@ -45,12 +45,12 @@ int fills_by() {
   return static_cast<int>((resident() - before) >> 20);
 }
 
-TEST(MallocTuning, TheHeapIsThereBeforeItIsTouched) {
+TEST(MallocTuning, ReservesTheHeapBeforeUse) {
   if (!can_fill()) GTEST_SKIP() << "Linux before 5.14, or a sanitizer's malloc";
   EXPECT_EXIT(::_exit(fills_by() >= int{kFilled >> 20} ? 0 : 1), testing::ExitedWithCode(0), "");
 }
 
-TEST(MallocTuning, LeavesAloneWhatIsSetAlready) {
+TEST(MallocTuning, KeepsSettingsOfTheUser) {
   for (const char* own : {"CPPRUN_MALLOC=default", "MALLOC_TOP_PAD_=1",
                           "GLIBC_TUNABLES=a.b=1:glibc.malloc.arena_max=2"}) {
     const char* const environment[] = {"HOME=/root", own, nullptr};

@@ -1,0 +1,293 @@
+// Going on with a job whose coordinator was started anew without memory (R13).
+#include <memory>
+
+#include "tests/unit/rendezvous/coordinator/support_job.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using control::ReportedPhase;
+using control::StopCause;
+
+class JobRecoveryTest : public JobTest {
+ public:
+  JobRecoveryTest() { nodes(2, 3); }
+
+  // Another process listens at the endpoint; it knows nothing.
+  void coordinator_restarts(int64_t term = 100) {
+    for (auto& [name, p] : players) {
+      p.session.reset();
+      p.facts.assignment.reset();
+      if (round_of(name) > RoundNumber()) p.facts.assignment = assignment(name);
+      p.facts.term = assignment(name).term;
+      p.heard.clear();
+    }
+    std::destroy_at(&core);
+    std::construct_at(
+        &core,
+        CoordinatorOptions{"head", Term(term), std::nullopt, limits::kWaitReminderInterval, {}});
+  }
+  void comes_back(const std::string& name, ReportedPhase reported_phase) {
+    Player& p = player(name);
+    p.facts.has_worker_lease = reported_phase == ReportedPhase::Running;
+    returns(name, reported_phase, p.facts.assignment ? p.facts.assignment->round.value : 0);
+  }
+};
+
+TEST_F(JobRecoveryTest, R13_ARoundThatAllNodesStillRunContinues) {
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", ReportedPhase::Running);
+  EXPECT_EQ(phase(), Phase::Recovering);
+  comes_back("b", ReportedPhase::Running);
+  EXPECT_EQ(phase(), Phase::Running);
+  EXPECT_EQ(job().round(), RoundNumber(1));
+  for (const char* name : {"a", "b"}) {
+    EXPECT_FALSE(heard<control::Stop>(name)) << name;
+    EXPECT_FALSE(heard<control::RankAssignment>(name)) << name;
+    EXPECT_EQ(heard<control::Registered>(name)->term, Term(100));
+  }
+  for (const char* name : {"a", "b"}) says(name, control::Done{RoundNumber(1)});
+  expect_decided("a", true);
+}
+
+TEST_F(JobRecoveryTest, R13_TheHistoryOfARecoveredRoundContinues) {
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", ReportedPhase::Running);
+  comes_back("b", ReportedPhase::Running);
+  ASSERT_EQ(job_history.of(run_id)->rounds().size(), 1U);
+  const RoundRecord& history = job_history.of(run_id)->rounds().back();
+  EXPECT_EQ(history.round, RoundNumber(1));
+  EXPECT_EQ(history.nodes, 2U);
+  EXPECT_TRUE(history.started_at);
+  EXPECT_FALSE(history.over_at);
+  EXPECT_EQ(job_history.of(run_id)->recoveries().count(), 0) << "nothing broke";
+}
+
+TEST_F(JobRecoveryTest, R13_NoWorkerLeaseBeforeTheNewestRoundIsKnown) {
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", ReportedPhase::Running);
+  passes(2s);
+  EXPECT_FALSE(heard<control::Pong>("a"));
+  EXPECT_FALSE(heard<control::Registered>("a"));
+  EXPECT_TRUE(heard<control::Wait>("a"));
+  comes_back("b", ReportedPhase::Running);
+  passes(2s);
+  EXPECT_TRUE(heard<control::Pong>("a"));
+}
+
+TEST_F(JobRecoveryTest, R13_PingsAreAnsweredOnceTheRoundIsKnown) {
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", ReportedPhase::Running);
+  says("a", control::Ping{7});
+  comes_back("b", ReportedPhase::Running);
+  ASSERT_TRUE(heard<control::Pong>("a"));
+  EXPECT_EQ(heard<control::Pong>("a")->seq, 7);
+}
+
+// They may be of an older round than the one that runs where nobody hears of it: only who holds a
+// worker lease proves that there is none.
+TEST_F(JobRecoveryTest, R13_MembersWithoutAWorkerLeaseProveNothing) {
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", ReportedPhase::Stopped);
+  comes_back("b", ReportedPhase::Stopped);
+  EXPECT_EQ(phase(), Phase::Recovering);
+  passes(limits::kNodeLease - 1ms);
+  expect_no_assignment("a");
+  passes(1ms);
+  expect_assignment("a", 2, 0, 4);
+}
+
+TEST_F(JobRecoveryTest, R13_AReportedHangIsChargedToTheHangs) {
+  a_and_b_run();
+  coordinator_restarts();
+  player("a").facts.charged = control::RestartCharge::Hang;
+  comes_back("a", ReportedPhase::Stopped);
+  comes_back("b", ReportedPhase::Running);
+  expect_stop("b", StopCause::NodeLost);
+  EXPECT_EQ(job().hang_restart_budget().used(), 1);
+  EXPECT_EQ(job().budget().used(), 0);
+  EXPECT_EQ(heard<control::Stop>("b")->charged, control::RestartCharge::Hang);
+}
+
+TEST_F(JobRecoveryTest, R13_ANodeThatDoesNotReturnWithinALeaseIsLost) {
+  nodes(1, 3);
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", ReportedPhase::Running);
+  passes(limits::kNodeLease - 1ms);
+  EXPECT_EQ(phase(), Phase::Recovering);
+  passes(1ms);
+  expect_stop("a", StopCause::NodeLost);
+  says("a", control::Stopped{RoundNumber(1), 40001});
+  expect_assignment("a", 2, 0, 2);
+  EXPECT_EQ(assignment("a").term, Term(100));
+}
+
+TEST_F(JobRecoveryTest, R13_TheNewestReportedRoundCounts) {
+  nodes(1, 3);
+  a_and_b_run();
+  is_cut_off("b");
+  passes(limits::kNodeLease);
+  says_stopped("a");
+  expect_assignment("a", 2, 0, 2);
+  says_started("a");
+  coordinator_restarts();
+  comes_back("b", ReportedPhase::Stopped);
+  EXPECT_EQ(phase(), Phase::Recovering);
+  comes_back("a", ReportedPhase::Running);
+  EXPECT_EQ(phase(), Phase::Stopping) << "b joins, and is not of round 2";
+  EXPECT_EQ(job().round(), RoundNumber(2));
+  says("a", control::Stopped{RoundNumber(2), 40001});
+  expect_assignment("a", 3, 0, 4);
+  expect_assignment("b", 3, 1, 4);
+}
+
+TEST_F(JobRecoveryTest, R13_TheBudgetIsThatOfTheNewestRound) {
+  a_and_b_run();
+  says_failed("a");
+  all({"a", "b"}, &JobRecoveryTest::says_stopped);
+  coordinator_restarts();
+  comes_back("a", ReportedPhase::Running);
+  comes_back("b", ReportedPhase::Running);
+  EXPECT_EQ(job().budget().used(), 1);
+}
+
+TEST_F(JobRecoveryTest, R13_ALateNodeStillReportsRestarts) {
+  nodes(1, 3);
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", ReportedPhase::Running);
+  passes(limits::kNodeLease);
+  says("a", control::Stopped{RoundNumber(1), 40001});
+  ASSERT_EQ(assignment("a").restart_count, 0);
+  player("b").facts.assignment->restart_count = 1;
+  player("b").facts.assignment->hang_restarts = 2;
+  comes_back("b", ReportedPhase::Stopped);
+  EXPECT_EQ(job().budget().used(), 1);
+  EXPECT_EQ(job().hang_restart_budget().used(), 2);
+}
+
+TEST_F(JobRecoveryTest, R13_AReportedFailureIsChargedOnce) {
+  a_and_b_run();
+  says_failed("a");
+  coordinator_restarts();
+  for (const char* name : {"a", "b"}) {
+    player(name).facts.charged = control::RestartCharge::Failure;
+    comes_back(name, ReportedPhase::Stopped);
+  }
+  passes(limits::kNodeLease);
+  EXPECT_EQ(assignment("a").restart_count, 1);
+  EXPECT_EQ(assignment("a").round, RoundNumber(2));
+}
+
+TEST_F(JobRecoveryTest, R13_AFailureThatExhaustedTheBudgetEndsTheJob) {
+  job_spec.max_restarts = 0;
+  a_and_b_run();
+  says_failed("a");
+  coordinator_restarts();
+  for (const char* name : {"a", "b"}) {
+    player(name).facts.charged = control::RestartCharge::Failure;
+    comes_back(name, ReportedPhase::Stopped);
+  }
+  passes(limits::kNodeLease);
+  expect_decided("a", false);
+}
+
+TEST_F(JobRecoveryTest, R13_AReportedOutcomeIsTheOutcome) {
+  a_and_b_run();
+  all({"a", "b"}, &JobRecoveryTest::says_done);
+  coordinator_restarts();
+  player("a").facts.decided = control::JobResult{true, ""};
+  comes_back("a", ReportedPhase::Done);
+  comes_back("b", ReportedPhase::Done);
+  expect_decided("b", true);
+}
+
+TEST_F(JobRecoveryTest, R13_ANewNodeWaitsUntilTheOthersReturned) {
+  nodes(1, 3);
+  a_and_b_run();
+  coordinator_restarts();
+  join("c");
+  comes_back("a", ReportedPhase::Running);
+  passes(1s);
+  expect_no_assignment("c");
+  comes_back("b", ReportedPhase::Running);
+  expect_stop("a", StopCause::Growth);
+  EXPECT_TRUE(heard<control::Registered>("c"));
+}
+
+TEST_F(JobRecoveryTest, R13_ARoundWhoseStoreWasTheCoordinatorsEnds) {
+  job_spec.is_agent_store = true;
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", ReportedPhase::Running);
+  comes_back("b", ReportedPhase::Running);
+  expect_stop("a", StopCause::NodeLost);
+}
+
+TEST_F(JobRecoveryTest, R13_TheTermIsGreaterThanAnyReportedTerm) {
+  a_and_b_run();
+  coordinator_restarts(3);  // the clock was set back: its rounds are as good as those of others
+  comes_back("a", ReportedPhase::Running);
+  comes_back("b", ReportedPhase::Running);
+  EXPECT_TRUE(heard<control::Registered>("a"));
+}
+
+TEST_F(JobRecoveryTest, R13_TermsOfARestartNeverEqualThoseOfAStandby) {
+  a_and_b_run();
+  coordinator_restarts(2);
+  const control::Register known = player("a").facts;
+  comes_back("a", ReportedPhase::Running);
+  const Term first = job().term();
+  coordinator_restarts(3);
+  player("a").facts = known;  // nobody has heard of the one before
+  comes_back("a", ReportedPhase::Running);
+  EXPECT_NE(job().term(), first);
+  EXPECT_GT(first, Term(known.term.value + 900)) << "standbys count by ones";
+}
+
+TEST_F(JobRecoveryTest, R13_RejectsAnInvalidAssignment) {
+  a_and_b_run();
+  coordinator_restarts();
+  player("a").facts.assignment->group_rank = 2;
+  comes_back("a", ReportedPhase::Running);
+  expect_refused("a", "make no sense");
+}
+
+TEST_F(JobRecoveryTest, R13_AJobThatEndedHereIsNotRecovered) {
+  a_and_b_run();
+  is_cut_off("b");
+  says_failed("a", 1, true);
+  says_stopped("a");
+  passes(limits::kNodeLease);
+  acks("a");
+  leaves("a");
+  player("b").facts.assignment = assignment("b");
+  player("b").facts.term = Term(7);
+  join("c");
+  player("b").heard.clear();
+  comes_back("b", ReportedPhase::Stopped);
+  EXPECT_NE(phase(), Phase::Recovering);
+}
+
+TEST_F(JobRecoveryTest, R13_ANodeThatWasCutOffThroughoutReceivesTheOutcome) {
+  a_and_b_run();
+  coordinator_restarts();
+  comes_back("a", ReportedPhase::Stopped);
+  passes(limits::kNodeLease);
+  join("c");
+  ASSERT_EQ(round_of("c"), RoundNumber(2));
+  for (const char* name : {"a", "c"}) says_done(name);
+  for (const char* name : {"a", "c"}) acks(name);
+  for (const char* name : {"a", "c"}) leaves(name);
+  comes_back("b", ReportedPhase::Stopped);
+  expect_decided("b", true);
+}
+
+}  // namespace
+}  // namespace cpprun::test

@@ -1,0 +1,280 @@
+// Who leads a job when the agent that hosts its coordinator has died (R14 to R17).
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "rendezvous/observe/status.hpp"
+#include "tests/unit/rendezvous/coordinator/support_job.hpp"
+
+namespace cpprun::test {
+namespace {
+
+using control::ReportedPhase;
+using control::StopCause;
+
+class JobStandbyTest : public JobTest {
+ public:
+  // a hosts the coordinator, b is the standby, c another node.
+  JobStandbyTest() {
+    nodes(1, 3);
+    for (const char* name : {"a", "b", "c"}) {
+      player(name).facts.control_port = 4700 + id_of(name);
+    }
+    is_led_by("a", 7, "");
+  }
+  int64_t id_of(const std::string& name) {
+    return static_cast<int64_t>(player(name).hello.node.incarnation.value);
+  }
+  // Another process; it knows nothing.
+  void is_led_by(const std::string& name, int64_t term, const std::string& standby_of) {
+    for (auto& [of, p] : players) {
+      p.session.reset();
+      p.facts.assignment.reset();
+      if (round_of(of) > RoundNumber()) p.facts.assignment = assignment(of);
+      p.facts.term = assignment(of).term;
+      p.heard.clear();
+    }
+    CoordinatorOptions options{
+        name, Term(term), player(name).hello.node.incarnation, limits::kWaitReminderInterval, {}};
+    options.standby_of = standby_of;
+    std::destroy_at(&core);
+    std::construct_at(&core, std::move(options));
+  }
+  void all_run() {
+    for (const char* name : {"a", "b", "c"}) join(name);
+    for (const char* name : {"a", "b", "c"}) says_started(name);
+  }
+  void comes_back(const std::string& name, ReportedPhase reported_phase, bool has_evidence = true) {
+    Player& p = player(name);
+    p.facts.has_worker_lease = reported_phase == ReportedPhase::Running;
+    p.facts.has_evidence = has_evidence;
+    returns(name, reported_phase, p.facts.assignment ? p.facts.assignment->round.value : 0);
+  }
+};
+
+TEST_F(JobStandbyTest, StatusShowsLeaderAndStandby) {
+  all_run();
+  const auto status = nlohmann::json::parse(status_json(core));
+  std::map<int64_t, std::pair<bool, bool>> by_rank;
+  for (const auto& node : status["jobs"].begin().value()["nodes"]) {
+    by_rank[node["group_rank"]] = {node["is_host"], node["is_standby"]};
+  }
+  const std::map<int64_t, std::pair<bool, bool>> expected{
+      {0, {true, false}}, {1, {false, true}}, {2, {false, false}}};
+  EXPECT_EQ(by_rank, expected);
+}
+
+TEST_F(JobStandbyTest, R14_ASpareLearnsTheStandby) {
+  all_run();
+  join("d");
+  const auto* told = heard<control::Wait>("d");
+  ASSERT_NE(told, nullptr);
+  ASSERT_TRUE(told->standby);
+  EXPECT_TRUE(told->standby->node == heard<control::RankAssignment>("a")->standby->node);
+}
+
+TEST_F(JobStandbyTest, R14_TheFirstMemberAfterTheHostIsChosen) {
+  all_run();
+  for (const char* name : {"a", "b", "c"}) {
+    ASSERT_TRUE(assignment(name).standby) << name;
+    EXPECT_EQ(assignment(name).standby->node, player("b").hello.node.incarnation);
+    EXPECT_EQ(assignment(name).standby->port, 4700 + id_of("b"));
+    EXPECT_EQ(assignment(name).host_rank, 0);
+  }
+}
+
+TEST_F(JobStandbyTest, R14_AStandaloneCoordinatorHasNone) {
+  std::destroy_at(&core);
+  std::construct_at(
+      &core, CoordinatorOptions{"x", Term(7), std::nullopt, limits::kWaitReminderInterval, {}});
+  all_run();
+  EXPECT_FALSE(assignment("a").standby);
+}
+
+TEST_F(JobStandbyTest, R14_ADeadStandbyIsReplaced) {
+  all_run();
+  dies("b");
+  passes(limits::kDeathGrace);
+  for (const char* name : {"a", "c"}) says_stopped(name);
+  ASSERT_TRUE(assignment("c").standby);
+  EXPECT_EQ(assignment("c").standby->node, player("c").hello.node.incarnation);
+}
+
+TEST_F(JobStandbyTest, R14_AStandbyLostInSilenceIsTheLast) {
+  all_run();
+  player("b").is_silent = true;
+  passes(limits::kNodeLease);
+  for (const char* name : {"a", "c"}) says_stopped(name);
+  EXPECT_EQ(assignment("c").round, RoundNumber(2));
+  EXPECT_FALSE(assignment("c").standby);
+}
+
+// The next world names none, and does not reach it if it is a spare then: it would take over.
+TEST_F(JobStandbyTest, R14_ALostStandbyThatReturnsBeforeTheNextRoundIsNone) {
+  all_run();
+  EXPECT_EQ(assignment("c").standby->node, player("b").hello.node.incarnation);
+  player("b").is_silent = true;
+  passes(limits::kNodeLease);
+  player("b").is_silent = false;
+  returns("b", ReportedPhase::Stopped, 1);
+  EXPECT_FALSE(heard<control::Registered>("b")->is_standby);
+  for (const char* name : {"a", "c"}) says_stopped(name);
+  EXPECT_EQ(assignment("c").round, RoundNumber(2));
+  EXPECT_FALSE(assignment("c").standby);
+}
+
+// One of a round before may live, and believe what it was told.
+TEST_F(JobStandbyTest, R14_ARecoveredRoundWithoutAStandbyHasNone) {
+  all_run();
+  player("b").is_silent = true;
+  passes(limits::kNodeLease);
+  for (const char* name : {"a", "c"}) says_stopped(name);
+  is_led_by("a", 9, "");
+  for (const char* name : {"a", "c"}) comes_back(name, ReportedPhase::Stopped);
+  passes(limits::kNodeLease);
+  EXPECT_EQ(assignment("c").round, RoundNumber(3));
+  EXPECT_FALSE(assignment("c").standby);
+}
+
+// It is connected, and believes what it was told.
+TEST_F(JobStandbyTest, R14_TheStandbyStaysWhenARoundHasNoPlaceForIt) {
+  all_run();
+  control::AdminCommand order;
+  order.kind = control::AdminCommandKind::Scale;
+  order.nodes = 1;
+  says("a", order);
+  for (const char* name : {"a", "b", "c"}) says_stopped(name);
+  EXPECT_EQ(assignment("a").round, RoundNumber(2));
+  EXPECT_EQ(assignment("b").round, RoundNumber(1));
+  ASSERT_TRUE(assignment("a").standby);
+  EXPECT_EQ(assignment("a").standby->node, player("b").hello.node.incarnation);
+}
+
+TEST_F(JobStandbyTest, R14_NoRoundFormsWhileTheStandbyIsCutOff) {
+  all_run();
+  says_failed("c");
+  for (const char* name : {"a", "b"}) says_stopped(name);
+  is_cut_off("b");
+  says_stopped("c");
+  EXPECT_EQ(assignment("c").round, RoundNumber(1));
+  passes(limits::kNodeLease);
+  EXPECT_EQ(assignment("c").round, RoundNumber(2));
+}
+
+// It must not take the coordinator's leaving for its death.
+TEST_F(JobStandbyTest, R14_TheEndWaitsForADisconnectedStandby) {
+  all_run();
+  says_done("b");
+  is_cut_off("b");
+  for (const char* name : {"a", "c"}) says_done(name);
+  for (const char* name : {"a", "c"}) acks(name);
+  EXPECT_FALSE(heard<control::Bye>("c"));
+  passes(limits::kNodeLease);
+  EXPECT_TRUE(heard<control::Bye>("c"));
+}
+
+TEST_F(JobStandbyTest, R16_TheStandbyContinuesOnceTheOthersReturned) {
+  all_run();
+  is_led_by("b", 8, run_id);
+  comes_back("b", ReportedPhase::Running);
+  comes_back("c", ReportedPhase::Running);
+  EXPECT_EQ(phase(), Phase::Recovering) << "the host's workers may live for a moment";
+  passes(limits::kDeathGrace * 2);
+  expect_stop("c", StopCause::NodeLost);
+  for (const char* name : {"b", "c"}) says(name, control::Stopped{RoundNumber(1), 40001});
+  expect_assignment("c", 2, 1, 4);
+  EXPECT_EQ(assignment("c").term, Term(8));
+  EXPECT_TRUE(assignment("c").is_led_by_standby);
+  EXPECT_EQ(assignment("c").standby->node, player("c").hello.node.incarnation);
+}
+
+TEST_F(JobStandbyTest, R17_TheEndpointContinuesNothingWithoutTheStandby) {
+  all_run();
+  is_led_by("a", 9, "");
+  comes_back("c", ReportedPhase::Running);
+  passes(limits::kNodeLease * 3);
+  EXPECT_EQ(phase(), Phase::Recovering);
+  comes_back("b", ReportedPhase::Stopped);
+  EXPECT_NE(phase(), Phase::Recovering) << "it leads nothing";
+}
+
+TEST_F(JobStandbyTest, R17_ARoundOfTheStandbyStaysThereUnlessItIsDead) {
+  all_run();
+  is_led_by("b", 8, run_id);
+  comes_back("b", ReportedPhase::Running);
+  comes_back("c", ReportedPhase::Running);
+  passes(limits::kDeathGrace * 2);
+  for (const char* name : {"b", "c"}) says(name, control::Stopped{RoundNumber(1), 40001});
+  is_led_by("a", 9, "");
+  comes_back("c", ReportedPhase::Stopped, false);
+  passes(limits::kNodeLease * 3);
+  EXPECT_EQ(phase(), Phase::Recovering) << "its coordinator may live";
+  comes_back("c", ReportedPhase::Stopped, true);
+  passes(limits::kNodeLease - 1ms);
+  EXPECT_EQ(phase(), Phase::Recovering) << "it may have died a moment ago, and granted till then";
+  passes(1ms);
+  EXPECT_NE(phase(), Phase::Recovering);
+}
+
+// One that has no workers does not ping before it is welcomed.
+TEST_F(JobStandbyTest, R17_ANodeThatWaitsForAStandbyIsNotLost) {
+  all_run();
+  is_led_by("a", 9, "");
+  comes_back("c", ReportedPhase::Idle);
+  player("c").is_silent = true;
+  passes(limits::kNodeLease * 3);
+  EXPECT_TRUE(player("c").session);
+  player("c").is_silent = false;
+  comes_back("b", ReportedPhase::Stopped);
+  EXPECT_TRUE(heard<control::Registered>("c"));
+  player("c").is_silent = true;
+  passes(limits::kNodeLease);
+  EXPECT_EQ(job().nodes().count(player("c").hello.node.incarnation), 0U) << "its lease had begun";
+}
+
+TEST_F(JobStandbyTest, R17_RedirectsIfItIssuedNoWorkerLease) {
+  all_run();
+  is_led_by("a", 9, "");
+  comes_back("c", ReportedPhase::Running);
+  connects("b");
+  says_hello("b");
+  says("b", control::AnnounceLeader{Term(8), "10.0.0.2", 4702});
+  ASSERT_TRUE(heard<control::Redirect>("c"));
+  EXPECT_EQ(heard<control::Redirect>("c")->port, 4702);
+  join("d");
+  EXPECT_TRUE(heard<control::Redirect>("d")) << "who comes later is told too";
+}
+
+TEST_F(JobStandbyTest, R15_AHostThatIsAskedToStopLeavesTheJobToTheStandby) {
+  all_run();
+  drains("a");
+  says("a", control::Leave{"asked to stop", false});
+  for (const char* name : {"b", "c"}) says_stopped(name);
+  EXPECT_EQ(phase(), Phase::WaitingForNodes);
+  EXPECT_TRUE(core.is_left_to_standby());
+}
+
+TEST_F(JobStandbyTest, R15_AnUnusableHostLeavesTheJobToTheStandby) {
+  all_run();
+  is_unusable("a");
+  for (const char* name : {"b", "c"}) says_stopped(name);
+  EXPECT_EQ(phase(), Phase::WaitingForNodes);
+  EXPECT_TRUE(core.is_left_to_standby());
+}
+
+// The signal came while it was cut off from its own coordinator.
+TEST_F(JobStandbyTest, R15_AHostThatReturnsDrainingLeavesTheJobToTheStandbyToo) {
+  all_run();
+  says_failed("c");
+  is_cut_off("a");
+  player("a").facts.is_draining = true;
+  comes_back("a", ReportedPhase::Stopped);
+  says("a", control::Leave{"asked to stop", false});
+  for (const char* name : {"b", "c"}) says_stopped(name);
+  EXPECT_EQ(phase(), Phase::WaitingForNodes);
+  EXPECT_TRUE(core.is_left_to_standby());
+}
+
+}  // namespace
+}  // namespace cpprun::test
