@@ -18,7 +18,7 @@
 
 #include <torch/torch.h>
 
-#include "cpprun/data/eval_sampler.hpp"
+#include "cpprun/data/unpadded_distributed_sampler.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/process_group.hpp"
 #include "cpprun/snapshot/state_dict.hpp"

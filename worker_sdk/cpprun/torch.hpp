@@ -5,10 +5,10 @@
 #pragma once
 
 #include "cpprun/data/distributed_sampler.hpp"
-#include "cpprun/data/eval_sampler.hpp"
 #include "cpprun/data/group_shuffle_split.hpp"
 #include "cpprun/data/loader.hpp"
 #include "cpprun/data/sampler.hpp"
+#include "cpprun/data/unpadded_distributed_sampler.hpp"
 #include "cpprun/dist/collectives.hpp"
 #include "cpprun/dist/errors.hpp"
 #include "cpprun/dist/objects.hpp"

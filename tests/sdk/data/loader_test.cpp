@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "cpprun/data/distributed_sampler.hpp"
-#include "cpprun/data/eval_sampler.hpp"
 #include "cpprun/data/loader.hpp"
+#include "cpprun/data/unpadded_distributed_sampler.hpp"
 
 namespace cpprun::data {
 namespace {

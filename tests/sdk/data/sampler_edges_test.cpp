@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cpprun/data/distributed_sampler.hpp"
-#include "cpprun/data/eval_sampler.hpp"
+#include "cpprun/data/unpadded_distributed_sampler.hpp"
 
 namespace cpprun::data {
 namespace {

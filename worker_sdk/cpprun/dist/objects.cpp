@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kChunk = int64_t{16} << 20;
 
 // Allocates buffers on a device that the group's backend accepts.
-struct Wires {
-  explicit Wires(const Call& call) {
+struct Buffers {
+  explicit Buffers(const Call& call) {
     for (const c10::Device known : call.pg().getDeviceTypes()) {
       if (known.is_cpu()) return;
     }
@@ -29,14 +29,15 @@ struct Wires {
 };
 
 // The part of `bytes` from `offset` on, in a buffer of `width` bytes.
-at::Tensor chunk_of(const Wires& wires, const std::string& bytes, int64_t offset, int64_t width) {
+at::Tensor chunk_of(const Buffers& buffers, const std::string& bytes, int64_t offset,
+                    int64_t width) {
   at::Tensor chunk = at::zeros({width}, at::kByte);
   const auto left = static_cast<int64_t>(bytes.size()) - offset;
   if (left > 0) {
     std::memcpy(chunk.data_ptr(), bytes.data() + offset,
                 static_cast<size_t>(std::min(left, width)));
   }
-  return chunk.to(wires.device);
+  return chunk.to(buffers.device);
 }
 
 void append(std::string& to, const at::Tensor& chunk, uint64_t size) {
@@ -56,13 +57,13 @@ void in_rounds(uint64_t longest, F&& f) {
 
 std::vector<std::string> all_gather_padded(const Call& call, const std::string& own,
                                            const std::vector<uint64_t>& sizes) {
-  const Wires wires(call);
+  const Buffers buffers(call);
   std::vector<std::string> all(sizes.size());
   c10d::AllgatherOptions native;
   native.timeout = call.timeout();
   in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
-    at::Tensor from = chunk_of(wires, own, offset, width);
-    at::Tensor to = wires.bytes(width * call.size());
+    at::Tensor from = chunk_of(buffers, own, offset, width);
+    at::Tensor to = buffers.bytes(width * call.size());
     call.start(false, [&] { return single_all_gather(call.pg(), to, from, native); });
     const auto parts = to.split(width);
     for (size_t i = 0; i < all.size(); ++i) append(all[i], parts[i], sizes[i]);
@@ -72,16 +73,16 @@ std::vector<std::string> all_gather_padded(const Call& call, const std::string& 
 
 std::vector<std::string> gather_padded(const Call& call, const std::string& own,
                                        const std::vector<uint64_t>& sizes, int root) {
-  const Wires wires(call);
+  const Buffers buffers(call);
   std::vector<std::string> all(call.rank() == root ? sizes.size() : 0);
   c10d::GatherOptions native;
   native.rootRank = root;
   native.timeout = call.timeout();
   in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
-    std::vector<at::Tensor> from{chunk_of(wires, own, offset, width)};
+    std::vector<at::Tensor> from{chunk_of(buffers, own, offset, width)};
     std::vector<std::vector<at::Tensor>> to;
     if (!all.empty()) to.emplace_back();
-    for (size_t i = 0; i < all.size(); ++i) to[0].push_back(wires.bytes(width));
+    for (size_t i = 0; i < all.size(); ++i) to[0].push_back(buffers.bytes(width));
     call.start(false, [&] { return call.pg().gather(to, from, native); });
     for (size_t i = 0; i < all.size(); ++i) append(all[i], to[0][i], sizes[i]);
   });
@@ -89,13 +90,13 @@ std::vector<std::string> gather_padded(const Call& call, const std::string& own,
 }
 
 std::string broadcast_whole(const Call& call, const std::string& own, uint64_t size, int root) {
-  const Wires wires(call);
+  const Buffers buffers(call);
   std::string all;
   c10d::BroadcastOptions native;
   native.rootRank = root;
   native.timeout = call.timeout();
   in_rounds(size, [&](int64_t offset, int64_t width) {
-    std::vector<at::Tensor> chunk{chunk_of(wires, own, offset, width)};
+    std::vector<at::Tensor> chunk{chunk_of(buffers, own, offset, width)};
     call.start(false, [&] { return call.pg().broadcast(chunk, native); });
     append(all, chunk[0], size);
   });
@@ -105,17 +106,17 @@ std::string broadcast_whole(const Call& call, const std::string& own, uint64_t s
 // `sizes`: bytes for each rank, known to all ranks.
 std::string scatter_padded(const Call& call, const std::vector<std::string>& list,
                            const std::vector<uint64_t>& sizes, int root) {
-  const Wires wires(call);
+  const Buffers buffers(call);
   std::string own;
   c10d::ScatterOptions native;
   native.rootRank = root;
   native.timeout = call.timeout();
   in_rounds(*std::max_element(sizes.begin(), sizes.end()), [&](int64_t offset, int64_t width) {
-    std::vector<at::Tensor> to{wires.bytes(width)};
+    std::vector<at::Tensor> to{buffers.bytes(width)};
     std::vector<std::vector<at::Tensor>> from;
     if (call.rank() == root) from.emplace_back();
     for (size_t i = 0; i < list.size() && !from.empty(); ++i) {
-      from[0].push_back(chunk_of(wires, list[i], offset, width));
+      from[0].push_back(chunk_of(buffers, list[i], offset, width));
     }
     call.start(false, [&] { return call.pg().scatter(to, from, native); });
     append(own, to[0], sizes[static_cast<size_t>(call.rank())]);

@@ -26,8 +26,8 @@ class Store {
   std::string get(const std::string& key);  // waits until the key exists
   // Adds `amount` to the counter at `key` (missing: 0) and returns the sum.
   int64_t add(const std::string& key, int64_t amount);
-  // Sets `key` to `desired` if its value is `expected` ("": missing), and returns its value
-  // afterwards.
+  // Sets `key` to `desired` if its value is `expected` ("": the key is missing). Returns its value
+  // afterwards; `expected` if the key is missing.
   std::string compare_set(const std::string& key, const std::string& expected,
                           const std::string& desired);
   // Waits until all keys exist.
@@ -42,7 +42,7 @@ class Store {
   // Waits until all keys exist; the values are in the order of `keys`.
   std::vector<std::string> multi_get(const std::vector<std::string>& keys);
   void multi_set(const std::vector<std::string>& keys, const std::vector<std::string>& values);
-  // Of every later call that waits.
+  // Sets the timeout of every later call that waits.
   void set_timeout(std::chrono::milliseconds timeout);
 
   const std::shared_ptr<Native>& native() const { return native_; }

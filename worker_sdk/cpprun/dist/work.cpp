@@ -10,8 +10,8 @@
 namespace cpprun::dist {
 namespace {
 
-constexpr std::chrono::microseconds kFirstLook{50};
-constexpr std::chrono::microseconds kLongestLook{2'000};
+constexpr std::chrono::microseconds kFirstPollInterval{50};
+constexpr std::chrono::microseconds kPollIntervalMax{2'000};
 
 std::string text_of(const std::exception_ptr& error) {
   try {
@@ -101,13 +101,14 @@ bool Work::State::is_completed() {
 
 bool Work::State::wait_for(std::chrono::milliseconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  auto look = kFirstLook;
+  auto poll_interval = kFirstPollInterval;
   while (!is_completed()) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= deadline) return false;
     std::unique_lock lock(mutex_);
-    ended_now_.wait_until(lock, std::min(deadline, now + look), [this] { return has_ended_; });
-    look = std::min(look * 2, kLongestLook);
+    ended_now_.wait_until(lock, std::min(deadline, now + poll_interval),
+                          [this] { return has_ended_; });
+    poll_interval = std::min(poll_interval * 2, kPollIntervalMax);
   }
   wait();
   return true;

@@ -38,14 +38,14 @@ class Plan {
  public:
   explicit Plan(const dist::ProcessGroup& group) : group_(group) {}
 
-  void look(const std::string& path, Module& module) {
+  void visit(const std::string& path, Module& module) {
     size_t index = 0;
     for (const auto& child : module.named_children()) {
       const std::string name = path.empty() ? child.key() : path + "." + child.key();
       if (SyncPtr sync = converted(*child.value(), group_)) {
-        note(name, module, child.key(), index, std::move(sync));
+        plan_swap(name, module, child.key(), index, std::move(sync));
       } else {
-        look(name, *child.value());
+        visit(name, *child.value());
       }
       ++index;
     }
@@ -62,8 +62,8 @@ class Plan {
   }
 
  private:
-  void note(const std::string& name, Module& parent, const std::string& key, size_t index,
-            SyncPtr sync) {
+  void plan_swap(const std::string& name, Module& parent, const std::string& key, size_t index,
+                 SyncPtr sync) {
     auto* sequence = parent.as<torch::nn::SequentialImpl>();
     if (sequence == nullptr) {
       fixed_ += (fixed_.empty() ? "" : ", ") + name;
@@ -87,7 +87,7 @@ std::shared_ptr<Module> convert_sync_batchnorm(std::shared_ptr<Module> module,
   if (!module) throw std::invalid_argument("convert_sync_batchnorm: the module is empty");
   if (SyncPtr sync = converted(*module, group)) return sync;
   Plan plan(group);
-  plan.look("", *module);
+  plan.visit("", *module);
   plan.apply();
   return module;
 }

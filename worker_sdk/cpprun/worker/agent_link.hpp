@@ -14,6 +14,8 @@
 
 namespace cpprun::worker {
 
+// What the worker is doing. By default the agent reports a hang after a short silence in Training
+// and Evaluating, after a longer one in the other phases.
 enum class Phase : uint32_t { Starting = 0, Ready, Training, Evaluating, Saving, Ending };
 
 // Reports that the worker has finished step `step` in phase `phase`. Call it at the end of every

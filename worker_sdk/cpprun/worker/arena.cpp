@@ -25,7 +25,7 @@ using Mapped = Result<std::span<std::byte>>;
 
 // Reserves addresses for `bytes` bytes (a multiple of the page size), aligned to a huge page.
 // MAP_FAILED: no address space is left.
-void* find_room(size_t bytes) {
+void* reserve_addresses(size_t bytes) {
   constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* const found = ::mmap(nullptr, bytes + kHugePage, PROT_NONE, kNothing, -1, 0);
   if (found == MAP_FAILED) return found;
@@ -39,12 +39,12 @@ void* find_room(size_t bytes) {
 Mapped map(size_t bytes, int protection, int flags, int memory) {
   if (bytes == 0) return std::span<std::byte>();
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  const size_t room = (bytes + page - 1) / page * page;
-  void* const at = find_room(room);
-  const bool has_room = at != MAP_FAILED;
-  if (!has_room || ::mmap(at, room, protection, flags | MAP_FIXED, memory, 0) == MAP_FAILED) {
+  const size_t length = (bytes + page - 1) / page * page;
+  void* const at = reserve_addresses(length);
+  const bool is_reserved = at != MAP_FAILED;
+  if (!is_reserved || ::mmap(at, length, protection, flags | MAP_FIXED, memory, 0) == MAP_FAILED) {
     const int why = errno;
-    if (has_room) ::munmap(at, room);
+    if (is_reserved) ::munmap(at, length);
     return system_error("mapping " + std::to_string(bytes) + " bytes for snapshots in memory", why);
   }
   ::madvise(at, bytes, MADV_HUGEPAGE);  // fewer page faults at the first touch
@@ -65,7 +65,7 @@ Mapped mapped(const std::optional<AgentSocket::Answer>& answer, int protection) 
   if (arena == nullptr) return refused("the agent's answer makes no sense");
   if (!arena->refusal.empty()) return refused(arena->refusal);
   if (arena->bytes == 0) return std::span<std::byte>();
-  const int memory = answer->beside.get();
+  const int memory = answer->passed_descriptor.get();
   struct stat info {};
   const int seals = ::fcntl(memory, F_GET_SEALS);
   const bool is_safe = seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(memory, &info) == 0 &&
@@ -88,9 +88,11 @@ void log_once(const std::string& why) {
 Result<Arena> Arena::own(size_t bytes) {
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return of_process(bytes);
-  const auto request_id = [bytes](uint32_t number) { return channel::ArenaRequest{number, bytes}; };
+  const auto make_request = [bytes](uint32_t number) {
+    return channel::ArenaRequest{number, bytes};
+  };
   const Mapped memory =
-      mapped(agent.request(request_id, limits::kPermissionTimeout), PROT_READ | PROT_WRITE);
+      mapped(agent.request(make_request, limits::kPermissionTimeout), PROT_READ | PROT_WRITE);
   if (memory) return Arena(*memory, Kind::Agent);
   log_once(memory.error().text);
   return of_process(bytes);
@@ -99,10 +101,10 @@ Result<Arena> Arena::own(size_t bytes) {
 Result<Arena> Arena::of(int local_rank) {
   const AgentSocket& agent = own_agent();
   if (!agent.has_snapshots()) return refused("there is no agent to ask for another worker's arena");
-  const auto request_id = [local_rank](uint32_t number) {
+  const auto make_request = [local_rank](uint32_t number) {
     return channel::PeerArenaRequest{number, static_cast<uint32_t>(local_rank)};
   };
-  const Mapped memory = mapped(agent.request(request_id, limits::kPermissionTimeout), PROT_READ);
+  const Mapped memory = mapped(agent.request(make_request, limits::kPermissionTimeout), PROT_READ);
   if (!memory) return memory.error();
   return Arena(*memory, Kind::AnothersWorker);
 }

@@ -11,6 +11,7 @@
 
 namespace cpprun::worker {
 
+// Ranks and sizes as torchrun defines them: "group" means node.
 struct Environment {
   int rank = 0;
   int local_rank = 0;

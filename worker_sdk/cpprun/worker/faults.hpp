@@ -1,9 +1,9 @@
 // Fault injection for tests of recovery: CPPRUN_FAULTS=kill:rank=1,epoch=2,attempt=0
 //
 // Kinds: kill (SIGKILL), stop (SIGSTOP), exit (code=N; without clean-up), throw (FaultError), slow
-// (ms=N). Conditions: rank, node, step, epoch, attempt (restart count), round, phase; an omitted
-// condition matches everything. fault_point carries faults out: slow at every match, the others
-// once per process. Semicolons separate several faults.
+// (ms=N). Conditions: rank, node, step, epoch, attempt (restart count), round, phase. An omitted
+// condition matches everything, an omitted phase everything but saving. fault_point carries faults
+// out: slow at every match, the others once per process. Semicolons separate several faults.
 //
 // cpprun translates a fault plan (docs/faults.md) into this variable and adds fault=N: before the
 // worker carries out such a fault it asks the agent for a fault permit, so that the fault happens
@@ -25,7 +25,15 @@ namespace cpprun::worker {
 enum class FaultPhase { Starting, Training, Saving };
 
 struct Fault {
-  enum class FaultKind { Kill, Stop, Exit, Throw, Slow, Request, Tell } what = FaultKind::Kill;
+  enum class FaultKind {
+    Kill,
+    Stop,
+    Exit,
+    Throw,
+    Slow,
+    Request,
+    ReportProgress
+  } what = FaultKind::Kill;
   std::optional<int64_t> rank, node, step, epoch, attempt, round;
   std::optional<FaultPhase> phase;
   std::optional<int64_t> number;  // in the job's fault plan

@@ -53,9 +53,9 @@ std::string on_one_line(const std::string& text) {
   return text::join(lines, "; ");
 }
 
-void tell(const ExceptionText& text, bool is_consequence, Reported reported) {
-  const std::string words = on_one_line(text.message);
-  ::fprintf(stderr, "cpprun: rank %d: %s%s\n", known_environment().rank, words.c_str(),
+void print_report(const ExceptionText& text, bool is_consequence, Reported reported) {
+  const std::string message = on_one_line(text.message);
+  ::fprintf(stderr, "cpprun: rank %d: %s%s\n", known_environment().rank, message.c_str(),
             is_consequence ? " (a peer has gone: look for its own error first)" : "");
   if (reported == Reported::Failed) {
     ::fprintf(stderr, "cpprun: the error file %s could not be written: %s\n", error_file(),
@@ -71,7 +71,7 @@ int report_exception(const std::exception_ptr& exception) {
   const bool is_consequence = is_peer_loss(text.message);
   const Reported reported = write_error_file(
       {.message = text.message, .stack = text.stack, .is_consequence = is_consequence});
-  tell(text, is_consequence, reported);
+  print_report(text, is_consequence, reported);
   if (reported == Reported::NoFile || reported == Reported::Failed) report_to_agent(text.message);
   return kExitAfterException;
 }

@@ -11,7 +11,7 @@
 namespace cpprun::dist {
 
 // Where Gloo listens: an interface or an address; both empty: the address of the host name.
-struct GlooPlace {
+struct GlooEndpoint {
   std::string interface;
   std::string address;
 };
@@ -19,6 +19,6 @@ struct GlooPlace {
 // Blocks until all ranks are connected. Throws the exceptions of LibTorch, Gloo and the store.
 c10::intrusive_ptr<c10d::Backend> make_gloo(const c10::intrusive_ptr<c10d::Store>& store, int rank,
                                             int size, std::chrono::milliseconds timeout,
-                                            const GlooPlace& place);
+                                            const GlooEndpoint& endpoint);
 
 }  // namespace cpprun::dist

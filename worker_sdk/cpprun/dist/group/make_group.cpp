@@ -37,23 +37,23 @@ std::string variable(const char* name) {
   return own_environment(name).value_or("");
 }
 
-GlooPlace gloo_place(const GroupPlan& plan) {
-  GlooPlace place;
-  place.interface = plan.options.gloo_interface;
-  if (place.interface.empty()) place.interface = variable("GLOO_SOCKET_IFNAME");
+GlooEndpoint gloo_endpoint(const GroupPlan& plan) {
+  GlooEndpoint endpoint;
+  endpoint.interface = plan.options.gloo_interface;
+  if (endpoint.interface.empty()) endpoint.interface = variable("GLOO_SOCKET_IFNAME");
   // torch uses several devices for several names; the SDK uses the first one.
-  place.interface = place.interface.substr(0, place.interface.find(','));
-  if (!place.interface.empty()) return place;
-  place.address = local_address_towards(plan.master_address);
-  if (place.address.empty()) place.address = local_address_towards("");
-  return place;
+  endpoint.interface = endpoint.interface.substr(0, endpoint.interface.find(','));
+  if (!endpoint.interface.empty()) return endpoint;
+  endpoint.address = local_address_towards(plan.master_address);
+  if (endpoint.address.empty()) endpoint.address = local_address_towards("");
+  return endpoint;
 }
 
 c10::intrusive_ptr<c10d::Backend> make_backend(const GroupPlan& plan, const std::string& name,
                                                const StorePointer& store) {
   const int size = static_cast<int>(plan.registration.ranks.size());
   if (name == "gloo") {
-    return make_gloo(store, plan.registration.rank, size, plan.timeout, gloo_place(plan));
+    return make_gloo(store, plan.registration.rank, size, plan.timeout, gloo_endpoint(plan));
   }
   NcclPlan nccl{store,
                 plan.registration.rank,

@@ -17,9 +17,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPatience{5'000};  // destroy_process_group, the end of a scope
-constexpr milliseconds kImpatience{300};  // unwinding: the error must be reported soon
-constexpr milliseconds kAtExit{1'000};
+constexpr milliseconds kDestroyTimeout{5'000};  // destroy_process_group, the end of a scope
+constexpr milliseconds kUnwindTimeout{300};     // unwinding: the error must be reported soon
+constexpr milliseconds kExitTimeout{1'000};
 
 using NativeGroup = c10::intrusive_ptr<c10d::ProcessGroup>;
 
@@ -74,17 +74,17 @@ void retire_all(milliseconds limit, bool aborts) {
 }  // namespace
 
 void retire_at_exit() {
-  static const int registered = std::atexit([] { retire_all(kAtExit, true); });
+  static const int registered = std::atexit([] { retire_all(kExitTimeout, true); });
   static_cast<void>(registered);
 }
 
 void destroy_process_group() {
-  retire_all(kPatience, false);
+  retire_all(kDestroyTimeout, false);
 }
 
 void destroy_process_group(const ProcessGroup& group) {
   if (!group || group.state() == registry::default_group()) return destroy_process_group();
-  if (registry::remove(group.state())) retire(group.state(), kPatience, false);
+  if (registry::remove(group.state())) retire(group.state(), kDestroyTimeout, false);
 }
 
 ProcessGroupGuard::ProcessGroupGuard(ProcessGroupGuard&& other) noexcept
@@ -100,7 +100,7 @@ ProcessGroupGuard::~ProcessGroupGuard() {
   if (!is_active_ || group_.state() != registry::default_group()) return;
   try {
     const bool unwinds = std::uncaught_exceptions() > 0;
-    retire_all(unwinds ? kImpatience : kPatience, unwinds);
+    retire_all(unwinds ? kUnwindTimeout : kDestroyTimeout, unwinds);
   } catch (...) {
     // No thread or no memory: the process ends soon, and the group with it.
   }

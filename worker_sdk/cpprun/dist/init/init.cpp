@@ -59,9 +59,9 @@ ProcessGroupGuard start(const InitOptions& options, const InitPlan& plan) {
   if (device) use_device(*device);
   GroupPlan group = group_plan(options, plan, backend);
   try {
-    const StoreRendezvous met = connect_store(plan, options.store, group.timeout);
-    group.registration.store = met.store;
-    group.registration.is_host = met.is_host;
+    const StoreRendezvous rendezvous = connect_store(plan, options.store, group.timeout);
+    group.registration.store = rendezvous.store;
+    group.registration.is_host = rendezvous.is_host;
     const auto state = make_group(group);
     state->leave = [plan, store = state->store] { leave_file(plan, *store); };
     registry::set_default(state);

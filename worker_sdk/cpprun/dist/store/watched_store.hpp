@@ -16,9 +16,9 @@ namespace cpprun::dist {
 class WatchedStore : public c10d::Store {
  public:
   struct Watch {
-    std::chrono::milliseconds poll_interval;  // `tell` runs once per wait that lasts longer
-    std::function<void()> tell;
-    std::function<void()> look;  // throws if another rank has failed
+    std::chrono::milliseconds report_after;  // `report` runs once per wait that lasts longer
+    std::function<void()> report;
+    std::function<void()> check_failures;  // throws if another rank has failed
   };
 
   WatchedStore(c10::intrusive_ptr<c10d::Store> base, std::chrono::milliseconds timeout, Watch watch)

@@ -31,6 +31,7 @@ struct DdpOptions {
   bool gradient_as_bucket_view = false;
   // The graph is the same in every step; allows unused and reused parameters without a traversal.
   bool static_graph = false;
+  // Skip unused parameters in the reduction. They must be the same on all ranks, or training hangs.
   bool skip_all_reduce_unused_params = false;
   // Full names of parameters and buffers that DDP neither averages nor broadcasts. Python:
   // _set_params_and_buffers_to_ignore_for_model.

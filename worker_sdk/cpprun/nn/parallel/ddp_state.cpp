@@ -240,8 +240,8 @@ namespace {
 
 // Names the parameters of a text like "Parameter indices which did not receive grad for rank 1: 2
 // 3".
-std::string names_behind(const std::string& text, const std::string& mark,
-                         const std::vector<std::string>& names) {
+std::string names_after(const std::string& text, const std::string& mark,
+                        const std::vector<std::string>& names) {
   const size_t found = text.find(mark);
   const size_t colon = found == std::string::npos ? found : text.find(':', found);
   if (colon == std::string::npos) return "";
@@ -261,10 +261,11 @@ std::exception_ptr DdpState::explained(const std::exception_ptr& error, const ch
   } catch (const c10::Error& thrown) {
     const std::string text = thrown.what_without_backtrace();
     if (text.find("Expected to have finished reduction") != std::string::npos) {
-      const std::string who = names_behind(text, "did not receive grad for rank", model.names);
+      const std::string parameters =
+          names_after(text, "did not receive grad for rank", model.names);
       return std::make_exception_ptr(UnusedParametersError(
           "DistributedDataParallel: the last backward of rank " + std::to_string(group.rank()) +
-          " gave no gradient to " + (who.empty() ? "some parameters" : who) +
+          " gave no gradient to " + (parameters.empty() ? "some parameters" : parameters) +
           "; without find_unused_parameters, every parameter must take part in the loss on every "
           "rank. Cure: DdpOptions::find_unused_parameters = true, or let the loss use all "
           "outputs. " +

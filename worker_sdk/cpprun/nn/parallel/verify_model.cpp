@@ -85,11 +85,11 @@ std::vector<std::string> hashes(dist::Store& store, const Keys& keys,
 
 std::string first_difference(const Description& a, int rank_a, const Description& b, int rank_b) {
   const auto [in_a, in_b] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  const auto said = [](const auto& at, const Description& lines) {
+  const auto line_at = [](const auto& at, const Description& lines) {
     return at == lines.end() ? std::string("nothing more") : *at;
   };
-  return "rank " + std::to_string(rank_a) + " has " + said(in_a, a) + ", rank " +
-         std::to_string(rank_b) + " has " + said(in_b, b);
+  return "rank " + std::to_string(rank_a) + " has " + line_at(in_a, a) + ", rank " +
+         std::to_string(rank_b) + " has " + line_at(in_b, b);
 }
 
 void verify_across_ranks(const dist::ProcessGroup& group, const Description& own) {

@@ -56,7 +56,7 @@ AgentSocket AgentSocket::connect(const std::string& name) {
 
 AgentSocket::AgentSocket(AgentSocket&& other) noexcept
     : socket_(std::move(other.socket_)),
-      requesting_(std::move(other.requesting_)),
+      requests_(std::move(other.requests_)),
       page_(std::exchange(other.page_, nullptr)) {}
 
 AgentSocket::~AgentSocket() {
@@ -73,8 +73,8 @@ bool AgentSocket::open(const std::string& name) {
   // SO_SNDTIMEO also limits connect() while the agent's backlog is full.
   const auto limit =
       std::chrono::duration_cast<std::chrono::seconds>(limits::kAgentResponseTimeout);
-  const timeval patience{limit.count(), 0};
-  ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const timeval timeout{limit.count(), 0};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
   const auto* whole = reinterpret_cast<const sockaddr*>(&address);
   int refused = 0;
   do {
@@ -97,10 +97,10 @@ std::optional<AgentSocket::Answer> AgentSocket::receive(Deadline until) const {
   message.msg_controllen = sizeof control;
   const ssize_t size = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   if (size <= 0) return std::nullopt;
-  Descriptor beside = descriptor_of(message);
+  Descriptor passed_descriptor = descriptor_of(message);
   Result<channel::Message> decoded = channel::decode({bytes.data(), static_cast<size_t>(size)});
   if (!decoded) return std::nullopt;
-  return Answer{std::move(*decoded), std::move(beside)};
+  return Answer{std::move(*decoded), std::move(passed_descriptor)};
 }
 
 bool AgentSocket::receive_page() {
@@ -108,7 +108,7 @@ bool AgentSocket::receive_page() {
   if (::send(socket_.get(), hello.data(), hello.size(), MSG_NOSIGNAL) < 0) return false;
   const std::optional<Answer> answer = receive(after(limits::kAgentResponseTimeout));
   const bool is_page = answer && std::holds_alternative<channel::Page>(answer->message);
-  return is_page && map(answer->beside.get());
+  return is_page && map(answer->passed_descriptor.get());
 }
 
 // Refuses memory that can shrink: touching it could then kill this process.
@@ -135,10 +135,10 @@ void AgentSocket::send(const channel::Message& message) const {
 }
 
 std::optional<AgentSocket::Answer> AgentSocket::request(
-    const std::function<channel::Message(uint32_t request_id)>& make, Duration patience) const {
-  const Deadline until = after(patience);
-  const std::lock_guard turn(requesting_->mutex);
-  const uint32_t request_id = ++requesting_->last_question;
+    const std::function<channel::Message(uint32_t request_id)>& make, Duration timeout) const {
+  const Deadline until = after(timeout);
+  const std::lock_guard lock(requests_->mutex);
+  const uint32_t request_id = ++requests_->last_request_id;
   const std::string bytes = channel::encode(make(request_id));
   // Blocks while the agent's socket is full, at most for the SO_SNDTIMEO set in open().
   if (::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) return std::nullopt;

@@ -37,12 +37,12 @@ class AgentSocket {
 
   struct Answer {
     channel::Message message;
-    Descriptor beside;  // the descriptor passed beside the message, if any
+    Descriptor passed_descriptor;  // empty if the message has none
   };
   // Sends the request that `make` builds from a new request id, and waits for the answer. Empty if
-  // none arrives within `patience`. Concurrent callers take turns.
+  // none arrives within `timeout`. Concurrent callers take turns.
   std::optional<Answer> request(const std::function<channel::Message(uint32_t request_id)>& make,
-                                Duration patience) const;
+                                Duration timeout) const;
 
  private:
   AgentSocket() = default;
@@ -52,11 +52,11 @@ class AgentSocket {
   bool map(int memory);
 
   Descriptor socket_;
-  struct Asking {
+  struct Requests {
     std::mutex mutex;
-    uint32_t last_question = 0;
+    uint32_t last_request_id = 0;
   };
-  std::unique_ptr<Asking> requesting_ = std::make_unique<Asking>();
+  std::unique_ptr<Requests> requests_ = std::make_unique<Requests>();
   WorkerPage* page_ = nullptr;
 };
 

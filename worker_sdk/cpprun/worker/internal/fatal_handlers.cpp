@@ -24,10 +24,10 @@ constexpr unsigned kReportSeconds = 5;        // the stack may be corrupt, the d
 
 // Set before the handlers are installed, read by them.
 uint64_t own_rank = 0;
-std::atomic<int> dying_of{0};  // the signal that is being reported
+std::atomic<int> fatal_signal{0};  // the signal that is being reported
 std::atomic<pid_t> reporting_thread{0};
 std::atomic<bool> gave_up{false};
-std::string_view dying_words;  // message of the report, set by the reporting thread
+std::string_view report_message;  // message of the report, set by the reporting thread
 char message_memory[1024];
 char stack_memory[kStackBytes];
 char line_memory[kStackBytes + 2048];
@@ -45,7 +45,7 @@ char line_memory[kStackBytes + 2048];
 }
 
 // Writes one line if a file has the rest, otherwise everything.
-void tell(const ErrorText& text, Reported reported) noexcept {
+void print_report(const ErrorText& text, Reported reported) noexcept {
   if (reported == Reported::NotTheFirst) return;
   FixedText line(line_memory, sizeof line_memory);
   line.put("cpprun: rank ").put_number(own_rank).put(": ").put(text.message).put("\n");
@@ -57,10 +57,10 @@ void tell(const ErrorText& text, Reported reported) noexcept {
 // The report itself failed or takes too long: reports without a stack.
 [[noreturn]] void give_up() {
   if (!gave_up.exchange(true)) {
-    const ErrorText text{.message = dying_words, .stack = "  (the stack could not be read)\n"};
-    tell(text, write_error_file(text));
+    const ErrorText text{.message = report_message, .stack = "  (the stack could not be read)\n"};
+    print_report(text, write_error_file(text));
   }
-  die(dying_of.load());
+  die(fatal_signal.load());
 }
 
 void on_alarm(int) {
@@ -125,22 +125,22 @@ std::string_view name_of(int signal) {
 void report(const Interrupted* interrupted) noexcept {
   FixedText stack(stack_memory, sizeof stack_memory);
   put_stack_trace(stack, interrupted);
-  const ErrorText text{.message = dying_words, .stack = stack.view()};
-  tell(text, write_error_file(text));
+  const ErrorText text{.message = report_message, .stack = stack.view()};
+  print_report(text, write_error_file(text));
 }
 
 void on_fatal_signal(int signal, siginfo_t* info, void* context) {
-  pid_t nobody = 0;
-  if (!reporting_thread.compare_exchange_strong(nobody, ::gettid())) {
-    if (nobody == ::gettid()) give_up();
+  pid_t reporter = 0;
+  if (!reporting_thread.compare_exchange_strong(reporter, ::gettid())) {
+    if (reporter == ::gettid()) give_up();
     for (;;) ::pause();  // the reporting thread ends the process
   }
-  dying_of.store(signal);
+  fatal_signal.store(signal);
   start_watchdog();
   FixedText message(message_memory, sizeof message_memory);
   message.put(name_of(signal)).put(": ");
   put_cause(message, signal, *info);
-  dying_words = message.view();
+  report_message = message.view();
   const Interrupted place = interrupted_at(context);
   report(&place);
   die(signal);
@@ -156,12 +156,12 @@ std::string termination() {
 // Reports here, because the exception is known here. The handler of abort()'s signal would find
 // this thread reporting already.
 [[noreturn]] void on_terminate() {
-  pid_t nobody = 0;
-  if (reporting_thread.compare_exchange_strong(nobody, ::gettid())) {
-    dying_of.store(SIGABRT);
+  pid_t reporter = 0;
+  if (reporting_thread.compare_exchange_strong(reporter, ::gettid())) {
+    fatal_signal.store(SIGABRT);
     start_watchdog();
-    const std::string words = termination();
-    dying_words = words;
+    const std::string message = termination();
+    report_message = message;
     report(nullptr);
     die(SIGABRT);
   }

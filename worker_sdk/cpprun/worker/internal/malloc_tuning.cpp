@@ -17,7 +17,7 @@ constexpr int kTopPad = 64 << 20;              // bytes by which the heap grows 
 constexpr int kPopulateWrite = 23;             // MADV_POPULATE_WRITE of Linux 5.14
 constexpr size_t kMoreThanTop = 1 << 20;       // more than malloc keeps at the heap's end initially
 
-bool is_left_alone(const char* const* environment) {
+bool is_configured_by_user(const char* const* environment) {
   constexpr std::string_view kOwn[] = {"CPPRUN_MALLOC=default", "MALLOC_MMAP_THRESHOLD_=",
                                        "MALLOC_TRIM_THRESHOLD_=", "MALLOC_TOP_PAD_="};
   for (; *environment != nullptr; ++environment) {
@@ -35,7 +35,7 @@ bool is_left_alone(const char* const* environment) {
 
 bool tune_malloc(const char* const* environment) {
 #ifdef M_MMAP_THRESHOLD
-  if (is_left_alone(environment)) return false;
+  if (is_configured_by_user(environment)) return false;
   return ::mallopt(M_MMAP_THRESHOLD, kMmapThreshold) == 1 &&
          ::mallopt(M_TRIM_THRESHOLD, kTrimThreshold) == 1 && ::mallopt(M_TOP_PAD, kTopPad) == 1;
 #else

@@ -11,6 +11,6 @@ namespace cpprun::worker {
 AgentSocket& own_agent();
 
 // A heartbeat that does not report the first finished step.
-void beat(int64_t step, Phase phase);
+void write_heartbeat(int64_t step, Phase phase);
 
 }  // namespace cpprun::worker

@@ -9,6 +9,6 @@ namespace cpprun::worker {
 
 // Creates the file, installs the handler and publishes both in `page`. Call it once. Does nothing
 // if there is no descriptor left, or if the program handles the signal itself.
-void offer_stack(WorkerPage& page);
+void publish_stack_file(WorkerPage& page);
 
 }  // namespace cpprun::worker

@@ -1,4 +1,4 @@
-#include "cpprun/data/eval_sampler.hpp"
+#include "cpprun/data/unpadded_distributed_sampler.hpp"
 
 #include <torch/serialize/archive.h>
 #include <torch/types.h>
