@@ -7,7 +7,7 @@
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
 #include "rendezvous/coordinator/rank_progress.hpp"
-#include "rendezvous/coordinator/sane.hpp"
+#include "rendezvous/coordinator/registration_checks.hpp"
 #include "rendezvous/protocol/sanitize.hpp"
 
 namespace cpprun {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -62,5 +63,9 @@ struct LogEvent {
 using Effect =
     std::variant<Send, Close, WantStorePort, ServeStore, DropStores, LogEvent, PersistState>;
 using Effects = std::vector<Effect>;
+
+inline void log_info(Effects& effects, std::string event, std::string text) {
+  effects.push_back(LogEvent{LogEvent::Level::Info, std::move(event), std::move(text)});
+}
 
 }  // namespace cpprun

@@ -1,8 +1,8 @@
-// FaultQuota: how often each fault of a job's fault plan has struck, so that none comes more often
-// than the plan says, on whichever node and after whichever restart.
+// FaultQuota: how often each fault of a job's fault plan was injected, so that no fault comes more
+// often than the plan says, on whichever node and after whichever restart.
 //
-// A core. The plan is the agents' own; here it is numbers. Soft state: agents bring what they have
-// heard when they register.
+// A core: no I/O. The agents know the plan; here its faults are numbers. The counts outlive this
+// coordinator: agents bring theirs when they register.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "common/limits/faults.hpp"
+#include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
 
 class FaultQuota {
  public:
-  // The count with this strike included, or nothing: it may not strike (again).
+  // Counts one injection. The count with it, or nothing: the fault may not be injected (again).
   std::optional<int64_t> claim(int64_t fault, int64_t times) {
     if (fault < 0 || fault >= static_cast<int64_t>(limits::kFaultsPerPlan)) return std::nullopt;
     const auto index = static_cast<size_t>(fault);
@@ -25,10 +26,20 @@ class FaultQuota {
     return ++counts_[index];
   }
 
-  // What an agent has heard; it may know of more than this coordinator does.
-  void learn(const std::vector<int64_t>& heard) {
-    if (counts_.size() < heard.size()) counts_.resize(heard.size());
-    for (size_t i = 0; i < heard.size(); ++i) counts_[i] = std::max(counts_[i], heard[i]);
+  // claim(), as a message.
+  control::FaultPermit permit(const control::FaultPermitRequest& request) {
+    const std::optional<int64_t> count = claim(request.fault, request.times);
+    control::FaultPermit permit{request.fault, count.value_or(0), count.has_value()};
+    permit.where = request.where;
+    permit.step = request.step;
+    permit.epoch = request.epoch;
+    return permit;
+  }
+
+  // The counts of an agent, which may be higher than the ones here.
+  void learn(const std::vector<int64_t>& counts) {
+    if (counts_.size() < counts.size()) counts_.resize(counts.size());
+    for (size_t i = 0; i < counts.size(); ++i) counts_[i] = std::max(counts_[i], counts[i]);
   }
 
   const std::vector<int64_t>& counts() const { return counts_; }

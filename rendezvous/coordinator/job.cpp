@@ -1,193 +1,106 @@
 #include "rendezvous/coordinator/job.hpp"
 
 #include <algorithm>
+#include <utility>
 
-#include "common/failure/failure_summary.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "common/text.hpp"
+#include "rendezvous/coordinator/ranking.hpp"
+#include "rendezvous/coordinator/registration_checks.hpp"
+#include "rendezvous/coordinator/waiting_nodes.hpp"
+#include "rendezvous/coordinator/worker_lease_duration.hpp"
 
 namespace cpprun {
 
-using control::ReportedPhase;
 using control::StopCause;
-
-namespace {
-
-Error refuse(const std::string& why) {
-  return Error{ErrorKind::Refused, why};
-}
-
-std::string range_of(const control::JobSpec& job_spec) {
-  std::string min = std::to_string(job_spec.min_nodes);
-  if (job_spec.min_nodes == job_spec.max_nodes) return min;
-  return min + ":" + std::to_string(job_spec.max_nodes);
-}
-
-Node::WorkerPhase to_work(ReportedPhase reported_phase) {
-  switch (reported_phase) {
-    case ReportedPhase::Idle:
-      return Node::WorkerPhase::Idle;
-    case ReportedPhase::Running:
-      return Node::WorkerPhase::Running;
-    case ReportedPhase::Stopped:
-      return Node::WorkerPhase::Stopped;
-    case ReportedPhase::Done:
-      return Node::WorkerPhase::Done;
-  }
-  return Node::WorkerPhase::Idle;
-}
-
-}  // namespace
 
 Job::Job(JobOptions options, const control::JobSpec& job_spec, Effects& effects)
     : options_(std::move(options)),
       job_spec_(job_spec),
-      term_(options_.term),
-      restart_budget_(job_spec.max_restarts),
-      hang_restart_budget_(job_spec.max_restarts),
-      needs_proof_(options_.needs_proof) {
-  if (options_.is_standby) {
-    phase_ = Phase::Recovering;
-    recovery_.emplace(Recovery{});
-  }
+      state_(job_spec, options_.leader_lease.has_value(), options_.make_secret),
+      leases_(job_spec.lease, options_.leader_lease.has_value()),
+      schedule_(job_spec),
+      failures_(job_spec.startup_failures) {
+  state_.term = options_.term;
+  state_.needs_proof = options_.needs_proof;
+  if (options_.is_standby) begin_recovery(Recovery::Kind::AsStandby);
   if (options_.leader_lease) {
-    until_ = options_.leader_lease->until;
+    leases_.lead_until(options_.leader_lease->until);
     if (options_.leader_lease->facts) restore_persisted_state(*options_.leader_lease->facts);
   }
   if (!job_spec_.is_store_on_main_port) effects.push_back(WantStorePort{options_.run_id});
 }
 
-// ---------------------------------------------------------------- joining
-
-Status Job::check_registration(const Node* known, const control::Hello& hello,
-                               const control::Register& message) const {
-  if (message.nproc < 1 || message.nproc > limits::kWorkersPerNode) {
-    return refuse("an agent must bring 1 to " + std::to_string(limits::kWorkersPerNode) +
-                  " workers; this one brings " + std::to_string(message.nproc));
-  }
-  if (message.job_spec.min_nodes != job_spec_.min_nodes ||
-      message.job_spec.max_nodes != job_spec_.max_nodes) {
-    return refuse("this agent was started with --nnodes=" + range_of(message.job_spec) +
-                  ", the job '" + options_.run_id + "' runs with --nnodes=" + range_of(job_spec_) +
-                  "; start all agents with the same value");
-  }
-  if (known != nullptr && hello.token != known->key) {
-    return refuse("another agent has the node id that it says, and this one shows another key");
-  }
-  if (known != nullptr && hello.connection <= known->connection) {
-    return refuse("an agent with the same identity is connected already");
-  }
-  if (!known && static_cast<int64_t>(nodes_.size()) >= limits::kNodesPerJob) {
-    return refuse("the job has " + std::to_string(limits::kNodesPerJob) +
-                  " nodes, the most there can be");
-  }
-  if (!job_spec_.has_fixed_ranks) return {};
-  int64_t rank = message.node_rank.value_or(0);
-  if (rank < 0 || rank >= job_spec_.max_nodes) {
-    return refuse("--node-rank=" + std::to_string(rank) +
-                  " is not below --nnodes=" + std::to_string(job_spec_.max_nodes));
-  }
-  for (const auto& [incarnation, node] : nodes_) {
-    // One that is cut off may be dead: its replacement waits for the end of its lease.
-    if (&node != known && node.is_connected() && node.facts.node_rank == rank) {
-      return refuse("--node-rank=" + std::to_string(rank) + " is taken by the agent on " +
-                    node.id.name + "; give every agent its own");
-    }
-  }
-  return {};
-}
+// ---------------------------------------------------------------- registration
 
 void Job::on_register(Instant now, SessionId session, const control::Hello& hello,
-                      const control::Register& message, const SessionAddresses& facts,
+                      const control::Register& message, const SessionAddresses& addresses,
                       Effects& effects) {
-  auto it = nodes_.find(hello.node.incarnation);
-  if (Status ok = check_registration(it == nodes_.end() ? nullptr : &it->second, hello, message);
-      !ok) {
+  const Status ok = check_registration(nodes_, hello, message, job_spec_, options_.run_id);
+  if (!ok) {
     effects.push_back(LogEvent{LogEvent::Level::Warning, "refused",
                                "refused the agent on " + hello.node.name + " (" +
-                                   facts.peer_address + "): " + ok.error().text});
+                                   addresses.peer_address + "): " + ok.error().text});
     effects.push_back(Send{session, control::Refused{ok.error().text}});
     effects.emplace_back(Close{session, false});
     return;
   }
   restore_from_report(now, message);
-  Node& node = add_member(now, session, hello, message, facts, effects);
+  Node& node = add_node(now, session, hello, message, addresses, effects);
   if (is_recovering()) {
     adopt_reported_state(now, node, effects);
   } else {
     place_node(now, node, effects);
   }
-  if (auto still = nodes_.find(hello.node.incarnation); still != nodes_.end()) {
-    update_ready(still->second);
-    if (shutdown_request_) send(still->second, *shutdown_request_, effects);
+  if (const Node* still = nodes_.find(hello.node.incarnation)) {
+    nodes_.update_ready(*still);
+    if (is_shutting_down()) send(*still, *state_.admin.shutdown_request(), effects);
   }
   advance(now, effects);
 }
 
-Node& Job::add_member(Instant now, SessionId session, const control::Hello& hello,
-                      const control::Register& message, const SessionAddresses& facts,
-                      Effects& effects) {
-  auto [it, is_new] = nodes_.try_emplace(hello.node.incarnation);
-  Node& node = it->second;
-  if (is_new) {
-    node.arrival = ++arrivals_;
-    node.came_at = now;
-    arrived_at_ = now;
-  }
-  if (node.session) {  // the newer connection counts (R4)
-    sessions_.erase(*node.session);
-    effects.emplace_back(Close{*node.session, true});
-  }
-  node.id = hello.node;
-  node.key = hello.token;
-  node.connection = hello.connection;
-  node.session = session;
-  node.session_addresses = facts;
-  node.liveness = Node::Liveness::Present;
-  node.heard_at = now;
-  node.unanswered.reset();
+Node& Job::add_node(Instant now, SessionId session, const control::Hello& hello,
+                    const control::Register& message, const SessionAddresses& addresses,
+                    Effects& effects) {
+  if (nodes_.find(hello.node.incarnation) == nullptr) schedule_.on_arrival(now);
+  Node& node = nodes_.add(now, session, hello, message, addresses, effects);
   node.is_embedded = options_.embedded == hello.node.incarnation;
-  node.facts = message;
-  if (node.is_embedded && node.is_draining()) is_host_drained_ = true;
+  if (node.is_embedded && node.is_draining()) is_host_leaving_ = true;
   fault_quota_.learn(message.fault_counts);
   if (!is_recovering()) node.facts.assignment.reset();
   if (job_spec_.has_fixed_ranks) node.facts.node_rank = message.node_rank.value_or(0);
-  node.worker_phase = to_work(message.reported_phase);
-  if (has_missed_assignment(
-          node)) {  // it was stopped when the round formed (R2), whatever else it says
+  if (has_missed_assignment(node)) {  // its workers had stopped when the round formed (R2)
     node.worker_phase =
         phase_ == Phase::Running ? Node::WorkerPhase::Starting : Node::WorkerPhase::Stopped;
   }
-  sessions_[session] = hello.node.incarnation;
-  if (!has_no_live_workers(node))
-    next_lease_end_ = std::min(next_lease_end_, now + job_spec_.lease);
+  leases_.on_registered(now, node);
   if (!is_recovering()) confirm_registration(node, effects);
   return node;
 }
 
 void Job::confirm_registration(const Node& node, Effects& effects) const {
-  control::Registered confirm_registration;
-  confirm_registration.term = term_;
-  confirm_registration.coordinator = options_.coordinator;
-  confirm_registration.version = CPPRUN_VERSION;
-  confirm_registration.is_standby = standby_ && standby_->node == node.id.incarnation;
-  if (!has_no_live_workers(node)) {
-    confirm_registration.heartbeat = heartbeat();
-    confirm_registration.lease = job_spec_.lease;
+  control::Registered registered;
+  registered.term = state_.term;
+  registered.coordinator = options_.coordinator;
+  registered.version = CPPRUN_VERSION;
+  registered.is_standby = state_.standby.is_chosen(node.id.incarnation);
+  if (!leases_.is_exempt(node)) {
+    registered.heartbeat = heartbeat_of(job_spec_.lease, job_spec_.heartbeat);
+    registered.lease = job_spec_.lease;
   }
-  send(node, confirm_registration, effects);
+  send(node, registered, effects);
 }
 
-// Decides what a node that has just registered is told, by the phase of the job and by where it
-// stands.
+// Sends a node that has just registered what the phase of the job and its own state ask for.
 void Job::place_node(Instant now, Node& node, Effects& effects) {
-  if (phase_ == Phase::Finishing || phase_ == Phase::Ended) {
+  const Incarnation incarnation = node.id.incarnation;
+  if (has_job_result()) {
     send(node, job_result_, effects);
-    pending_.insert(node.id.incarnation);
+    pending_.insert(incarnation);
     return;
   }
-  if (is_member(node.id.incarnation)) {
-    resume(node, effects);
+  if (state_.round.is_member(incarnation)) {
+    readmit(node, effects);
     return;
   }
   if (node.worker_phase == Node::WorkerPhase::Running ||
@@ -195,26 +108,29 @@ void Job::place_node(Instant now, Node& node, Effects& effects) {
     stop_stale_workers(node, effects);
     return;
   }
-  update_ready(node);
+  nodes_.update_ready(node);
   if (phase_ == Phase::Running) grow_if_due(now, effects);
   if (phase_ == Phase::WaitingForNodes) try_form(now, effects);
-  if (!is_member(node.id.incarnation) && !is_unwanted(node)) send_wait(node, false, effects);
+  if (!state_.round.is_member(incarnation) && !is_unwanted(node)) send_wait(node, false, effects);
 }
 
-// A member that registers again and has not seen the world of its round.
+// A member of the round that was disconnected when the round formed.
 bool Job::has_missed_assignment(const Node& node) const {
-  return is_member(node.id.incarnation) && node.facts.round < round_;
+  return state_.round.is_member(node.id.incarnation) && node.facts.round < round();
 }
 
-// A member of the current round is back (R1).
-void Job::resume(Node& node, Effects& effects) {
+// A member of the newest round has connected again (R1).
+void Job::readmit(Node& node, Effects& effects) {
   if (has_missed_assignment(node)) {
-    pending_.erase(node.id.incarnation);  // a stop of that round would mean nothing to it
-    if (phase_ == Phase::Running) return send(node, assignments_.at(node.id.incarnation), effects);
-    send_wait(node, false, effects);  // else it would not know the standby (R14)
+    pending_.erase(node.id.incarnation);  // it does not know the round that it would have to stop
+    if (phase_ == Phase::Running) {
+      send(node, state_.round.assignments().at(node.id.incarnation), effects);
+    } else {
+      send_wait(node, false, effects);  // else it would not know the standby (R14)
+    }
     return;
   }
-  if (phase_ == Phase::WaitingForNodes) {  // the round is over; it waits for the next
+  if (phase_ == Phase::WaitingForNodes) {
     if (!node.has_workers() && node.worker_phase != Node::WorkerPhase::Done) return;
     send(node, stop_of_round(StopCause::NodeLost, "the round is over"), effects);
     return;
@@ -229,59 +145,63 @@ void Job::resume(Node& node, Effects& effects) {
     on_done(node, node.facts.round, effects);
     return;
   }
-  // Its worker lease ended while it was cut off, or it never started: this round can't go on with
-  // it.
+  // Its worker lease has ended, or its workers never started: the round can't go on with this node.
   pending_.erase(node.id.incarnation);
   request_stop(StopCause::NodeLost, node.id.name + " lost its workers while it was cut off",
                effects);
 }
 
-void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const {
-  bool is_spare = phase_ == Phase::Running;
-  const bool has_standby = standby_node() != nullptr && standby_node() != &node;
+// The node has workers of a round that this coordinator does not know, or that the other nodes have
+// left behind.
+void Job::stop_stale_workers(const Node& node, Effects& effects) const {
   send(node,
-       control::Wait{why_no_round(), is_spare, is_reminder, has_standby ? standby_ : std::nullopt},
+       control::Stop{node.facts.round, StopCause::NodeLost, "the job went on without this node"},
        effects);
 }
 
-// ---------------------------------------------------------------- what members say
-
-Node* Job::find(SessionId session) {
-  auto it = sessions_.find(session);
-  return it == sessions_.end() ? nullptr : &nodes_.at(it->second);
+void Job::send_wait(const Node& node, bool is_reminder, Effects& effects) const {
+  const bool is_spare = phase_ == Phase::Running;
+  const Node* standby = state_.standby.node(nodes_);
+  const bool has_other_standby = standby != nullptr && standby != &node;
+  send(node,
+       control::Wait{why_no_round(), is_spare, is_reminder,
+                     has_other_standby ? state_.standby.standby() : std::nullopt},
+       effects);
 }
+
+// ---------------------------------------------------------------- messages of registered nodes
 
 void Job::on_message(Instant now, SessionId session, const control::AgentMessage& message,
                      Effects& effects) {
-  Node* node = find(session);
+  Node* node = nodes_.find(session);
   CPPRUN_CHECK(node != nullptr);
   node->heard_at = now;
-  Incarnation incarnation = node->id.incarnation;
+  const Incarnation incarnation = node->id.incarnation;
   if (const auto* ping = std::get_if<control::Ping>(&message)) {
-    if (is_recovering()) {  // R13: nothing is granted before it is known which round is the newest
+    if (is_recovering()) {  // no worker lease before the newest round is known (R13)
       node->unanswered = ping->seq;
     } else {
-      send(*node, control::Pong{ping->seq, worker_lease(now)}, effects);
+      send(*node, control::Pong{ping->seq, leases_.worker_lease(now)}, effects);
     }
     turn_unwanted_away(effects);
     return;
   }
-  if (const auto* told = std::get_if<control::Progress>(&message)) return node->take(*told);
-  if (const auto* told = std::get_if<control::LogLines>(&message)) return node->take(*told);
-  if (const auto* strike = std::get_if<control::FaultPermitRequest>(&message)) {
-    on_fault_permit_request(*node, *strike, effects);
+  if (const auto* progress = std::get_if<control::Progress>(&message)) return node->take(*progress);
+  if (const auto* lines = std::get_if<control::LogLines>(&message)) return node->take(*lines);
+  if (const auto* request = std::get_if<control::FaultPermitRequest>(&message)) {
+    on_fault_permit_request(*node, *request, effects);
     return;
   }
-  if (const auto* order = std::get_if<control::AdminCommand>(&message)) {
-    reply_to_admin_command(now, *node, *order, effects);
+  if (const auto* command = std::get_if<control::AdminCommand>(&message)) {
+    reply_to_admin_command(now, *node, *command, effects);
     return;
   }
   if (const auto* started = std::get_if<control::Started>(&message)) {
-    if (started->round == round_ && node->worker_phase == Node::WorkerPhase::Starting) {
+    if (started->round == round() && node->worker_phase == Node::WorkerPhase::Starting) {
       node->worker_phase = Node::WorkerPhase::Running;
     }
   } else if (const auto* failed = std::get_if<control::Failed>(&message)) {
-    note_clock(now, *node, *failed);
+    failures_.note_clock(now, *node, *failed);
     on_failed(*node, *failed, effects);
   } else if (const auto* done = std::get_if<control::Done>(&message)) {
     on_done(*node, done->round, effects);
@@ -290,123 +210,593 @@ void Job::on_message(Instant now, SessionId session, const control::AgentMessage
   } else if (std::holds_alternative<control::Draining>(message)) {
     on_draining(*node, effects);
   } else if (const auto* snapshots = std::get_if<control::Snapshots>(&message)) {
-    take_snapshots(*node, snapshots->snapshots);
-    const bool is_resumes = resume_ && resume_->id == snapshots->unusable;
-    if (is_resumes && is_member(incarnation)) unusable_.insert(resume_->id);
+    node->take(snapshots->snapshots);
+    if (state_.round.is_member(incarnation)) state_.snapshots.mark_unusable(snapshots->unusable);
   } else if (const auto* leave = std::get_if<control::Leave>(&message)) {
     on_leave(*node, *leave, effects);
   } else if (std::holds_alternative<control::Ack>(message)) {
     on_ack(*node, effects);
   }
-  if (auto it = nodes_.find(incarnation); it != nodes_.end()) update_ready(it->second);
+  if (const Node* still = nodes_.find(incarnation)) nodes_.update_ready(*still);
   advance(now, effects);
 }
 
-// The asker is answered in any case; the others hear of what is injected, and before it does: it
-// may be the death of the very process that we live in, and who leads then must know of it.
+// The other nodes hear of a permitted fault before it is injected: it may kill this very process,
+// and the next coordinator must count it.
 void Job::on_fault_permit_request(const Node& asker, const control::FaultPermitRequest& message,
                                   Effects& effects) {
-  const std::optional<int64_t> count = fault_quota_.claim(message.fault, message.times);
-  control::FaultPermit struck{message.fault, count.value_or(0), count.has_value()};
-  struck.where = message.where;
-  struck.step = message.step;
-  struck.epoch = message.epoch;
+  control::FaultPermit permit = fault_quota_.permit(message);
   for (const auto& [incarnation, node] : nodes_) {
-    if (struck.is_permitted && incarnation != asker.id.incarnation) send(node, struck, effects);
+    if (permit.is_permitted && incarnation != asker.id.incarnation) send(node, permit, effects);
   }
-  struck.is_answer = true;
-  send(asker, struck, effects);
-}
-
-namespace {
-
-// What went wrong before any worker ran; "" if one did.
-std::string why_none_ran(const Node& node, const control::Failed& message) {
-  if (message.is_fatal) {
-    return "a worker could not be started on " + node.id.name +
-           (message.why.empty() ? "" : ": " + message.why);
-  }
-  return message.why.empty() ? "" : message.why + ", says " + node.id.name;
-}
-
-}  // namespace
-
-// What was to be fetched for this round is not what its manifest says. It is fetched no more, so
-// this can't go on for ever.
-bool Job::is_new_damage(const control::Failed& message) const {
-  return resume_ && is_resume_fetched_ && resume_->id == message.damaged_snapshot;
+  permit.is_answer = true;
+  send(asker, permit, effects);
 }
 
 void Job::on_failed(Node& node, const control::Failed& message, Effects& effects) {
-  bool is_current = message.round == round_ && is_member(node.id.incarnation) &&
-                    (phase_ == Phase::Running || phase_ == Phase::Stopping || is_recovering());
+  const bool is_current =
+      message.round == round() && state_.round.is_member(node.id.incarnation) &&
+      (phase_ == Phase::Running || phase_ == Phase::Stopping || is_recovering());
   if (!is_current) return;
-  const std::string why = why_none_ran(node, message);
-  const std::string what = describe(RootCause{node.id.name, message.end, why});
-  if (is_new_damage(message)) {  // costs no restart: the next round begins with another
-    damaged_.insert(message.damaged_snapshot);
+  const RootCause cause = FailureRecord::root_cause_of(node, message);
+  const std::string what = describe(cause);
+  if (state_.snapshots.is_new_damage(message)) {
+    state_.snapshots.mark_damaged(message.damaged_snapshot);
     if (phase_ == Phase::Running) {
       effects.push_back(LogEvent{LogEvent::Level::Warning, "damaged_snapshot", what});
     }
     request_stop(StopCause::Snapshot, what, effects);
     return;
   }
-  if (is_drained_ && !message.is_fatal) return;  // it follows from the stop that was asked for
-  add_failure_candidate(node, message.end, why);
-  // R7: a round is charged once, for what ended it; what no restart heals costs none.
+  if (requested_stop_.is_active() && !message.is_fatal) return;  // it follows from that stop
+  failures_.add(node, cause.end, cause.why);
+  // A failure that a restart can't heal costs none (R7).
   const bool is_hang = message.end.is_hang();
-  RestartBudget& budget = is_hang ? hang_restart_budget_ : restart_budget_;
-  const bool is_charged =
-      restart_budget_.has_charged(round_) || hang_restart_budget_.has_charged(round_);
-  if (message.is_fatal || (!is_charged && !budget.charge(round_))) {
-    if (!failing_) {
-      is_workers_fault_ = true;
-      failing_ = what + restarts_used(is_hang);
-    }
+  if (message.is_fatal || !state_.budgets.charge(round(), is_hang)) {
+    failures_.fail_job(what + state_.budgets.used_text(is_hang));
   }
   request_stop(StopCause::Failure, what, effects);
 }
 
 void Job::on_done(Node& node, RoundNumber round, Effects& effects) {
-  if (round != round_ || !is_member(node.id.incarnation)) return;
+  if (round != this->round() || !state_.round.is_member(node.id.incarnation)) return;
   node.worker_phase = Node::WorkerPhase::Done;
-  done_.insert(node.id.incarnation);
+  state_.round.mark_done(node.id.incarnation);
   if (phase_ == Phase::Stopping) {
     send(node, stop_of_round(StopCause::NodeLost, "the round is over"), effects);
     return;
   }
-  if (phase_ == Phase::Running && done_.size() == assignments_.size()) {  // R8
-    job_result_ = control::JobResult{true, ""};
-    finish_job(effects);
+  if (phase_ == Phase::Running && state_.round.are_all_done()) {  // R8
+    finish_job(control::JobResult{true, ""}, effects);
   }
 }
 
 void Job::on_stopped(Node& node, const control::Stopped& message, Effects& effects) {
-  bool is_part = is_member(node.id.incarnation);
-  if (is_part && message.round != round_) return;  // said twice of an older round
+  const bool is_member = state_.round.is_member(node.id.incarnation);
+  if (is_member && message.round != round()) return;  // sent again, of an older round
   node.worker_phase = Node::WorkerPhase::Stopped;
   node.facts.reserved_port = message.reserved_port;
-  take_snapshots(node, message.snapshots);
-  if (!is_part) return;
-  has_saved_ = has_saved_ && message.has_saved;
-  const bool is_of_now = phase_ == Phase::Running || phase_ == Phase::Stopping || is_recovering();
-  if (message.failure && is_of_now && !is_drained_)
-    add_failure_candidate(node, *message.failure, "");
+  node.take(message.snapshots);
+  if (!is_member) return;
+  requested_stop_.on_workers_gone(message.has_saved);
+  const bool is_current = phase_ == Phase::Running || phase_ == Phase::Stopping || is_recovering();
+  if (message.failure && is_current && !requested_stop_.is_active()) {
+    failures_.add(node, *message.failure, "");
+  }
   if (phase_ == Phase::Stopping) pending_.erase(node.id.incarnation);
-  if (phase_ == Phase::Running || is_recovering()) {  // nobody asked: its worker lease had ended
+  if (phase_ == Phase::Running || is_recovering()) {  // its worker lease had ended
     request_stop(StopCause::NodeLost, node.id.name + " stopped its workers on its own", effects);
   }
 }
 
-// What makes no sense counts as nothing: it would reach other nodes.
-void Job::take_snapshots(Node& node, const std::vector<control::SnapshotName>& snapshots) {
-  node.facts.snapshots.clear();
-  if (are_sane(snapshots)) node.facts.snapshots = snapshots;
+void Job::on_draining(Node& node, Effects& effects) {
+  if (node.is_draining()) return;
+  node.facts.is_draining = true;
+  is_host_leaving_ = is_host_leaving_ || node.is_embedded;
+  requested_stop_.on_draining(node.id.name);
+  log_info(effects, "draining", "the agent on " + node.id.name + " was asked to stop");
+  if (state_.round.is_member(node.id.incarnation)) request_drain(node, effects);
+}
+
+// A snapshot is complete only if the workers of all nodes save, so all nodes stop.
+void Job::request_drain(const Node& node, Effects& effects) {
+  if (phase_ != Phase::Running) return;
+  requested_stop_.begin(node.id.name);
+  request_stop(StopCause::Drain, node.id.name + " was asked to stop", effects);
+}
+
+void Job::on_leave(const Node& node, const control::Leave& message, Effects& effects) {
+  const Incarnation incarnation = node.id.incarnation;
+  const bool is_member = state_.round.is_member(incarnation);
+  if (is_member) requested_stop_.on_workers_gone(message.has_saved);
+  const std::string why = node.id.name + " left (" + message.why + ")";
+  if (message.is_unusable && is_member) {
+    unusable_node_ = why;
+    // Its process ends, and with it this coordinator, if another node can lead the job (R15).
+    is_host_leaving_ = is_host_leaving_ || node.is_embedded;
+    effects.push_back(LogEvent{LogEvent::Level::Warning, "node_unusable", why});
+  }
+  on_node_lost(incarnation, StopCause::NodeLeft, why, effects);
 }
 
 void Job::on_ack(Node& node, Effects& effects) {
   if (phase_ == Phase::Finishing) pending_.erase(node.id.incarnation);
   if (phase_ == Phase::Ended) send(node, control::Bye{}, effects);
+}
+
+control::AdminReply Job::on_admin_command(Instant now, const control::AdminCommand& command,
+                                          const std::string& by, Effects& effects) {
+  if (has_job_result()) {
+    advance(now, effects);
+    return {command.id, false, "the job is over"};
+  }
+  const AdminCommandHandler::JobView view{nodes_, state_.round, phase_ == Phase::Running,
+                                          why_no_round()};
+  const auto outcome = state_.admin.carry_out(command, by, view, effects);
+  if (outcome && outcome->stop_because) {
+    requested_stop_.begin("");
+    request_stop(StopCause::Operator, *outcome->stop_because, effects);
+  }
+  advance(now, effects);
+  if (!outcome) return {command.id, false, outcome.error().text};
+  log_info(effects, "admin_command", "an operator on " + by + ": " + outcome->text);
+  return {command.id, true, outcome->text};
+}
+
+// The reply goes first: the command may end the asker.
+void Job::reply_to_admin_command(Instant now, const Node& asker,
+                                 const control::AdminCommand& command, Effects& effects) {
+  const Incarnation incarnation = asker.id.incarnation;
+  Effects later;
+  control::AdminReply reply = on_admin_command(now, command, asker.id.name, later);
+  send(nodes_.at(incarnation), std::move(reply), effects);
+  effects.insert(effects.end(), later.begin(), later.end());
+}
+
+// ---------------------------------------------------------------- lost nodes
+
+void Job::on_closed(Instant now, SessionId session, Ending how, Effects& effects) {
+  Node* node = nodes_.find(session);
+  if (node == nullptr) return;  // a newer connection has replaced this one (R4)
+  nodes_.disconnect(*node);
+  const Incarnation incarnation = node->id.incarnation;
+  const bool has_part = phase_ != Phase::Ended &&
+                        (node->has_workers() || node->worker_phase == Node::WorkerPhase::Done);
+  // The agent in this process has no lease that could end; if it was asked to stop, it has gone.
+  const bool is_leaving = node->is_embedded && node->is_draining();
+  if (node->is_embedded && is_host_agent_ended_) {
+    on_node_lost(incarnation, StopCause::NodeLeft, "the agent on " + node->id.name + " has ended",
+                 effects);
+  } else if (how == Ending::Reset && phase_ != Phase::Ended && !is_leaving) {
+    // No evidence of death: the agent connects again, or its lease ends (R4, R5).
+    nodes_.update_ready(*node);
+  } else if (has_part) {
+    leases_.on_died(now, *node);
+    nodes_.update_ready(*node);
+    if ((phase_ == Phase::Running || is_recovering()) && !state_.round.is_done(incarnation)) {
+      request_stop(StopCause::NodeLost, "the agent on " + node->id.name + " died", effects);
+    }
+  } else {
+    on_node_lost(incarnation, StopCause::NodeLost, "the agent on " + node->id.name + " went away",
+                 effects);
+  }
+  advance(now, effects);
+}
+
+// The connection of that agent may have broken before it could send that it leaves, and it has no
+// lease that would end.
+void Job::on_host_agent_ended(Instant now, Effects& effects) {
+  is_host_agent_ended_ = true;
+  for (const auto& [incarnation, node] : nodes_) {
+    if (!node.is_embedded) continue;
+    is_host_leaving_ = true;
+    if (node.is_connected()) return;  // its last messages come, or its connection closes
+    const std::string why = "the agent on " + node.id.name + " has ended";
+    log_info(effects, "node_lost", why);
+    on_node_lost(incarnation, StopCause::NodeLeft, why, effects);
+    break;
+  }
+  advance(now, effects);
+}
+
+// The node's workers are certainly gone. `why` is the reason of the stop if the round needs the
+// node.
+void Job::on_node_lost(Incarnation incarnation, StopCause cause, const std::string& why,
+                       Effects& effects) {
+  const bool ends_round = state_.round.needs(incarnation);  // R3, R8
+  if (cause == StopCause::NodeLost && ends_round) requested_stop_.on_workers_gone(false);
+  nodes_.erase(incarnation);
+  pending_.erase(incarnation);
+  if (ends_round) request_stop(cause, why, effects);
+}
+
+void Job::on_lease_ended(Incarnation incarnation, Effects& effects) {
+  const Node& node = nodes_.at(incarnation);
+  const std::string why = "nothing was heard from " + node.id.name + " for " +
+                          std::to_string(static_cast<int64_t>(to_seconds(job_spec_.lease))) + " s";
+  // If a round ends because of it, the agents whose workers stop warn of it.
+  const bool is_warned_of = phase_ == Phase::Running && state_.round.needs(incarnation);
+  effects.push_back(
+      LogEvent{is_warned_of ? LogEvent::Level::Info : LogEvent::Level::Warning, "node_lost", why});
+  if (node.session) effects.emplace_back(Close{*node.session, true});
+  state_.standby.on_silent(incarnation);
+  on_node_lost(incarnation, StopCause::NodeLost, why, effects);
+}
+
+void Job::on_time(Instant now, Effects& effects) {
+  for (Incarnation dead : leases_.expire_dead(now, nodes_)) {
+    on_node_lost(dead, StopCause::NodeLost, "an agent died", effects);
+  }
+  for (Incarnation silent : leases_.expire_silent(now, nodes_, is_recovering())) {
+    on_lease_ended(silent, effects);
+  }
+  if (now >= growth_deadline()) grow_if_due(now, effects);
+  if (now >= report_waiting_at_) report_waiting(now, effects);
+  advance(now, effects);
+}
+
+Instant Job::next_deadline() const {
+  const Instant recovery_end = recovery_ ? recovery_->next_deadline() : Instant::never();
+  return std::min({leases_.next_deadline(), last_call_deadline(), growth_deadline(),
+                   report_waiting_at_, recovery_end});
+}
+
+// ---------------------------------------------------------------- nodes without a place
+
+void Job::turn_unwanted_away(Effects& effects) {
+  if (phase_ != Phase::Running) return;
+  std::vector<Incarnation> unwanted;
+  for (Incarnation incarnation : nodes_.ready()) {
+    if (is_unwanted(nodes_.at(incarnation))) unwanted.push_back(incarnation);
+  }
+  for (Incarnation incarnation : unwanted) {
+    const Node& node = nodes_.at(incarnation);
+    const std::string why = "job '" + options_.run_id +
+                            "' has all the nodes that --nnodes allows, and this agent was given no "
+                            "--rdzv-id to wait for it as a spare";
+    log_info(effects, "full", "refused the agent on " + node.id.name + ": " + why);
+    send(node, control::Refused{why, occupant_for(node, state_.round, nodes_)}, effects);
+    effects.emplace_back(Close{*node.session, false});
+    on_node_lost(incarnation, StopCause::NodeLeft, why, effects);
+  }
+}
+
+// ---------------------------------------------------------------- recovery
+
+// The assignment was made by another process. What this process has formed is known here, or over.
+bool Job::is_from_other_coordinator(
+    const std::optional<control::RankAssignment>& assignment) const {
+  if (!assignment || assignment->term == state_.term) return false;
+  return assignment->term < options_.first_term || assignment->term > options_.term;
+}
+
+void Job::begin_recovery(Recovery::Kind kind) {
+  phase_ = Phase::Recovering;
+  recovery_.emplace(kind, job_spec_.lease);
+}
+
+// The leader lease of the former coordinator is gone, so all workers of its rounds are dead. The
+// persisted state holds everything that it has sent to nodes. Only nodes that register again are
+// waited for.
+void Job::restore_persisted_state(const control::PersistedJobState& state) {
+  state_.round = Round(state.round);
+  if (state.decided) {  // nodes that have missed the result get it
+    phase_ = Phase::Ended;
+    job_result_ = *state.decided;
+    continued_term_ = state.term;
+    return;
+  }
+  if (state.round == RoundNumber()) return;
+  begin_recovery(Recovery::Kind::FromState);
+  restore_assignment(assignment_of(state, job_spec_));
+  state_.snapshots.set_fetched(state.is_resume_fetched);
+}
+
+// Before the node is added: its report may be newer than all that this coordinator knows.
+void Job::restore_from_report(Instant now, const control::Register& message) {
+  if (is_new() && (is_from_other_coordinator(message.assignment) || message.decided)) {
+    begin_recovery(options_.is_standby ? Recovery::Kind::AsStandby : Recovery::Kind::Endpoint);
+    schedule_.on_too_few_nodes();
+  }
+  if (!is_recovering()) {
+    // Too late for its round, but its counts of restarts still matter.
+    if (!continued_term_ || !is_from_other_coordinator(message.assignment)) return;
+    state_.budgets.learn(message.assignment->restart_count, message.assignment->hang_restarts);
+    return;
+  }
+  recovery_->start(now);
+  if (message.term > state_.term) state_.term = next_term_after(message.term, options_.term);
+  if (message.decided) recovery_->restore_result(*message.decided);
+  state_.needs_proof =
+      state_.needs_proof || (message.assignment && message.assignment->needs_proof);
+  if (is_from_other_coordinator(message.assignment)) restore_assignment(*message.assignment);
+}
+
+void Job::restore_assignment(const control::RankAssignment& assignment) {
+  if (!recovery_->restore(assignment)) return;
+  state_.restore(assignment);
+  failures_.restart();
+  schedule_.on_round(static_cast<size_t>(assignment.group_size));
+}
+
+void Job::adopt_reported_state(Instant now, Node& node, Effects& effects) {
+  if (recovery_->on_registered(now, node)) {
+    const Incarnation incarnation = node.id.incarnation;
+    node.group_rank = node.facts.assignment->group_rank;
+    state_.round.add(incarnation, *node.facts.assignment);
+    if (node.worker_phase == Node::WorkerPhase::Done) state_.round.mark_done(incarnation);
+    if (node.facts.charged != control::RestartCharge::None) {
+      recovery_->require_stop();
+      const bool is_hang = node.facts.charged == control::RestartCharge::Hang;
+      if (!state_.budgets.charge(round(), is_hang)) {
+        failures_.fail_job("a worker failed in round " + std::to_string(round().value) +
+                           state_.budgets.used_text(is_hang));
+      }
+    }
+  }
+  send_wait(node, false, effects);
+}
+
+// No node can report anything newer: the job continues as if this coordinator had formed the round.
+void Job::resume_job(Instant now, Effects& effects) {
+  const Recovery known = *std::exchange(recovery_, std::nullopt);
+  const bool has_round = round() > RoundNumber();
+  phase_ = has_round ? Phase::Running : Phase::WaitingForNodes;
+  if (has_round) continued_term_ = known.newest().term;
+  state_.standby.on_recovered(known.newest(), options_.is_standby);
+  for (auto& [incarnation, node] : nodes_) {
+    node.heard_at = now;  // its lease begins
+    confirm_registration(node, effects);
+  }
+  leases_.restart(now);
+  if (known.result()) return finish_job(*known.result(), effects);
+  effects.push_back(LogEvent{
+      LogEvent::Level::Info, "recovered",
+      "going on with job '" + options_.run_id + "' from round " + std::to_string(round().value) +
+          ": " + std::to_string(known.seen_count()) + " of " +
+          text::count(static_cast<size_t>(known.newest().group_size), "node") + " came back"});
+  if (known.must_stop()) {
+    request_stop(StopCause::NodeLost, "its coordinator was lost, and not all of it is left",
+                 effects);
+  }
+  place_all_nodes(now, effects);
+  if (phase_ == Phase::Running && state_.round.are_all_done()) {  // R8
+    finish_job(control::JobResult{true, ""}, effects);
+  }
+}
+
+// The worker leases come last: with a lease, a node that has not started the workers of an older
+// round yet would start them.
+void Job::place_all_nodes(Instant now, Effects& effects) {
+  for (const auto& [incarnation, node] : nodes_) {
+    if (state_.round.is_member(incarnation)) {
+      if (node.is_draining()) request_drain(node, effects);
+    } else if (node.has_workers() || node.worker_phase == Node::WorkerPhase::Done) {
+      stop_stale_workers(node, effects);
+    } else {
+      send_wait(node, false, effects);
+    }
+  }
+  for (auto& [incarnation, node] : nodes_) {
+    if (!node.unanswered) continue;
+    send(node,
+         control::Pong{*std::exchange(node.unanswered, std::nullopt), leases_.worker_lease(now)},
+         effects);
+  }
+}
+
+// ---------------------------------------------------------------- rounds
+
+void Job::advance(Instant now, Effects& effects) {
+  if (is_recovering() && recovery_->is_over(now, state_.round)) {
+    resume_job(now, effects);
+    grow_if_due(now, effects);
+  }
+  const bool is_over = phase_ == Phase::Stopping && pending_.empty();
+  if (is_over) end_round(now, effects);
+  // A spare takes the place of an unusable node. Without one the job ends, so that its scheduler
+  // can start it elsewhere.
+  if (phase_ == Phase::WaitingForNodes && !unusable_node_.empty() &&
+      nodes_.usable_count() < job_spec_.min_nodes) {
+    finish_job(control::JobResult{false, unusable_node_ + ", and " + why_no_round()}, effects);
+  }
+  if (phase_ == Phase::WaitingForNodes) try_form(now, effects);
+  if (is_over && phase_ == Phase::WaitingForNodes && has_too_few_ready()) {
+    for (Incarnation waiting : nodes_.ready()) send_wait(nodes_.at(waiting), false, effects);
+  }
+  turn_unwanted_away(effects);
+  if (phase_ == Phase::Finishing && pending_.empty()) {
+    phase_ = Phase::Ended;
+    for (const auto& [incarnation, node] : nodes_) send(node, control::Bye{}, effects);
+  }
+}
+
+// Sends one stop to all members (R3). The round is over when each has stopped or is gone (R2).
+void Job::request_stop(StopCause cause, const std::string& why, Effects& effects) {
+  if (is_recovering()) recovery_->require_stop();
+  if (phase_ != Phase::Running) return;
+  phase_ = Phase::Stopping;
+  last_stop_ = control::Stop{round(), cause, why};
+  log_info(effects, "stop", "round " + std::to_string(round().value) + " stops: " + why);
+  for (const auto& [incarnation, assignment] : state_.round.assignments()) {
+    const Node* node = nodes_.find(incarnation);
+    if (node == nullptr || node->worker_phase == Node::WorkerPhase::Stopped) continue;
+    pending_.insert(incarnation);
+    if (node->is_draining()) continue;  // it is stopping already
+    send(*node, stop_of_round(cause, why), effects);
+  }
+}
+
+// With the charge of the round: its nodes keep it for the next coordinator (R13).
+control::Stop Job::stop_of_round(StopCause cause, const std::string& why) const {
+  return control::Stop{round(), cause, why, state_.budgets.charged(round())};
+}
+
+void Job::end_round(Instant now, Effects& effects) {
+  phase_ = Phase::WaitingForNodes;
+  report_waiting_at_ = now + options_.wait_reminder_interval;
+  failures_.end_round(round(), state_.budgets);
+  if (failures_.is_job_failing()) {
+    return finish_job(failures_.job_result(state_.round.world_size()), effects);
+  }
+  // Everything is saved and no round can follow: the remaining nodes need not wait for others.
+  const bool can_follow = !has_too_few_ready() && (!is_host_leaving_ || has_successor());
+  if (requested_stop_.is_saved_drain() && !can_follow) {
+    finish_job(control::JobResult{false, requested_stop_.drained_by() + " was asked to stop", true},
+               effects);
+  }
+}
+
+// When a newcomer is taken in. Never once a node is done: its work would have to be done again.
+Instant Job::growth_deadline() const {
+  const bool may_grow = phase_ == Phase::Running && !state_.round.is_any_done() &&
+                        !nodes_.ready().empty() &&
+                        static_cast<int64_t>(state_.round.size()) < state_.admin.max_nodes();
+  return may_grow ? schedule_.growth_deadline(state_.round.size()) : Instant::never();
+}
+
+void Job::grow_if_due(Instant now, Effects& effects) {
+  if (now < growth_deadline()) return;
+  schedule_.on_growth(now);
+  request_stop(StopCause::Growth, "a node joins", effects);
+}
+
+Instant Job::last_call_deadline() const {
+  const bool is_waiting = phase_ == Phase::WaitingForNodes && state_.round.is_empty();
+  return is_waiting && has_store_port() ? schedule_.last_call_deadline() : Instant::never();
+}
+
+void Job::try_form(Instant now, Effects& effects) {
+  if (has_too_few_ready() || is_shutting_down()) {
+    schedule_.on_too_few_nodes();
+    if (report_waiting_at_.is_never() && !nodes_.is_empty()) {
+      report_waiting_at_ = now + options_.wait_reminder_interval;
+    }
+    return;
+  }
+  if (std::exchange(is_port_refused_, false)) effects.push_back(WantStorePort{options_.run_id});
+  schedule_.on_enough_nodes(now);
+  if (!has_store_port()) return;  // on_store_port() follows
+  if (state_.standby.is_awaited(nodes_) || (is_host_leaving_ && has_successor())) return;
+  const bool may_wait = state_.round.is_empty() && nodes_.ready_count() < state_.admin.max_nodes();
+  if (may_wait && now < last_call_deadline()) return;
+  form(effects);
+}
+
+void Job::form(Effects& effects) {
+  std::vector<Node*> ready;
+  RoundNumber newest = round();
+  bool is_any_replica_kept = false;
+  for (Incarnation incarnation : nodes_.ready()) {
+    ready.push_back(&nodes_.at(incarnation));
+    newest = std::max(newest, ready.back()->facts.round);
+  }
+  std::vector<Node*> ranked =
+      rank_nodes(ready, state_.admin.max_nodes(), job_spec_.has_fixed_ranks);
+  for (const Node* node : ranked) is_any_replica_kept |= node->facts.keeps_replicas;
+  if (is_any_replica_kept) ranked = keep_previous_ranks(std::move(ranked));
+  begin_round(RoundNumber(newest.value + 1));
+  const int64_t store_port = job_spec_.is_store_on_main_port ? 0 : *store_port_;
+  const std::vector<control::RankAssignment> assignments =
+      state_.assign(ranked, job_spec_, store_port, nodes_, options_.is_standby);
+  if (const auto& resume = state_.snapshots.resume()) {
+    log_info(effects, "resume",
+             "round " + std::to_string(round().value) + " resumes from the snapshot of step " +
+                 std::to_string(resume->step));
+  }
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    ranked[i]->worker_phase = Node::WorkerPhase::Starting;
+    state_.round.add(ranked[i]->id.incarnation, assignments[i]);
+    nodes_.remove_ready(*ranked[i]);
+  }
+  persist(effects);
+  effects.push_back(ServeStore{options_.run_id, round(), store_port});
+  for (size_t i = 0; i < ranked.size(); ++i) send(*ranked[i], assignments[i], effects);
+  schedule_.on_round(state_.round.size());
+  for (Incarnation spare : nodes_.ready()) {
+    if (!is_unwanted(nodes_.at(spare))) send_wait(nodes_.at(spare), false, effects);
+  }
+  if (!job_spec_.is_store_on_main_port) {
+    store_port_.reset();
+    effects.push_back(WantStorePort{options_.run_id});
+  }
+  log_info(effects, "round",
+           "round " + std::to_string(round().value) + " of job '" + options_.run_id +
+               "': " + text::count(ranked.size(), "node") + ", " +
+               text::count(static_cast<size_t>(state_.round.world_size()), "worker"));
+}
+
+void Job::begin_round(RoundNumber number) {
+  phase_ = Phase::Running;
+  state_.round = Round(number);
+  schedule_.on_too_few_nodes();
+  report_waiting_at_ = Instant::never();
+  failures_.begin_round();
+  requested_stop_.end();
+  unusable_node_.clear();
+}
+
+void Job::on_store_port(Instant now, int64_t port, Effects& effects) {
+  if (port != 0) {
+    store_port_ = port;
+    advance(now, effects);
+    return;
+  }
+  effects.push_back(LogEvent{LogEvent::Level::Warning, "no_store_port",
+                             "no port for the next round's store could be opened"});
+  is_port_refused_ = phase_ != Phase::WaitingForNodes;  // try_form() asks again
+  if (is_port_refused_) return;
+  finish_job(
+      control::JobResult{false, "the coordinator could not open a port for the round's store"},
+      effects);
+  advance(now, effects);
+}
+
+// Sends the result to all connected nodes; each keeps it and acknowledges (R9).
+void Job::finish_job(control::JobResult result, Effects& effects) {
+  job_result_ = std::move(result);
+  phase_ = Phase::Finishing;
+  pending_.clear();
+  persist(effects);
+  for (const auto& [incarnation, node] : nodes_) {
+    // A disconnected standby is waited for: it must not take our exit for our death (R14).
+    if (!node.is_connected() && !is_standby(node)) continue;
+    send(node, job_result_, effects);
+    pending_.insert(incarnation);
+  }
+  report_waiting_at_ = Instant::never();
+  effects.push_back(DropStores{options_.run_id});
+  log_info(effects, "job_result",
+           job_result_.is_success ? "all workers ended well" : job_result_.failure_summary);
+}
+
+void Job::report_waiting(Instant now, Effects& effects) {
+  report_waiting_at_ = now + options_.wait_reminder_interval;
+  for (const auto& [incarnation, node] : nodes_) {
+    const bool waits = !state_.round.is_member(incarnation) || phase_ == Phase::WaitingForNodes;
+    if (waits) send_wait(node, true, effects);
+  }
+}
+
+// ---------------------------------------------------------------- leading
+
+// The state is persisted before any node hears of it, so the next elected coordinator knows it.
+void Job::persist(Effects& effects) const {
+  if (!options_.leader_lease) return;
+  control::PersistedJobState state = state_.to_persist();
+  if (has_job_result()) state.decided = job_result_;
+  effects.push_back(PersistState{std::move(state)});
+}
+
+// Another process leads the job when this one has ended. Under a leader lease any node can.
+bool Job::has_successor() const {
+  return options_.leader_lease ? nodes_.has_candidate() : state_.standby.node(nodes_) != nullptr;
+}
+
+bool Job::is_left_to_standby() const {
+  if (!is_host_leaving_ || phase_ != Phase::WaitingForNodes) return false;
+  const Node* standby = state_.standby.node(nodes_);
+  return options_.leader_lease ? has_successor() : standby != nullptr && standby->is_connected();
 }
 
 }  // namespace cpprun

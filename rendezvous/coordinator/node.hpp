@@ -5,10 +5,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/ids.hpp"
 #include "common/limits/dashboard.hpp"
 #include "common/time.hpp"
+#include "rendezvous/coordinator/snapshot_choice.hpp"
 #include "rendezvous/protocol/control/control.hpp"
 
 namespace cpprun {
@@ -51,7 +53,10 @@ struct Node {
   }
   // Asked to stop: it leaves as soon as its workers have gone.
   bool is_draining() const { return facts.is_draining; }
-  // What makes no sense counts as nothing.
+  void take(const std::vector<control::SnapshotName>& snapshots) {
+    facts.snapshots.clear();
+    if (are_sane(snapshots)) facts.snapshots = snapshots;
+  }
   void take(const control::Progress& told) {
     const size_t longest = std::max(told.steps.size(), told.step_us.size());
     if (longest <= limits::kProgressWorkers) progress = told;

@@ -14,25 +14,25 @@ bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1" || address.starts_with("::ffff:127.");
 }
 
-// A node that reached the coordinator by an address that other hosts can use too.
-const Node* find_elsewhere(const std::vector<Node*>& all) {
+// A node on another host than the coordinator. nullptr: none.
+const Node* find_remote(const std::vector<Node*>& all) {
   for (const Node* node : all) {
     if (!is_loopback(node->session_addresses.local_address)) return node;
   }
   return nullptr;
 }
 
-// Absent sorts behind every present value.
+// No value sorts behind every value.
 int64_t or_last(const std::optional<int64_t>& value) {
   return value.value_or(INT64_MAX);
 }
 
 bool comes_first(const Node* a, const Node* b, bool has_fixed_ranks) {
-  auto wishes = [&](const Node* n) {
+  auto wanted = [&](const Node* n) {
     int64_t previous = has_fixed_ranks ? INT64_MAX : or_last(n->group_rank);
     return std::tuple(previous, or_last(n->facts.node_rank));
   };
-  if (wishes(a) != wishes(b)) return wishes(a) < wishes(b);
+  if (wanted(a) != wanted(b)) return wanted(a) < wanted(b);
   if (int order = text::natural_compare(a->id.name, b->id.name); order != 0) return order < 0;
   return a->arrival < b->arrival;
 }
@@ -84,17 +84,46 @@ std::vector<RankRange> assign_ranks(const std::vector<Node*>& ranked) {
 std::string reachable_address(const Node& node, const std::vector<Node*>& all) {
   if (!node.facts.local_addr.empty()) return node.facts.local_addr;
   const std::vector<std::string>& own = node.facts.addresses;
-  const Node* elsewhere = find_elsewhere(all);
-  if (elsewhere == nullptr) return own.empty() ? "127.0.0.1" : own.front();
+  const Node* remote = find_remote(all);
+  if (remote == nullptr) return own.empty() ? "127.0.0.1" : own.front();
   for (const std::string& address : own) {
     if (!is_loopback(address)) return address;
   }
-  return elsewhere->session_addresses.local_address;
+  return remote->session_addresses.local_address;
 }
 
 std::string coordinator_address(const std::vector<Node*>& all) {
-  const Node* elsewhere = find_elsewhere(all);
-  return (elsewhere != nullptr ? elsewhere : all.front())->session_addresses.local_address;
+  const Node* remote = find_remote(all);
+  return (remote != nullptr ? remote : all.front())->session_addresses.local_address;
+}
+
+std::vector<control::RankAssignment> make_assignments(const std::vector<Node*>& ranked,
+                                                      const control::JobSpec& job_spec,
+                                                      int64_t store_port) {
+  const Node& first = *ranked.front();
+  control::RankAssignment shared;
+  shared.master_addr = job_spec.master_addr;
+  if (shared.master_addr.empty()) {
+    shared.master_addr =
+        job_spec.is_agent_store ? coordinator_address(ranked) : reachable_address(first, ranked);
+  }
+  shared.master_port = job_spec.master_port;
+  if (shared.master_port == 0) {
+    shared.master_port = job_spec.is_agent_store ? store_port : first.facts.reserved_port;
+  }
+  shared.store_port = store_port;
+  shared.is_agent_store = job_spec.is_agent_store;
+  shared.group_size = static_cast<int64_t>(ranked.size());
+  const std::vector<RankRange> ranges = assign_ranks(ranked);
+  std::vector<control::RankAssignment> assignments(ranked.size(), shared);
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    assignments[i].group_rank = static_cast<int64_t>(i);
+    assignments[i].base_rank = ranges[i].base_rank;
+    assignments[i].world_size = ranges[i].world_size;
+    assignments[i].base_role_rank = ranges[i].base_role_rank;
+    assignments[i].role_world_size = ranges[i].role_world_size;
+  }
+  return assignments;
 }
 
 }  // namespace cpprun

@@ -1,4 +1,5 @@
-// Who takes part in a round, and with which ranks. Pure functions of what the nodes said.
+// Which nodes take part in a round, with which ranks and addresses. Pure functions of what the
+// nodes have reported.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,12 @@ namespace cpprun {
 // alone decides. At most `max` are kept.
 std::vector<Node*> rank_nodes(std::vector<Node*> nodes, int64_t max, bool has_fixed_ranks);
 
-// The same nodes, each that has a previous group rank at just that place if there is such a place
-// and nobody before it in the order has it; the others fill the gaps in their order. What a node
-// keeps in memory is of use to the rank that it was of only.
+// The same nodes. A node with a previous group rank keeps it, if the round has that rank and no
+// node earlier in the order keeps it; the other nodes fill the gaps in their order. The replicas in
+// a node's memory are of use to their own rank only.
 std::vector<Node*> keep_previous_ranks(std::vector<Node*> ranked);
 
-// Shares of one node in a world: where its global and role ranks begin, and how many there are in
-// all.
+// Where the global and role ranks of one node begin, and how many there are in all.
 struct RankRange {
   int64_t base_rank = 0;
   int64_t world_size = 0;
@@ -27,16 +27,22 @@ struct RankRange {
   int64_t role_world_size = 0;
 };
 
-// One share per node, in the same order. O(nodes log roles).
+// One range per node, in the same order. O(nodes log roles).
 std::vector<RankRange> assign_ranks(const std::vector<Node*>& ranked);
 
-// The address at which the other nodes reach `node`: --local-addr, else the first of its addresses
-// that is not loopback if any peer is elsewhere, else where such a peer reached the coordinator
-// (for a node on the coordinator's own host), else its first address.
+// The address at which the other nodes reach `node`: --local-addr; else, if a node is on another
+// host than the coordinator, the first of the addresses of `node` that is not loopback, or the
+// address at which that other node reached the coordinator; else its first address.
 std::string reachable_address(const Node& node, const std::vector<Node*>& all);
 
-// The address at which all nodes reach the coordinator: where a node that is not on its host
-// reached it, else the loopback address that all have used. Requires: at least one node.
+// The address at which all nodes reach the coordinator: the one that a node on another host has
+// used, else the loopback address that all have used. Requires: at least one node.
 std::string coordinator_address(const std::vector<Node*>& all);
+
+// The rank assignments of a round, as far as they follow from its members, in rank order, and from
+// the settings of the job. Requires: at least one node.
+std::vector<control::RankAssignment> make_assignments(const std::vector<Node*>& ranked,
+                                                      const control::JobSpec& job_spec,
+                                                      int64_t store_port);
 
 }  // namespace cpprun

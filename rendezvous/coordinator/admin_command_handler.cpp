@@ -1,0 +1,134 @@
+#include "rendezvous/coordinator/admin_command_handler.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+Error refuse(const std::string& why) {
+  return Error{ErrorKind::Refused, why};
+}
+
+Error refuse_because_stopping() {
+  return refuse("the job is stopping, as an operator has asked");
+}
+
+// By group rank or by name. Several nodes may have the same name, and then only the rank will do.
+Result<const Node*> find_node(const std::string& name, const AdminCommandHandler::JobView& job) {
+  std::vector<const Node*> found;
+  std::vector<std::string> all;
+  for (const auto& [incarnation, node] : job.nodes) {
+    const bool has_rank = job.round.is_member(incarnation) && node.group_rank;
+    const std::string rank = has_rank ? std::to_string(*node.group_rank) : "spare";
+    all.push_back(node.id.name + " (" + rank + ")");
+    if (has_rank && rank == name) return &node;
+    if (node.id.name == name) found.push_back(&node);
+  }
+  if (found.size() == 1) return found.front();
+  constexpr size_t kNamed = 32;
+  if (all.size() > kNamed) {
+    all.resize(kNamed);
+    all.emplace_back("...");
+  }
+  return refuse((found.empty()
+                     ? "no node of the job is called '" + name + "'; there is: "
+                     : "several nodes are called '" + name + "'; say which by its group rank: ") +
+                text::join(all, ", "));
+}
+
+}  // namespace
+
+Result<AdminCommandHandler::Outcome> AdminCommandHandler::carry_out(
+    const control::AdminCommand& command, const std::string& by, const JobView& job,
+    Effects& effects) {
+  switch (command.kind) {
+    case control::AdminCommandKind::Restart:
+      return restart(by, job);
+    case control::AdminCommandKind::Stop:
+      return stop(command.is_resumable, by, job, effects);
+    case control::AdminCommandKind::Drain:
+      return drain(command.node, by, job, effects);
+    case control::AdminCommandKind::Scale:
+      return scale(command.nodes, by, job);
+  }
+  return refuse("this coordinator knows no such admin command");
+}
+
+Result<AdminCommandHandler::Outcome> AdminCommandHandler::restart(const std::string& by,
+                                                                  const JobView& job) {
+  if (shutdown_request_) return refuse_because_stopping();
+  if (!job.is_running) {
+    return refuse("no round runs that could be restarted: " + job.why_no_round);
+  }
+  ++restarts_;
+  return Outcome{"the workers of " + text::count(job.round.size(), "node") + " are restarted",
+                 "an operator on " + by + " asked for a restart"};
+}
+
+Result<AdminCommandHandler::Outcome> AdminCommandHandler::stop(bool saves, const std::string& by,
+                                                               const JobView& job,
+                                                               Effects& effects) {
+  shutdown_request_ =
+      control::ShutdownRequest{saves, "an operator on " + by + " asked the job to stop"};
+  size_t asked = 0;
+  for (const auto& [incarnation, node] : job.nodes) {
+    if (!node.is_connected()) continue;  // it is asked when it registers again
+    send(node, *shutdown_request_, effects);
+    ++asked;
+  }
+  return Outcome{"asked " + text::count(asked, "node") +
+                 (saves ? " to save and leave" : " to leave")};
+}
+
+Result<AdminCommandHandler::Outcome> AdminCommandHandler::drain(const std::string& name,
+                                                                const std::string& by,
+                                                                const JobView& job,
+                                                                Effects& effects) const {
+  Result<const Node*> found = find_node(name, job);
+  if (!found) return found.error();
+  const Node& node = **found;
+  if (node.is_draining()) return refuse(node.id.name + " is leaving already");
+  if (!node.is_connected()) {
+    return refuse(node.id.name + " has no connection to the coordinator just now; try again");
+  }
+  send(node, control::ShutdownRequest{true, "an operator on " + by + " drains this node"}, effects);
+  const auto stays = [&](const auto& entry) {
+    return &entry.second != &node && entry.second.is_connected() && !entry.second.is_draining();
+  };
+  const bool is_short = std::ranges::count_if(job.nodes.all(), stays) < job_spec_.min_nodes;
+  return Outcome{"asked " + node.id.name + " to save and leave" +
+                 (is_short ? "; fewer nodes than --nnodes needs are left then" : "")};
+}
+
+Result<AdminCommandHandler::Outcome> AdminCommandHandler::scale(int64_t nodes,
+                                                                const std::string& by,
+                                                                const JobView& job) {
+  if (job_spec_.min_nodes == job_spec_.max_nodes) {
+    return refuse("the job was started with a fixed number of nodes (--nnodes=" +
+                  std::to_string(job_spec_.max_nodes) + "); only --nnodes=MIN:MAX can be scaled");
+  }
+  if (nodes < job_spec_.min_nodes || nodes > job_spec_.max_nodes) {
+    return refuse(std::to_string(nodes) + " is not within --nnodes=" +
+                  std::to_string(job_spec_.min_nodes) + ":" + std::to_string(job_spec_.max_nodes));
+  }
+  if (shutdown_request_) return refuse_because_stopping();
+  if (job.round.is_any_done() && job.is_running) {
+    return refuse("a node has finished its part already, which would have to be done again");
+  }
+  wanted_nodes_ = nodes;
+  const auto members = static_cast<int64_t>(job.round.size());
+  const std::string wanted = text::count(static_cast<size_t>(nodes), "node");
+  const std::string target = "the job wants " + wanted;
+  if (!job.is_running) return Outcome{target + ", from the next round on"};
+  if (members == nodes) return Outcome{target + ", as it has"};
+  const bool has_spares = members < nodes && !job.nodes.ready().empty();
+  if (members < nodes && !has_spares) return Outcome{target + "; it grows when more come"};
+  return Outcome{
+      target + (has_spares ? "; it grows now" : "; the last ones in rank order become spares"),
+      "an operator on " + by + " asked for " + wanted};
+}
+
+}  // namespace cpprun

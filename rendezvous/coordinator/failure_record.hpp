@@ -1,0 +1,81 @@
+// FailureRecord: what failed in the rounds of a job, which failure came first, and whether the job
+// fails because of it.
+//
+// A core: no I/O, no clock. Nodes on different machines have different clocks: each message brings
+// its send time, and its receipt gives an upper bound of how far that clock lags behind ours.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/failure/worker_exit.hpp"
+#include "common/ids.hpp"
+#include "common/time.hpp"
+#include "rendezvous/coordinator/node.hpp"
+#include "rendezvous/coordinator/restart_budgets.hpp"
+#include "rendezvous/protocol/control/control.hpp"
+
+namespace cpprun {
+
+class FailureRecord {
+ public:
+  // The root cause of a round.
+  struct RoundFailure {
+    RoundNumber round;
+    RootCause root_cause;
+  };
+
+  // `max_startup_failures`: --startup-failures; 0: no limit.
+  explicit FailureRecord(int64_t max_startup_failures)
+      : max_startup_failures_(max_startup_failures) {}
+
+  // A round begins: the failures of the last one count no more.
+  void begin_round() { clocks_.clear(); }
+  // The job goes on from a newer round than the one whose failures were recorded.
+  void restart();
+
+  // The root cause that `node` reports.
+  static RootCause root_cause_of(const Node& node, const control::Failed& message);
+  void note_clock(Instant now, const Node& node, const control::Failed& message);
+  void add(const Node& node, const WorkerExit& end, const std::string& why);
+  // The job fails as soon as the round is over. The first summary counts.
+  void fail_job(const std::string& summary);
+  // All nodes have reported: finds the root cause, and counts equal failures at start-up in a row.
+  void end_round(RoundNumber round, const RestartBudgets& budgets);
+
+  bool is_job_failing() const { return failure_summary_.has_value(); }
+  // Requires: is_job_failing().
+  control::JobResult job_result(int64_t world_size) const;
+  // Of the newest round that is over and in which a worker failed.
+  const RoundFailure& last_failure() const { return last_failure_; }
+
+ private:
+  struct Candidate {
+    RootCause root_cause;
+    Instant at;              // on its node's clock
+    bool has_cause = false;  // the end of another worker does not explain it
+  };
+  // The first failure of all nodes that share a clock, and that clock's lag behind ours.
+  struct Clock {
+    std::optional<Candidate> first;
+    std::optional<int64_t> lag_ns;
+  };
+
+  Clock* clock_of(const Node& node);
+  const RootCause* root_cause() const;
+
+  const int64_t max_startup_failures_;
+  std::map<std::string, Clock> clocks_;  // of nodes with a failure in this round
+  std::string startup_signature_;        // how the last round failed at start-up; empty: it did not
+  int64_t same_startup_failures_ = 0;    // rounds in a row that failed at start-up in the same way
+  std::optional<std::string> failure_summary_;
+  bool is_workers_fault_ = false;  // the job fails because of a worker
+  RoundFailure last_failure_;
+};
+
+// "rank 1 (pid 4711, on node0) exited with code 3", or why no worker ran.
+std::string describe(const RootCause& root_cause);
+
+}  // namespace cpprun

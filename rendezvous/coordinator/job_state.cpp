@@ -1,0 +1,59 @@
+#include "rendezvous/coordinator/job_state.hpp"
+
+#include "rendezvous/coordinator/ranking.hpp"
+
+namespace cpprun {
+
+std::vector<control::RankAssignment> JobState::assign(const std::vector<Node*>& ranked,
+                                                      const control::JobSpec& job_spec,
+                                                      int64_t store_port, const NodeTable& nodes,
+                                                      bool is_led_by_standby) {
+  std::vector<control::RankAssignment> assignments = make_assignments(ranked, job_spec, store_port);
+  std::vector<bool> are_new;
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    are_new.push_back(!ranked[i]->group_rank);
+    ranked[i]->group_rank = static_cast<int64_t>(i);
+    control::RankAssignment& assignment = assignments[i];
+    assignment.term = term;
+    assignment.round = round.number();
+    assignment.restart_count = budgets.failures().used();
+    assignment.hang_restarts = budgets.hangs().used();
+    assignment.max_restarts = budgets.failures().max();
+    assignment.admin_restarts = admin.restarts();
+    assignment.wanted_nodes = admin.wanted_nodes();
+    assignment.needs_proof = needs_proof;
+  }
+  standby.choose(ranked, nodes, is_led_by_standby, assignments);
+  snapshots.choose(ranked, assignments);
+  snapshots.add_replicas(ranked, are_new, assignments);
+  return assignments;
+}
+
+void JobState::restore(const control::RankAssignment& assignment) {
+  round = Round(assignment.round);
+  budgets =
+      RestartBudgets(budgets.failures().max(), assignment.restart_count, assignment.hang_restarts);
+  snapshots.restore(assignment);
+  standby.restore(assignment);
+  admin.restore(assignment);
+}
+
+control::PersistedJobState JobState::to_persist() const {
+  control::PersistedJobState state;
+  state.term = term;
+  state.round = round.number();
+  if (!round.is_empty()) {  // of a recovered round only the nodes that came back are known
+    const control::RankAssignment& any = round.assignments().begin()->second;
+    state.group_size = any.group_size;
+    state.host_rank = any.host_rank;
+  }
+  state.restart_count = budgets.failures().used();
+  state.hang_restarts = budgets.hangs().used();
+  state.admin_restarts = admin.restarts();
+  state.wanted_nodes = admin.wanted_nodes();
+  state.resume = snapshots.resume();
+  state.is_resume_fetched = snapshots.is_fetched();
+  return state;
+}
+
+}  // namespace cpprun

@@ -1,0 +1,74 @@
+#include "rendezvous/coordinator/waiting_nodes.hpp"
+
+#include <utility>
+
+#include "common/text.hpp"
+
+namespace cpprun {
+namespace {
+
+// The newcomer may replace a member whose loss is not noticed yet, so every member must have sent
+// something since it came. No node replaces a member that is done.
+bool are_members_heard_since(const Node& newcomer, const Round& round, const NodeTable& nodes,
+                             const LeaseTracker& leases) {
+  for (const auto& [incarnation, assignment] : round.assignments()) {
+    if (round.is_done(incarnation)) continue;
+    const Node* member = nodes.find(incarnation);
+    if (member == nullptr) return false;
+    const bool is_heard = member->is_connected() && member->heard_at > newcomer.came_at;
+    if (!leases.is_exempt(*member) && !is_heard) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string why_no_round(JobPhase phase, const JobState& state, const control::JobSpec& job_spec,
+                         int64_t ready, size_t stopping) {
+  switch (phase) {
+    case JobPhase::Recovering:
+      return "another coordinator has led this job; its nodes are waited for";
+    case JobPhase::Running:
+      return static_cast<int64_t>(state.round.size()) >= state.admin.max_nodes()
+                 ? "a round runs with " + text::count(state.round.size(), "node") +
+                       (state.admin.wanted_nodes() ? ", as many as an operator wants"
+                                                   : ", the most that --nnodes allows") +
+                       "; this node is a spare: it takes a lost node's place, or ends with the job"
+                 : "a round runs; this node is taken in with the next one";
+    case JobPhase::Stopping:
+      return "the last round is stopping; " + text::count(stopping, "node") + " still have workers";
+    case JobPhase::WaitingForNodes:
+      return std::to_string(ready) + " of at least " + std::to_string(job_spec.min_nodes) +
+             " nodes are here" +
+             (job_spec.min_nodes == job_spec.max_nodes
+                  ? ""
+                  : " (at most " + std::to_string(job_spec.max_nodes) + ")");
+    case JobPhase::Finishing:
+    case JobPhase::Ended:
+      return "the job is over";
+  }
+  return "";
+}
+
+bool is_unwanted(const Node& node, const Round& round, int64_t max_nodes, const NodeTable& nodes,
+                 const LeaseTracker& leases) {
+  const bool is_full = static_cast<int64_t>(round.size()) >= max_nodes;
+  const bool is_new = !node.group_rank && node.facts.round == RoundNumber();
+  return is_full && is_new && node.facts.has_default_run_id &&
+         are_members_heard_since(node, round, nodes, leases);
+}
+
+control::Occupant occupant_for(const Node& newcomer, const Round& round, const NodeTable& nodes) {
+  const Node* best = nullptr;
+  const auto order = [&](const Node& node) {
+    return std::pair(node.id.name != newcomer.id.name, node.group_rank.value_or(0));
+  };
+  for (const auto& [incarnation, assignment] : round.assignments()) {
+    const Node* member = nodes.find(incarnation);
+    if (member == nullptr) continue;
+    if (best == nullptr || order(*member) < order(*best)) best = member;
+  }
+  return best == nullptr ? control::Occupant{} : control::Occupant{best->id.name, best->facts.pid};
+}
+
+}  // namespace cpprun

@@ -1,0 +1,35 @@
+// What nodes without a place in the round are told: what they wait for, or that they should not
+// wait. Pure.
+//
+// Without --rdzv-id every job has the same name. An agent that meets a full job of that name most
+// likely belongs to another one: as a spare it would end with the success of a job that is not its
+// own, so the coordinator refuses it. An agent with a run id waits as a spare, and a node that took
+// part in the job belongs to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "rendezvous/coordinator/job_state.hpp"
+#include "rendezvous/coordinator/lease_tracker.hpp"
+#include "rendezvous/coordinator/node_table.hpp"
+#include "rendezvous/coordinator/round.hpp"
+#include "rendezvous/protocol/control/control.hpp"
+
+namespace cpprun {
+
+// Why the node is in no round now. `stopping`: members of the last round that still have workers.
+std::string why_no_round(JobPhase phase, const JobState& state, const control::JobSpec& job_spec,
+                         int64_t ready, size_t stopping);
+
+// Whether the running `round`, with at most `max_nodes` nodes, has no place for `node`, and `node`
+// should not wait for one.
+bool is_unwanted(const Node& node, const Round& round, int64_t max_nodes, const NodeTable& nodes,
+                 const LeaseTracker& leases);
+
+// The member that the newcomer's user can find most easily: on the same host, else the first in
+// rank order.
+control::Occupant occupant_for(const Node& newcomer, const Round& round, const NodeTable& nodes);
+
+}  // namespace cpprun
