@@ -20,11 +20,11 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "agent/core/effects.hpp"
+#include "agent/core/worker_exits.hpp"
 #include "agent/core/worker_lease.hpp"
 #include "common/endpoint.hpp"
 #include "common/failure/worker_exit.hpp"
@@ -80,7 +80,7 @@ class Agent {
 
   // This worker reports its steps and has finished none in this round. Comes before
   // on_worker_exit().
-  void on_no_step(LocalRank worker) { unstepped_.insert(worker.value); }
+  void on_no_step(LocalRank worker) { exits_.on_no_step(worker); }
   void on_worker_exit(Instant now, const WorkerExit& end, Effects& effects);
   // All workers are reaped, no process of theirs is left, and their output is written.
   void on_all_workers_gone(Instant now, Effects& effects);
@@ -165,7 +165,6 @@ class Agent {
     return state_ == State::Leaving || state_ == State::Draining || state_ == State::Saved;
   }
   bool is_failing() const;
-  bool is_resumable(const WorkerExit& end) const;
   void on_request(Instant now, Effects& effects);
   void leave_at_once(Effects& effects);
   void leave(Effects& effects);
@@ -175,15 +174,12 @@ class Agent {
   void flush_held_failure(Effects& effects);
   control::Snapshots newest_snapshots() const;
   void send_stopped(Effects& effects);
-  std::optional<WorkerExit> own_failure() const;
   void send_stopped_if_known(Effects& effects);
   bool is_stopped_unreported() const { return wants_port_for_stopped_ || wants_scan_for_stopped_; }
   void become_stopped(Instant now, Effects& effects);
-  void keep_failed_ends();
   void finish(Finish finish, Effects& effects);
   void finish_job(Effects& effects);
   void give_up_joining(Effects& effects);
-  std::string occupied_error(const control::Occupant& by) const;
 
   AgentOptions options_;
   State state_ = State::Joining;
@@ -215,12 +211,9 @@ class Agent {
   std::vector<control::SnapshotName> snapshots_;
   Term term_;
   control::RankAssignment assignment_;  // the newest one; no older round is accepted
-  std::vector<WorkerExit> ends_;        // of assignment_
-  std::set<int64_t> unstepped_;     // of assignment_: local ranks of workers that finished no step
-  std::optional<WorkerExit> hung_;  // of assignment_: the hang that ended it
-  std::vector<WorkerExit> failed_ends_;  // of the last round with a failure on this node
-  std::optional<control::Failed>
-      unreported_failure_;  // Sent, perhaps not received; every new connection sends it again.
+  WorkerExits exits_;                   // of assignment_
+  // Sent, perhaps not received; every new connection sends it again.
+  std::optional<control::Failed> unreported_failure_;
   // Not shown yet: if another node drains, this exit belongs to the drain and is no failure.
   std::optional<FirstFailure> held_failure_;
   std::optional<control::JobResult> job_result_;
