@@ -1,4 +1,4 @@
-"""The worker SDK's store client (store_client_words) against every server that it may meet, beside
+"""The worker SDK's store client (store_client_driver) against every server that it may meet, beside
 torch's own client doing the same.
 
 CPPRUN_BIN names the folder of the programs (default build/check/bin). Needs torch; skipped without.
@@ -27,7 +27,7 @@ class Cpp:
 
     def __init__(self, address, timeout=SECONDS, connect=SECONDS, prefix='', checks_in=False):
         words = [address, int(timeout * 1000), int(connect * 1000), prefix, int(checks_in)]
-        command = [BIN / 'store_client_words', *map(str, words)]
+        command = [BIN / 'store_client_driver', *map(str, words)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

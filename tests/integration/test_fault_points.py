@@ -16,7 +16,7 @@ from nodes import Job, cluster  # noqa: F401
 from snapshot_folders import contents, make_snapshot
 
 SHIM = BIN / 'fault_points.so'
-HERD = pathlib.Path(__file__).resolve().parents[1] / 'conformance' / 'store_herd.py'
+STRESS = pathlib.Path(__file__).resolve().parents[1] / 'conformance' / 'store_stress.py'
 LINES = 300
 CHATTY = f"""
 import os
@@ -133,7 +133,7 @@ def test_store_stays_correct_with_failing_calls(points):
     )
     try:
         port = server.stderr.readline().rsplit(':', 1)[1].strip()
-        words = [sys.executable, HERD, port, '1', '4']
+        words = [sys.executable, STRESS, port, '1', '4']
         done = subprocess.run(
             words, capture_output=True, text=True, check=False, timeout=100,
             env={**os.environ, 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1',

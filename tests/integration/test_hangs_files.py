@@ -26,9 +26,9 @@ def why_not():
 
 @contextlib.contextmanager
 def mounted(folder):
-    """The file system of tests/support/stuck_files.py."""
+    """The file system of tests/support/hanging_files.py."""
     folder.mkdir()
-    server = subprocess.Popen([SYSTEM_PYTHON, ROOT / 'tests/support/stuck_files.py', folder],
+    server = subprocess.Popen([SYSTEM_PYTHON, ROOT / 'tests/support/hanging_files.py', folder],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         poll(lambda: server.poll() is not None or (folder / 'stuck').exists(), 30, 'its mount')

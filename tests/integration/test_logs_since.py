@@ -5,7 +5,7 @@ import re
 import time
 
 import pytest
-from test_operators import TAKES, built, ctl, good, own_run_id  # noqa: F401
+from test_cpprunctl import TAKES, built, ctl, good, own_run_id  # noqa: F401
 
 # Lines of which the first two are old; attempt 0 fails when it is told to.
 TIMED = """

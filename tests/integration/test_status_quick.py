@@ -3,7 +3,7 @@
 import resource
 import time
 
-from test_operators import TAKES, built, good, own_run_id  # noqa: F401
+from test_cpprunctl import TAKES, built, good, own_run_id  # noqa: F401
 
 BUSY = """
 import os

@@ -27,7 +27,7 @@ def mount(tmp_path):
     servers = []
 
     def make(*words):
-        command = [SYSTEM_PYTHON, ROOT / 'tests/support/stuck_files.py', shown, behind, *words]
+        command = [SYSTEM_PYTHON, ROOT / 'tests/support/hanging_files.py', shown, behind, *words]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         servers.append(server)
         poll(lambda: server.poll() is not None or os.path.ismount(shown), 30, 'its mount')

@@ -1,9 +1,9 @@
 """64 real torch clients at one store, killed and started again at random; what must hold then.
 
-    store_herd.py PORT SEED SECONDS        prints a report as JSON
+    store_stress.py PORT SEED SECONDS        prints a report as JSON
 
 Each client is a process of its own, forked from this one, which has imported torch. What they do,
-and what is exact though they die, stands in store_herd_client.py.
+and what is exact though they die, stands in store_stress_client.py.
 """
 
 import json
@@ -15,7 +15,7 @@ import time
 import urllib.request
 
 import torch.distributed as dist
-from store_herd_client import (
+from store_stress_client import (
     CLIENTS,
     FIELDS,
     IN_LOCK,
@@ -28,7 +28,7 @@ from store_herd_client import (
 )
 
 
-class Herd:
+class StressClients:
     """The clients' processes, and who kills them."""
 
     def __init__(self, port, seed):
@@ -85,7 +85,7 @@ class Herd:
                 if status != 0 or not self.shared.is_over:
                     self.wrong.append(f'client {number} ended with status {status}')
 
-    def rage(self, seconds):
+    def run(self, seconds):
         for number in range(CLIENTS):
             self.start(number)
         end = time.monotonic() + seconds
@@ -160,19 +160,19 @@ def judge(store, shared, wrong):
 
 def main():
     port, seed, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-    herd = Herd(port, seed)
+    clients = StressClients(port, seed)
     before = dist.TCPStore('127.0.0.1', port, is_master=False, wait_for_workers=False)
     for lock in range(LOCKS):
         before.set(f'lock/{lock}', 'free')
         before.set(f'sum/{lock}', '0')
     least, _ = server_facts(port)
-    herd.rage(seconds)
-    herd.end()
+    clients.run(seconds)
+    clients.end()
     left = leaks(port, least)
-    total = judge(before, herd.shared, herd.wrong)
-    report = {'wrong': herd.wrong, 'leaks': left, 'lives': sum(herd.lives), **total}
-    report['kills'] = {'waiting': herd.kills[IN_WAIT], 'locked': herd.kills[IN_LOCK],
-                       'else': herd.kills[NOTHING]}
+    total = judge(before, clients.shared, clients.wrong)
+    report = {'wrong': clients.wrong, 'leaks': left, 'lives': sum(clients.lives), **total}
+    report['kills'] = {'waiting': clients.kills[IN_WAIT], 'locked': clients.kills[IN_LOCK],
+                       'else': clients.kills[NOTHING]}
     print(json.dumps(report))
 
 

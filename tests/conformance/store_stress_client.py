@@ -1,4 +1,4 @@
-"""One of the clients of store_herd.py, and the memory that says what all of them know.
+"""One of the clients of store_stress.py, and the memory that says what all of them know.
 
 What a client is about to do, and what the store has answered, it writes into memory that all share,
 so nothing is forgotten when it is killed. A command that was under way then may have happened or

@@ -10,7 +10,7 @@ import pytest
 from nodes import BIN, Job, cluster, wait_for  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 from nodes_wire import FakeAgent, node_id_of, order_proof
-from test_orders import TOKEN, ctl, good, refused
+from test_admin_commands import TOKEN, ctl, good, refused
 
 RESTART, STOP, DRAIN, SCALE = range(4)
 BEYOND = 2**62  # beyond any connection number that an agent counts to

@@ -1,11 +1,11 @@
 """File systems that trouble whoever uses them. For /usr/bin/python3 with python3-fusepy; ends with
 its mount or by SIGTERM.
 
-    stuck_files.py FOLDER                  has two files, as those of a file server which has gone:
+    hanging_files.py FOLDER                  has two files, as those of a file server which has gone:
                                            `stuck` can be opened and never read, `sink` can be read
                                            and never written. SIGKILL does not end a process inside
                                            write() of `sink`
-    stuck_files.py FOLDER BEHIND WORD...   shows the folder BEHIND; what WORDs name (unlink, rmdir)
+    hanging_files.py FOLDER BEHIND WORD...   shows the folder BEHIND; what WORDs name (unlink, rmdir)
                                            is never answered. A file that is removed while it is
                                            open stays as .fuse_hidden... until its last close
 """
