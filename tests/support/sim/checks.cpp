@@ -24,8 +24,8 @@ bool has_no_memory(const Membership& job) {
 
 // ---------------------------------------------------------------- workers
 
-// Rounds of two jobs may overlap: agents that were all started anew know nothing of those before
-// them (docs/simulation.md).
+// Rounds of two jobs may overlap: if all agents were started again, they know nothing of earlier
+// ones (docs/simulation.md).
 void Checks::on_workers_live(const RoundName& round, int64_t count) {
   for (const auto& [other, live] : live_) {
     bool is_rival = are_one_job(other, round) && other != round && live > 0;
@@ -51,7 +51,7 @@ int64_t Checks::live_workers_of(Term term, RoundNumber round) const {
   return sum;
 }
 
-// ---------------------------------------------------------------- one job in several epochs
+// ---------------------------------------------------------------- one job in several terms
 
 Term Checks::root(Term term) const {
   for (auto it = continued_.find(term); it != continued_.end(); it = continued_.find(term)) {
@@ -60,7 +60,8 @@ Term Checks::root(Term term) const {
   return term;
 }
 
-// Who was cut off at the end knows no outcome. If all others have left since, the job begins anew.
+// A node that was disconnected at the end knows no outcome. If all others have left since, the job
+// starts over.
 void Checks::on_continued(const Membership& by, Term formed_in) {
   const Term term = by.term();
   if (term == formed_in || continued_.contains(term) || started_over_.contains(term)) return;
@@ -103,7 +104,8 @@ void Checks::on_finish(Term term, bool has_workers, const agent::Finish& finish)
   require(!job.is_success_told || !job.is_failure_told, "S5: two nodes end with opposite outcomes");
 }
 
-// Its worker lease holds, so nobody has gone on without it, and no other standby was named.
+// Its worker lease is valid, so no other node has continued without it, and no other standby was
+// named.
 void Checks::on_promotion(Incarnation node, Term welcomed) {
   const auto job = jobs_.find(root(welcomed));
   if (job == jobs_.end()) return;
@@ -131,7 +133,7 @@ void Checks::on_heard(Term term, Incarnation from, const control::AgentMessage& 
   }
   const auto* stopped = std::get_if<control::Stopped>(&message);
   if (stopped == nullptr || !unreported_failure_.contains({from, stopped->round})) return;
-  // Nobody need tell what he was told.
+  // A member need not repeat a failure that the coordinator sent it.
   bool is_known = false;
   for (const auto& [name, round] : jobs_[term].rounds) {
     if (name.round == stopped->round && round.was_stopped_by_failure) is_known = true;
@@ -154,7 +156,7 @@ void Checks::on_sent(const Membership* membership, Incarnation to,
     on_assignment(job, to, *assignment);
   } else if (const auto* stop = std::get_if<control::Stop>(&message)) {
     auto round = job.rounds.find(job.newest);
-    // Who is told late, by itself, hears no cause.
+    // A node that gets the stop late and alone receives no cause.
     bool is_charge = stop->cause == control::StopCause::Failure &&
                      stop->round == job.newest.round && stop->why != "the round is over";
     if (round != job.rounds.end() && is_charge) round->second.was_stopped_by_failure = true;
@@ -203,14 +205,14 @@ void Checks::on_new_round(Job& job, const control::RankAssignment& assignment) {
               (used >= job.budget_used && (used <= job.budget_used + 1 || jobs_.size() > 1)),
           "S3: " + where + "a round costs at most one restart");
   require(used <= assignment.max_restarts, "S3: " + where + "the budget is overspent");
-  // Of all jobs: one that begins anew hears of those before it from whoever comes back late.
+  // Over all jobs: one that starts over receives old failures from nodes that return late.
   require(used <= static_cast<int64_t>(failing_rounds_.size()),
           "S3: " + where + "more restarts were charged than rounds failed");
   if (auto last = job.rounds.find(job.newest); last != job.rounds.end()) {
-    // What only a dead coordinator has heard is forgotten.
+    // A failure that only a dead coordinator knew is lost.
     require(!is_same_term || !last->second.was_stopped_by_failure || used > job.budget_used,
             "S3: " + where + "a failure was not charged");
-    last->second.assignments.clear();  // only the newest is looked at, and there may be many nodes
+    last->second.assignments.clear();  // checks only the newest, since there may be many nodes
   }
   job.budget_used = used;
   job.newest = name;
@@ -225,7 +227,7 @@ void Checks::on_job_result(Job& job, const Membership& membership, Incarnation t
     job.decided = decided;
     job.decided_in = membership.term();
   }
-  // A later coordinator that nobody told may judge anew; its words may be others.
+  // A later coordinator without the outcome may decide anew, with another text.
   const bool is_same_judge = job.decided_in == membership.term();
   require(job.decided->is_success == decided.is_success &&
               (!is_same_judge || job.decided->failure_summary == decided.failure_summary),
@@ -239,7 +241,8 @@ void Checks::on_job_result(Job& job, const Membership& membership, Incarnation t
     require(live_workers_of(name.term, name.round) == 0,
             "R8: success, though workers of " + name_of(name) + " live");
     require(membership.round() > RoundNumber(), "R8: success without a round");
-    // An outcome that an elected coordinator found written was decided while the store lived (R18).
+    // An outcome that an elected coordinator read from etcd was decided while the store lived
+    // (R18).
     const bool is_decided_here =
         is_same_judge && membership.phase() == Membership::Phase::Finishing;
     const bool is_storeless = job.rounds[job.newest].first.is_agent_store &&
@@ -249,7 +252,7 @@ void Checks::on_job_result(Job& job, const Membership& membership, Incarnation t
     require(live_workers_of(name.term, name.round) == 0,
             "R2: failure, though workers of " + name_of(name) + " live");
     bool is_portless = decided.failure_summary.find("could not open a port") != std::string::npos;
-    // The coordinator may have heard it before it went on with the round of a dead coordinator.
+    // The coordinator may have received it before it continued the round of a dead coordinator.
     const bool is_unusable =
         decided.failure_summary.find("it is unusable") != std::string::npos &&
         std::ranges::any_of(job.rounds[job.newest].assignments,
@@ -262,7 +265,7 @@ void Checks::on_job_result(Job& job, const Membership& membership, Incarnation t
 void Checks::on_bye(Job& job, const Membership& membership, Incarnation to) {
   require(job.told.contains(to) && acked_.contains(to),
           "R9: bye to " + name_of(to) + " before it has acknowledged the outcome");
-  // Who comes after the end goes on its own.
+  // An agent that comes after the end leaves by itself.
   for (Incarnation owed : std::exchange(job.must_acknowledge, {})) {
     auto node = membership.nodes().find(owed);
     bool is_here = node != membership.nodes().end() && node->second.is_connected();
@@ -271,10 +274,11 @@ void Checks::on_bye(Job& job, const Membership& membership, Incarnation to) {
   }
 }
 
-// Every round is formed and told within one call.
+// Every round forms, and its assignments are sent, within one call.
 void Checks::after_call(const Membership* membership) {
   if (auto job = jobs_.find(root(membership->term())); job != jobs_.end()) {
-    // Who was lost in between is owed nothing, even if it comes back before the first bye.
+    // A node that was lost in between need not acknowledge, even if it returns before the first
+    // bye.
     std::erase_if(job->second.must_acknowledge,
                   [&](Incarnation owed) { return !membership->nodes().contains(owed); });
   }
@@ -289,7 +293,7 @@ void Checks::after_call(const Membership* membership) {
       "R2: a round of " + std::to_string(members) + " nodes");
 }
 
-// Nobody takes the place of an unusable node, and nobody waits for that.
+// No node replaces an unusable node, and the job does not wait for one.
 void Checks::check_unusable(const Membership& membership) {
   const auto job = jobs_.find(root(membership.term()));
   const bool is_over = membership.phase() == Membership::Phase::WaitingForNodes;

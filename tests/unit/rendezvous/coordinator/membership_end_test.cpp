@@ -1,4 +1,4 @@
-// Budget, success, failure and how everybody learns of it: R7, R8, R9, and the stores.
+// Restart budget, success, failure and the delivery of the outcome (R7, R8, R9), and the stores.
 #include "common/limits/rendezvous.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-// ---------------------------------------------------------------- the budget
+// ---------------------------------------------------------------- the restart budget
 
 TEST_F(Membership, R7_ARoundCostsOneRestartForAnyNumberOfFailures) {
   a_and_b_run();
@@ -167,7 +167,7 @@ TEST_F(Membership, R8_ADoneThatCrossesAStopIsStopped) {
   expect_assignment("a", 2, 0, 4);
 }
 
-// ---------------------------------------------------------------- telling everybody
+// ---------------------------------------------------------------- delivery of the outcome
 
 TEST_F(Membership, R9_ByeOnlyWhenAllHaveAcknowledged) {
   a_and_b_run();
@@ -225,7 +225,7 @@ TEST_F(Membership, R9_AReturningNodeReceivesTheOutcome) {
   EXPECT_NE(heard<control::Bye>("b"), nullptr);
 }
 
-// The next job of this name may have begun on its node already.
+// The next job of this name may have started on its node already.
 TEST_F(Membership, R9_ANewNodeAfterTheDecisionIsNotOfThisJob) {
   a_and_b_run();
   all({"a", "b"}, &Membership::says_done);
@@ -311,7 +311,7 @@ TEST_F(Membership, Stores_AFailedPortIsRequestedAgainWhenNeeded) {
   join("a");
   join("b");
   call([&](Effects& e) { core.on_store_port(now, run_id, 50123, e); });
-  call([&](Effects& e) { core.on_store_port(now, run_id, 0, e); });  // the next one's
+  call([&](Effects& e) { core.on_store_port(now, run_id, 0, e); });  // the next round's
   all({"a", "b"}, &JobTest::says_started);
   passes(1h);
   are_ports_given = true;

@@ -1,5 +1,5 @@
-// A coordinator that was elected through etcd (R18): what it writes before it is told, until when
-// it worker leases, and how it goes on with a job that another has led.
+// A coordinator elected through etcd (R18): the state it persists before it sends, the limit of its
+// worker leases, and the continuation of another leader's job.
 #include <memory>
 
 #include "common/limits/election.hpp"
@@ -14,12 +14,12 @@ using control::StopCause;
 
 class MembershipLeaderLease : public JobTest {
  public:
-  // a's process is the coordinator's.
+  // The coordinator runs in a's process.
   MembershipLeaderLease() {
     nodes(1, 3);
     is_elected("a", 7, std::nullopt);
   }
-  // Another process; it knows what is written, and nothing else.
+  // Another process; it knows only the persisted state.
   void is_elected(const std::string& name, int64_t term,
                   std::optional<control::PersistedJobState> facts) {
     for (auto& [of, p] : players) {
@@ -49,8 +49,6 @@ class MembershipLeaderLease : public JobTest {
     is_elected("b", 8, written.back());
   }
 };
-
-// ---------------------------------------------------------------- what is written
 
 TEST_F(MembershipLeaderLease, R18_ARoundIsPersistedBeforeItsAssignmentsAreSent) {
   for (const char* name : {"a", "b"}) join(name);
@@ -106,8 +104,6 @@ TEST_F(MembershipLeaderLease, R18_WithoutALeaderLeaseNothingIsPersisted) {
   EXPECT_TRUE(written.empty());
 }
 
-// ---------------------------------------------------------------- worker leases
-
 TEST_F(MembershipLeaderLease, R18_NoWorkerLeaseOutlastsTheLeaderLease) {
   all_run();
   const auto worker_lease = [&] {
@@ -148,8 +144,6 @@ TEST_F(MembershipLeaderLease, R18_IsForOneJobOnly) {
   join("x");
   expect_refused("x", "no other");
 }
-
-// ---------------------------------------------------------------- going on
 
 TEST_F(MembershipLeaderLease, R18_ContinuesImmediatelyWhenAllButTheHostReturned) {
   the_host_is_silent();
@@ -195,7 +189,7 @@ TEST_F(MembershipLeaderLease, R18_KeepsTheUsedBudget) {
   EXPECT_EQ(assignment("c").restart_count, 1);
 }
 
-// Of all who were in the round nobody is left, and still its number is not given again.
+// No node of the round remains, and still its number is not reused.
 TEST_F(MembershipLeaderLease, R18_ThePersistedStateIsEnough) {
   all_run();
   is_elected("x", 8, written.back());
@@ -204,7 +198,7 @@ TEST_F(MembershipLeaderLease, R18_ThePersistedStateIsEnough) {
   EXPECT_EQ(assignment("x").round, RoundNumber(2));
 }
 
-// Its connection broke before anybody else had come.
+// Its connection broke before another node had come.
 TEST_F(MembershipLeaderLease, R18_TheJobOutlivesItsLastNode) {
   all_run();
   is_elected("b", 8, written.back());
@@ -243,7 +237,7 @@ TEST_F(MembershipLeaderLease, R18_ADecidedJobMayStartAgain) {
   EXPECT_EQ(assignment("x").restart_count, 0);
 }
 
-// Who led it was the last of three, and does not come back.
+// The leader was the last of three, and does not return.
 TEST_F(MembershipLeaderLease, R18_AnOutcomeThatFewNodesNeedIsReadable) {
   is_elected("c", 7, std::nullopt);
   all_run();
@@ -259,7 +253,7 @@ TEST_F(MembershipLeaderLease, R18_AnOutcomeThatFewNodesNeedIsReadable) {
   EXPECT_TRUE(control::decode_job_state(control::encode_job_state(written.back())));
 }
 
-// The key was made anew by hand, say: what the agents bring is all there is (R13).
+// For example, an administrator deleted the key: only the agents' reports remain (R13).
 TEST_F(MembershipLeaderLease, R18_WithoutPersistedStateItRecoversFromReports) {
   all_run();
   is_elected("b", 8, std::nullopt);
@@ -269,8 +263,6 @@ TEST_F(MembershipLeaderLease, R18_WithoutPersistedStateItRecoversFromReports) {
   passes(limits::kNodeLease);
   EXPECT_EQ(assignment("a").round, RoundNumber(2));
 }
-
-// ---------------------------------------------------------------- leaving
 
 TEST_F(MembershipLeaderLease, R18_ADrainingHostLeavesTheJobToTheNextLeader) {
   all_run();

@@ -1,4 +1,4 @@
-// Who leads a job when the agent that hosts its coordinator has died (R14 to R17).
+// The coordinator of a job after the death of the agent that hosts it (R14 to R17).
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ using control::StopCause;
 
 class MembershipStandby : public JobTest {
  public:
-  // a hosts the coordinator, b is the standby, c another node.
+  // a hosts the coordinator, b is the standby, c is another node.
   MembershipStandby() {
     nodes(1, 3);
     for (const char* name : {"a", "b", "c"}) {
@@ -26,7 +26,7 @@ class MembershipStandby : public JobTest {
   int64_t id_of(const std::string& name) {
     return static_cast<int64_t>(player(name).hello.node.incarnation.value);
   }
-  // Another process; it knows nothing.
+  // Another process; it has no state.
   void is_led_by(const std::string& name, int64_t term, const std::string& standby_of) {
     for (auto& [of, p] : players) {
       p.session.reset();
@@ -110,7 +110,8 @@ TEST_F(MembershipStandby, R14_AStandbyLostInSilenceIsTheLast) {
   EXPECT_FALSE(assignment("c").standby);
 }
 
-// The next world names none, and does not reach it if it is a spare then: it would take over.
+// The next assignment names no standby, and does not reach this node if it is a spare then: it
+// would lead the job.
 TEST_F(MembershipStandby, R14_ALostStandbyThatReturnsBeforeTheNextRoundIsNone) {
   all_run();
   EXPECT_EQ(assignment("c").standby->node, player("b").hello.node.incarnation);
@@ -124,7 +125,7 @@ TEST_F(MembershipStandby, R14_ALostStandbyThatReturnsBeforeTheNextRoundIsNone) {
   EXPECT_FALSE(assignment("c").standby);
 }
 
-// One of a round before may live, and believe what it was told.
+// A standby of an earlier round may live, and still consider itself standby.
 TEST_F(MembershipStandby, R14_ARecoveredRoundWithoutAStandbyHasNone) {
   all_run();
   player("b").is_silent = true;
@@ -137,7 +138,7 @@ TEST_F(MembershipStandby, R14_ARecoveredRoundWithoutAStandbyHasNone) {
   EXPECT_FALSE(assignment("c").standby);
 }
 
-// It is connected, and believes what it was told.
+// It is connected, and still considers itself standby.
 TEST_F(MembershipStandby, R14_TheStandbyStaysWhenARoundHasNoPlaceForIt) {
   all_run();
   control::AdminCommand order;
@@ -162,7 +163,7 @@ TEST_F(MembershipStandby, R14_NoRoundFormsWhileTheStandbyIsCutOff) {
   EXPECT_EQ(assignment("c").round, RoundNumber(2));
 }
 
-// It must not take the coordinator's leaving for its death.
+// It must not take the coordinator's leave for its death.
 TEST_F(MembershipStandby, R14_TheEndWaitsForADisconnectedStandby) {
   all_run();
   says_done("b");
@@ -217,7 +218,7 @@ TEST_F(MembershipStandby, R17_ARoundOfTheStandbyStaysThereUnlessItIsDead) {
   EXPECT_NE(phase(), Phase::Recovering);
 }
 
-// One that has no workers does not ping before it is welcomed.
+// An agent without workers does not ping before its registration is answered.
 TEST_F(MembershipStandby, R17_ANodeThatWaitsForAStandbyIsNotLost) {
   all_run();
   is_led_by("a", 9, "");
@@ -263,7 +264,7 @@ TEST_F(MembershipStandby, R15_AnUnusableHostLeavesTheJobToTheStandby) {
   EXPECT_TRUE(core.is_left_to_standby());
 }
 
-// The signal came while it was cut off from its own coordinator.
+// The signal came while the agent was disconnected from its own coordinator.
 TEST_F(MembershipStandby, R15_AHostThatReturnsDrainingLeavesTheJobToTheStandbyToo) {
   all_run();
   says_failed("c");
