@@ -53,7 +53,8 @@ class Cluster {
     context_.on_workers_changed = std::move(then);
   }
 
-  // ---- programs A coordinator at the job's endpoint, with a greater term than all before it.
+  // ---- programs
+  // A coordinator at the job's endpoint, with a greater term than all before it.
   void start_coordinator();
   struct NewNode {
     std::string name;                                  // empty: "n<number>"

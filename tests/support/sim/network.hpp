@@ -98,9 +98,8 @@ class Network {
   Duration latency(HostId from, HostId to) const;
   HostId host_of(ProgramId program) const { return programs_.at(at(program)).host; }
   bool is_cut_off(HostId host) const { return cut_off_.contains(host); }
-  size_t most_waiting_bytes() const {
-    return most_waiting_;
-  }  // on any connection, one way, over the whole run
+  // On any connection, one way, over the whole run.
+  size_t most_waiting_bytes() const { return most_waiting_; }
 
  private:
   struct Packet {
