@@ -1,9 +1,10 @@
-"""64 real torch clients at one store, killed and started again at random; what must hold then.
+"""64 real torch clients at one store, killed and started again at random, and the invariants of the
+store.
 
     store_stress.py PORT SEED SECONDS        prints a report as JSON
 
-Each client is a process of its own, forked from this one, which has imported torch. What they do,
-and what is exact though they die, stands in store_stress_client.py.
+Each client is its own process, forked from this one, which has imported torch.
+store_stress_client.py holds their work and its invariants.
 """
 
 import json
@@ -29,7 +30,7 @@ from store_stress_client import (
 
 
 class StressClients:
-    """The clients' processes, and who kills them."""
+    """The clients' processes, and their killer."""
 
     def __init__(self, port, seed):
         self.port, self.seed, self.shared = port, seed, Shared()
@@ -61,7 +62,7 @@ class StressClients:
             os._exit(code)
 
     def kill_one(self):
-        """Somebody who waits, has a lock, or does neither, if there is one who does that."""
+        """A client that waits, that holds a lock, or that does neither, if there is one."""
         doing, candidates = self.chance.choice((NOTHING, IN_WAIT, IN_LOCK)), sorted(self.running)
         wanted = [n for n in candidates if self.shared.of(n).doing == doing]
         number = self.chance.choice(wanted or candidates)
@@ -116,7 +117,7 @@ def server_facts(port):
 
 
 def leaks(port, least, seconds=10):
-    """What the server still holds of clients that are gone: (connections, waits)."""
+    """Resources that the server still holds for dead clients: (connections, waits)."""
     end = time.monotonic() + seconds
     while (facts := server_facts(port)) != (least, 0) and time.monotonic() < end:
         time.sleep(0.02)
@@ -124,7 +125,7 @@ def leaks(port, least, seconds=10):
 
 
 def judge(store, shared, wrong):
-    """What is in the store when all clients have gone. Takes it out."""
+    """The store's content after all clients have ended. Empties the store."""
     total = {name: 0 for name in FIELDS}
     for number in range(CLIENTS):
         known = shared.of(number)

@@ -1,6 +1,5 @@
-"""Clients are killed and come again while others work; values, counters and waits stay right.
-
-What must hold stands in store_stress_client.py. With CPPRUN_ALL a longer time, and more seeds.
+"""Clients die and restart while others work; values, counters and waits stay correct. The
+invariants are in store_stress_client.py. With CPPRUN_ALL a longer time, and more seeds.
 """
 
 import json

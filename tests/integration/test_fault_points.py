@@ -1,4 +1,5 @@
-"""Jobs and servers whose system calls fail now and then, as kernels may let them: nothing is lost.
+"""Jobs and servers whose system calls fail now and then, in ways that kernels allow: nothing is
+lost.
 
 The calls fail in cpprun and cpprunctl alone: tests/support/fault_points.cpp.
 """
@@ -33,7 +34,7 @@ def built():
 
 @pytest.fixture
 def points(tmp_path):
-    """Variables for a program that is to meet these faults, and how often it has met which."""
+    """Variables for a program with these faults, and a count of the faults by kind."""
 
     class Points:
         log = tmp_path / 'fault-points'
