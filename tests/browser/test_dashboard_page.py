@@ -1,4 +1,4 @@
-"""What people see of a job in a browser."""
+"""The dashboard page of a job in a real browser."""
 
 import sys
 
@@ -7,7 +7,7 @@ from nodes import HERE, Job, wait_for
 from stories import play, thousand_nodes, two_nodes
 
 STEPPER = ('--no-python', sys.executable, str(HERE / 'dashboard_worker.py'))
-FLUENT_MS = 150  # for all that a second brings, on a busy machine without a GPU
+FLUENT_MS = 150  # for all updates of a second, on a busy machine without a GPU
 
 
 def open_with(browser, feed, now, **jobs):
@@ -17,7 +17,7 @@ def open_with(browser, feed, now, **jobs):
 
 
 def tell_all(browser, feed, name, story, **how):
-    """Opens the page before the story is told: it keeps what it hears."""
+    """Opens the page before the first event: it keeps everything that it receives."""
     now, whole = story
     open_with(browser, feed, now, **{name: whole})
     play(feed, name, now, whole, **how)
@@ -72,9 +72,9 @@ def test_log_lines_of_a_rank_with_the_token(browser, cluster, pictures):
     browser.wait('document.querySelectorAll(".ranks i").length === 4')
     show_log(browser, 0, 'some other token of this length')
     browser.wait('byId("log-why").textContent.startsWith("Refused")')
-    browser.complaints()  # that it was refused: 403
+    browser.complaints()  # the rejection: 403
     assert browser.run('return byId("log-lines").hidden')
-    browser.wait('fetch("log/nonce").then(answer => answer.ok)')  # a wrong one waits a second
+    browser.wait('fetch("log/nonce").then(answer => answer.ok)')  # after a wrong one it waits 1 s
     browser.complaints()
     browser.run(f'byId("log-token").value = "{TOKEN}"')
     browser.run('document.querySelectorAll(".ranks i")[3].click()')
@@ -188,4 +188,4 @@ def test_lost_coordinator_is_shown(browser, feed):
     browser.wait('document.getElementById("line").textContent.startsWith("out of touch")')
     assert browser.text('#run') == 'two', 'what was known stays'
     browser.opens('about:blank')
-    browser.complaints()  # that the line broke
+    browser.complaints()  # the broken connection

@@ -1,4 +1,4 @@
-"""torch's own TCPStore clients against `cpprunctl serve`, and what older torch puts on the wire.
+"""torch's own TCPStore clients against `cpprunctl serve`, and the bytes of older torch versions.
 
 CPPRUN_BIN names the folder of cpprunctl (default build/check/bin). Needs torch; skipped without.
 """
@@ -118,7 +118,7 @@ def test_queue_with_many_producers_and_consumers(serving):
             if i < 4:
                 s.queue_push("q", f"{i}-{n}")
                 continue
-            while True:  # another may be faster than the one woken: "queue is empty"
+            while True:  # another client may be faster than the woken one: "queue is empty"
                 try:
                     item = s.queue_pop("q").decode()
                     break
@@ -141,7 +141,7 @@ def test_cancelled_wait_leaves_the_client_usable(serving):
 
 
 def test_cancel_and_set_at_the_same_moment(serving):
-    """Answer and cancellation cross on the wire; the client must never lose count of its bytes."""
+    """Answer and cancel cross on the wire; the client must stay in step with its bytes."""
     waiter, setter = serving.client(), serving.client()
     for i in range(100):
         timer = threading.Timer(0.010, lambda i=i: setter.set(f"cross/{i}", "x"))
@@ -187,7 +187,7 @@ def test_binary_links_only_libc():
     assert names <= {"linux-vdso", "libm", "libc", "ld-linux-x86-64"}
 
 
-# --- what torch 2.0 and 2.1 send
+# --- bytes of torch 2.0 and 2.1
 
 
 def blob(data):

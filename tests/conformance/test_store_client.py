@@ -1,5 +1,5 @@
-"""The worker SDK's store client (store_client_words) against every server that it may meet, beside
-torch's own client doing the same.
+"""The worker SDK's store client (store_client_driver) against every kind of server, compared with
+torch's own client.
 
 CPPRUN_BIN names the folder of the programs (default build/check/bin). Needs torch; skipped without.
 """
@@ -23,11 +23,11 @@ SECONDS = 20
 
 
 class Cpp:
-    """A StoreClient in a process of its own. Keys and values are bytes or text."""
+    """A StoreClient in its own process. Keys and values are bytes or text."""
 
     def __init__(self, address, timeout=SECONDS, connect=SECONDS, prefix='', checks_in=False):
         words = [address, int(timeout * 1000), int(connect * 1000), prefix, int(checks_in)]
-        command = [BIN / 'store_client_words', *map(str, words)]
+        command = [BIN / 'store_client_driver', *map(str, words)]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -47,7 +47,7 @@ class Cpp:
 
     @staticmethod
     def word(word):
-        """Verbs and numbers go as they are."""
+        """Verbs and numbers are sent unchanged."""
         if isinstance(word, bytes):
             return word.decode()
         return str(word) if isinstance(word, int) else (word.encode().hex() or '-')
@@ -62,7 +62,7 @@ def value(data):
 
 
 def serve(kind):
-    """(port, how to stop it)"""
+    """(port, function that stops it)"""
     if kind == 'cpprun':
         command = [BIN / 'cpprunctl', 'serve', '--listen', '127.0.0.1:0']
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -112,7 +112,7 @@ def cpp(port):
         client.end()
 
 
-# What both clients do, one after the other, below keys of their own.
+# Calls that both clients make in sequence, below their own keys.
 SCRIPT = [
     ('set', 'a', 'one'),
     ('get', 'a'),
@@ -145,7 +145,7 @@ SCRIPT = [
 
 
 def twin(store, verb, *words):
-    """What torch's own client says to the same call, in the words of the C++ one."""
+    """The answer of torch's own client to the same call, in the C++ client's format."""
     if verb in ('check', 'multi_get', 'wait'):
         got = getattr(store, verb)([f'py/{w}' for w in words])
     elif verb == 'multi_set':
@@ -228,7 +228,7 @@ def test_timed_out_wait_leaves_the_client_usable(cpp, python):
 
 
 def test_cancel_and_set_at_the_same_moment(cpp, python):
-    """Answer and cancellation cross on the wire; the client must never lose count of its bytes."""
+    """Answer and cancel cross on the wire; the client must stay in step with its bytes."""
     client = cpp()
     for i in range(100):
         timer = threading.Timer(0.010, lambda i=i: python.set(f'cross/{i}', 'x'))
@@ -299,7 +299,7 @@ def test_python_rank_0_counts_the_cpp_worker():
     client_thread = threading.Thread(
         target=lambda: made.append(Cpp(f'127.0.0.1:{port}', checks_in=True))
     )
-    client_thread.start()  # knocks before the server listens
+    client_thread.start()  # connects before the server listens
     leader.start()
     leader.join(SECONDS + 5)
     client_thread.join(SECONDS + 5)

@@ -1,4 +1,4 @@
-"""bench/compare/run.py as a command: that every suite still measures cpprun."""
+"""bench/compare/run.py as a command: every suite still measures cpprun."""
 
 import json
 import subprocess

@@ -1,4 +1,5 @@
-"""The C++ examples as their users run them; the acceptance commands are in tests/conformance."""
+"""The C++ examples from a user's point of view; the acceptance commands are in tests/conformance.
+"""
 
 import json
 import re
@@ -110,7 +111,7 @@ def test_digits_name_a_broken_file(cpprun, tmp_path, broken):
     assert str(path) in output
 
 
-# --- toy trainer: a regression that is resumed equals one that is not
+# --- toy trainer: a resumed regression equals an undisturbed one
 
 
 def test_toy_trainer_resumes_to_the_same_bits(cpprun, tmp_path):
@@ -168,7 +169,7 @@ def test_xrays_from_a_folder_and_resumed_from_a_model(cpprun, xrays, tmp_path):
 
 
 def png(folder):
-    """One of the images becomes a PNG, of colours."""
+    """Makes one of the images a colour PNG."""
     image = sorted((folder / 'train').iterdir())[0]
     image.unlink()
 
@@ -183,7 +184,7 @@ def png(folder):
 
 
 def auc(scores, labels):
-    """Pairs put into the right order, counted one by one."""
+    """Correctly ordered pairs, counted one by one."""
     pairs = [(a, b) for a, x in zip(scores, labels) for b, y in zip(scores, labels) if x > y]
     return sum(1 if a > b else 0.5 if a == b else 0 for a, b in pairs) / len(pairs)
 

@@ -1,4 +1,4 @@
-"""The main job: training on real data with two workers survives what kills one, or all, of them."""
+"""The main job: training on real data with two workers survives the death of one or all of them."""
 
 import os
 import re

@@ -84,7 +84,7 @@ def test_every_unit_starts_a_program_of_the_package(debian, tmp_path):
 
 
 def command_of(unit, root, **variables):
-    """What systemd would run: `${NAME}` is put in as it is, `$NAME` as words of its own."""
+    """The command that systemd would run: `${NAME}` is one word, `$NAME` is split into words."""
     text = unit.read_text()
     known = dict(re.findall(r'^Environment=(\w+)=(.*)$', text, re.M)) | variables
     (line,) = re.findall(r'^ExecStart=(.*)$', text, re.M)
@@ -98,7 +98,7 @@ def command_of(unit, root, **variables):
 
 
 def test_commands_of_the_units_run_a_job(debian, cpprun):
-    """A server of its own, and two agents of a job that meet there; systemd itself is not here."""
+    """A server unit, and two agents of a job that meet there; systemd itself is absent."""
     root, units = debian / 'root', debian / 'root/usr/lib/systemd/system'
     server = cpprun.start(
         *command_of(units / 'cpprun-rendezvous.service', root, CPPRUN_LISTEN='127.0.0.1:0'))

@@ -1,9 +1,9 @@
 """Runs the commands of README.md.
 
-Every ```console and ```sh block has a comment above it: `<!-- test -->` (run in a folder of its own
-that looks like the project), `<!-- test: root -->` (run in the project itself) or
-`<!-- no test: why -->`. Commands must end with 0; each line of output that a console block shows
-must appear, with any digits where it shows digits and anything where it shows an ellipsis.
+Every ```console and ```sh block has a comment above it: `<!-- test -->` (run in a copy of the
+project's layout), `<!-- test: root -->` (run in the project itself) or `<!-- no test: why -->`.
+Commands must end with 0; each line of output that a console block shows must appear, with any
+digits where it shows digits and anything where it shows an ellipsis.
 """
 
 import re
@@ -21,7 +21,7 @@ BLOCKS = [
 
 
 def commands_and_output(body):
-    """A shell script, and the lines that its output must have."""
+    """A shell script, and the lines that its output must contain."""
     script, shown = [], []
     for line in body.splitlines():
         is_more = script and script[-1].endswith('\\')
@@ -37,7 +37,7 @@ def pattern(line):
     return re.sub(r'\d+', r'\\d+', '.*'.join(parts))
 
 
-LIMIT = 600  # the demo builds everything where nothing is built yet
+LIMIT = 600  # the demo builds everything in a fresh tree
 
 
 @pytest.mark.timeout(LIMIT + 10)

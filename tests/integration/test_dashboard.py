@@ -26,7 +26,7 @@ def job(cluster):  # noqa: F811
 
 
 def of(job, holds):  # noqa: F811
-    """Of a whole event: this job is there, and holds."""
+    """A condition on a whole event: this job is present, and `holds` is true for it."""
     return lambda data: job.run_id in data['jobs'] and holds(data['jobs'][job.run_id])
 
 
@@ -44,7 +44,7 @@ def test_page_needs_no_other_server(job):
     policy = headers['Content-Security-Policy']
     assert "default-src 'none'" in policy and "connect-src 'self'" in policy
     page = page.replace('<link rel="icon" href="data:,">', '')
-    # A tunnel's end is a text for people.
+    # The address of a tunnel's end is display text.
     assert not re.search(r'https?:(?!//localhost:)|@import|url\(|<link|<img|<iframe|\bsrc=', page)
     assert not re.search(r'innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(', page)
     assert len(page) < 64 * 1024 and '@STYLE@' not in page and '@SCRIPT@' not in page
@@ -106,7 +106,7 @@ def wake_ups(pid):
 
 
 def test_agents_sleep_without_readers(cluster):  # noqa: F811
-    """One node, which has no pings: whoever still ticks is seen."""
+    """One node, which has no pings: periodic wakeups become visible."""
     job = Job(cluster, 1)
     agent = job.agent(0, nproc=2, program=SLEEPER)
     wait_for(job.is_open, agent.story)
@@ -139,8 +139,7 @@ def workers_of(pid):
 
 
 def test_readers_cost_almost_nothing(cluster):  # noqa: F811
-    """Both the coordinator and the agent use less than a program that does 50 steps a second and
-    nothing in them."""
+    """Coordinator and agent both use less CPU than a program that only makes 50 steps a second."""
     job = Job(cluster, 1)
     agent = job.agent(0, nproc=2, program=STEPPER)
     wait_for(job.is_open, agent.story)

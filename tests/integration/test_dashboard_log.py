@@ -1,4 +1,4 @@
-"""The dashboard's log lines and its memory of steps, without a browser."""
+"""The dashboard's log lines and its stored steps, without a browser."""
 
 import hashlib
 import hmac
@@ -36,7 +36,7 @@ def path_of(job, rank, nonce, token=TOKEN):
 
 @pytest.fixture
 def talkers(cluster):  # noqa: F811
-    """Two nodes of two workers; what they write is kept, unless `flags` says otherwise."""
+    """Two nodes of two workers, with log files unless `flags` disables them."""
 
     def start(flags=('--tee=3',), token=TOKEN, run_id='a job & more'):
         job = Job(cluster, 2, run_id=run_id)

@@ -15,7 +15,7 @@ NEEDS_ROOT = pytest.mark.skipif(not has_own_mounts(), reason='needs root and nam
 
 
 def in_own(kind, code):
-    """Words in front of a command: `code` runs first, in a namespace of that kind."""
+    """A command prefix: runs `code` first, in a namespace of that kind."""
     return ('unshare', kind, 'sh', '-c', code + ' && exec "$@"', 'sh')
 
 
@@ -78,7 +78,7 @@ def test_unresolvable_endpoint():
 
 @NEEDS_ROOT
 def test_unserved_endpoint():
-    # A network with nothing but loopback: no way to that address.
+    # A network with only loopback: no route to that address.
     found, _ = doctor('--rdzv-endpoint=192.0.2.1:29400', wrap=in_own('--net', 'true'))
     assert 'tried 192.0.2.1 (Network is unreachable' in found['endpoint']['text']
 
@@ -101,7 +101,7 @@ def test_small_and_read_only_disks(tmp_path, mount, check, level, text):
 
 
 def started(wrap=()):
-    """What a start says besides what the worker does."""
+    """The launcher's output at the start, without the worker's."""
     command = [*wrap, BIN / 'cpprun', '--no-python', '/bin/true']
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -114,7 +114,7 @@ def test_healthy_start_is_silent():
 
 @NEEDS_ROOT
 def test_start_runs_the_preflight(tmp_path):
-    """At a /dev without shm."""
+    """With a /dev without shm."""
     folder = tmp_path / 'dev'
     folder.mkdir()
     make = (f'mount -t tmpfs none {folder} && cd /dev && cp -a null zero urandom fd {folder}'

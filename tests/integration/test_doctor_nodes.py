@@ -15,7 +15,8 @@ CHECKS = ['nodes', 'versions', 'reach', 'names', 'clocks', 'latency', 'speed']
 
 
 def doctors(hosts, count, *words, env=None, nodes=None, wait=20):
-    """Runs one on each host. Findings of the one that came first, by name; and the exit codes."""
+    """Runs the doctor on each host. Returns the first one's findings by name, and the exit codes.
+    """
     base = {**os.environ, 'LOGLEVEL': 'ERROR'}
     running = []
     for i in range(count if nodes is None else nodes):
@@ -31,7 +32,7 @@ def doctors(hosts, count, *words, env=None, nodes=None, wait=20):
 
 
 def name_hosts(hosts, count):
-    """All hosts share a name, as namespaces do: it leads to all of them."""
+    """All hosts share a name, as namespaces do: it resolves to all of them."""
     name = os.uname().nodename
     for i in range(count):
         lines = ''.join(f'{hosts.addr(j)} {name}\n' for j in range(count))
@@ -54,7 +55,7 @@ def test_missing_node(net):
 
 
 def test_blocked_direction(net):
-    """Packets between 1 and 2 have no way; both reach 0."""
+    """No packets pass between 1 and 2; both reach 0."""
     hosts = net(3)
     name_hosts(hosts, 3)
     subprocess.run([*hosts.wrap(1), 'ip', 'route', 'add', 'blackhole', f'{hosts.addr(2)}/32'],
@@ -78,7 +79,7 @@ def test_taken_port_is_reported(net):
 
 
 def test_clock_ahead(net, tmp_path):
-    """A library in front of libc's puts one node's clock 5 s ahead."""
+    """A library preloaded before libc sets one node's clock 5 s ahead."""
     source = tmp_path / 'ahead.c'
     source.write_text('''
 #define _GNU_SOURCE

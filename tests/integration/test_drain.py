@@ -1,4 +1,4 @@
-"""Stopping on purpose: SIGTERM to an agent lets its workers save; exit code 75 when they have."""
+"""Stop requests: SIGTERM to an agent lets its workers save; exit code 75 after the save."""
 
 import os
 import re
@@ -22,7 +22,7 @@ def built():
 
 
 def workers(jobs, n, *words, flags=(), **options):
-    """Workers of channel_worker's words; each leaves a mark up-<rank> first."""
+    """Workers with channel_worker's words; each leaves a mark up-<rank> first."""
     command = ('--standalone', f'--nproc-per-node={n}', *flags, '--no-python', WORKER, *words)
     return jobs.cpprun(*command, **options)
 
@@ -109,7 +109,8 @@ def test_resumable_code_without_a_request_is_a_failure(jobs):
 
 
 def test_unrequested_save_is_ended(jobs):
-    """One fails while the other still saves: it gets SIGTERM at once, not after the grace."""
+    """One fails while the other still saves: the other gets SIGTERM immediately, not after the
+    grace."""
     words = ('can-save', 'mark=up-${local_rank}', 'await-stop', 'await=${local_rank}', 'exit=3')
     job = workers(jobs, 2, *words, flags=('--shutdown-timeout=3600',))
     jobs.numbers(['up-0', 'up-1'])
@@ -129,7 +130,7 @@ def test_ctrl_c_kills_saving_workers(jobs):
     assert not is_alive(pid)
 
 
-AGAIN = [signal.SIGTERM, signal.SIGCONT, signal.SIGTERM]  # Slurm's, within 20 ms
+AGAIN = [signal.SIGTERM, signal.SIGCONT, signal.SIGTERM]  # as Slurm, within 20 ms
 
 
 def test_repeated_requests_of_schedulers(jobs):
@@ -173,7 +174,7 @@ sys.exit(75 if count == 1 else 1)
 
 
 def test_grace_counts_from_the_first_signal(jobs):
-    """However often the signal comes, workers that save nothing are killed at the grace's end."""
+    """However often the signal comes, workers without a save are killed at the end of the grace."""
     job = workers(jobs, 1, 'can-save', 'mark=up-0', 'await-stop', 'await=never',
                   flags=('--shutdown-timeout=2',))
     jobs.mark('up-0')
@@ -185,7 +186,7 @@ def test_grace_counts_from_the_first_signal(jobs):
     assert job.done() == 128 + signal.SIGTERM
 
 
-# ---------------------------------------------------------------- nothing is lost
+# ---------------------------------------------------------------- nothing to save
 
 
 def test_drain_before_any_worker_started(jobs):
@@ -241,7 +242,7 @@ time.sleep(60)
 
 
 def test_drain_of_workers_with_steps_of_an_earlier_round(jobs):
-    """They import, and do not talk to the agent yet."""
+    """They are importing, and not connected to the agent yet."""
     env = {'SDK': str(ROOT / 'worker_sdk/python')}
     job = jobs.cpprun('--standalone', '--nproc-per-node=2', '--max-restarts=1',
                       *jobs.py(STEPS_ONCE), env=env)

@@ -1,4 +1,4 @@
-"""Surroundings that are not as they should be: folders, limits, variables, disks."""
+"""Broken environments: folders, limits, variables, disks."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from conftest import BIN, PYTHON, has_no_traces, has_own_mounts, poll
 
 
 def expect_said(running, *words, lines=2):
-    """Ends with 1, at once, in a few lines of its own that hold these words."""
+    """Ends with 1 immediately, with a few lines of its own that contain these words."""
     assert running.done(20) == 1, running.output
     for word in words:
         assert str(word) in running.err, running.err
@@ -59,7 +59,7 @@ def test_unwritable_log_folder_of_another_user(jobs):
 
 @pytest.fixture
 def small_disk():
-    """Words that give a command a folder `disk` of 256 KiB, below its own."""
+    """A command prefix that mounts a `disk` folder of 256 KiB below the command's own."""
     if not has_own_mounts():
         pytest.skip('a small disk needs root and mount namespaces')
     mount = 'mkdir -p disk && mount -t tmpfs -o size=256k none disk && exec "$@"'
@@ -112,7 +112,7 @@ def test_long_paths(jobs):
     expect_said(jobs.cpprun('--log-dir=' + '/x' * 2048, jobs.sh(':')), 'too long', '--log-dir')
     expect_said(jobs.cpprun('y' * 4096 + '.py'), 'yyy')
     expect_said(jobs.cpprun('--no-python', '/y' * 2048), '/y/y')
-    # As in Python, a TMPDIR that can't be used is passed over.
+    # As in Python, an unusable TMPDIR is skipped.
     assert jobs.cpprun(jobs.sh(':'), env={'TMPDIR': '/x' * 2048}).done(20) == 0
 
 
@@ -126,7 +126,7 @@ def test_long_names_of_runs_and_arguments(jobs):
 
 @pytest.mark.parametrize('value', ['/no/such/folder', '/proc', '', None])
 def test_tmpdir(jobs, value):
-    """As Python does it: a TMPDIR that can't be used is passed over; nobody writes into /proc."""
+    """As in Python: skips an unusable TMPDIR; /proc is always unwritable."""
     running = jobs.cpprun(jobs.sh('echo ok'), env={'TMPDIR': value})
     assert running.done(20) == 0, running.output
     assert running.out == 'ok\n'
@@ -152,7 +152,7 @@ def test_descriptors_of_one_worker(jobs):
 
 @pytest.mark.parametrize('limit', [3, 4, 6, 8, 10, 12, 16, 20, 24, 32])
 def test_few_descriptors(jobs, limit):
-    """What is needed is said; or it was enough."""
+    """The error names the need, unless the limit sufficed."""
 
     def few():
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
@@ -194,7 +194,7 @@ def test_soft_limit_is_raised_or_enough_and_workers_keep_theirs(jobs):
 
 
 def test_no_processes_left(jobs):
-    """RLIMIT_NPROC does not bind root, so as somebody else."""
+    """RLIMIT_NPROC does not bind root, so this runs as another user."""
     if os.geteuid() != 0 or not shutil.which('setpriv'):
         pytest.skip('needs root and setpriv, to be somebody else')
     os.chmod(jobs.tmp, 0o777)
@@ -257,7 +257,8 @@ def test_huge_environment(jobs):
 
 
 def test_environment_that_fits_the_launcher_but_no_worker(jobs):
-    """The workers' variables make it too large for exec: said, not died of."""
+    """The workers' variables make it too large for exec: the launcher reports it and does not
+    crash."""
     worker = jobs.sh('echo ok')
     room = resource.getrlimit(resource.RLIMIT_STACK)[0] // 4
     if room > 1 << 24:
@@ -298,7 +299,8 @@ def test_relative_log_folder_below_a_deleted_one(jobs):
 
 
 def test_log_folder_that_vanishes_while_running(jobs):
-    """The round goes on; the next one can't be started without its folder, which is said."""
+    """The round continues; the next one cannot start without its folder, and the launcher reports
+    it."""
     wait = 'echo up >"$MARKS/up"; while [ ! -e "$MARKS/go" ]; do sleep 0.02; done\n'
     worker = jobs.sh(wait + 'exit 3')
     running = jobs.cpprun('--log-dir=logs', '--tee=3', '--max-restarts=2', worker)
@@ -321,7 +323,7 @@ def test_temporary_folder_that_vanishes_while_running(jobs):
 
 
 def test_signals_ignored_or_blocked_by_the_parent(jobs):
-    """nohup and careless parents: workers get default dispositions and an empty mask."""
+    """nohup and other parents: workers get default dispositions and an empty mask."""
     code = (
         'import os, signal, sys\n'
         'signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\n'
@@ -346,7 +348,7 @@ def test_small_stack_and_memory_limit(jobs):
 
 
 def test_file_size_limit(jobs):
-    """SIGXFSZ must not end the launcher: the log is cut, the job goes on."""
+    """SIGXFSZ must not end the launcher: the log is cut, the job continues."""
 
     def small():
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))

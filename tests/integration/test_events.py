@@ -1,4 +1,4 @@
-"""events.jsonl, and how `cpprunctl events` shows it."""
+"""events.jsonl, and its display by `cpprunctl events`."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ ORDER = ['run_started', 'round_formed', 'worker_started', 'worker_started', 'rou
 
 
 def events_of(jobs, folder='logs'):
-    """The events of the one run in a log folder, each checked for what all have."""
+    """The events of the one run in a log folder, each checked for the common fields."""
     (path,) = (jobs.folder / folder).glob('*/events.jsonl')
     events = [json.loads(line) for line in path.read_text().splitlines()]
     for event in events:
@@ -97,7 +97,7 @@ def test_running_job_is_found_and_followed_to_its_end(jobs):
 
 
 def test_full_events_file_is_reported_and_stops_nothing(jobs):
-    """Files may have 700 bytes: room for the first events, and for half of another."""
+    """Files may have 700 bytes: enough for the first events, and for half of another."""
     log_dir = f'--log-dir={jobs.folder}/logs'
     limit = ('prlimit', '--fsize=700')
     running = jobs.cpprun('--nproc-per-node=8', log_dir, jobs.sh('exit 0'), wrap=limit)
@@ -157,7 +157,7 @@ def test_recovery_is_followed_to_the_first_step(jobs):
 
 
 def test_worker_without_reports_has_no_first_step(jobs):
-    """And one word is not all of them: rank 1 says nothing."""
+    """Reports of one rank are not enough: rank 1 sends none."""
     code = TRAINER.split('w.ready()')[0] + "rank == '0' and w.heartbeat(1)"
     log_dir = f'--log-dir={jobs.folder}/logs'
     job = jobs.cpprun('--nproc-per-node=2', log_dir, jobs.py(code))

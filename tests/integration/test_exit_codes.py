@@ -30,7 +30,7 @@ def codes_of_the_page(name):
 
 
 def plain(text):
-    """A meaning as both tables have it: one line, without marks and the full stop."""
+    """A meaning as in both tables: one line, without marks and the full stop."""
     marks = re.sub(r'^\.\w+ |\\', '', text, flags=re.M)
     return ' '.join(marks.split()).replace(' .', '').rstrip('.').lower()
 

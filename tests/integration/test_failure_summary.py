@@ -1,8 +1,7 @@
 """Scripted failures: the failure summary names the right root cause in all of them.
 
-Each row is a worker in shell: what its ranks do, and what the failure summary must say. CPPRUN_ALL
-runs
-each row twenty times.
+Each row is a worker in shell: its ranks' behaviour, and the expected failure summary. CPPRUN_ALL
+runs each row twenty times.
 """
 
 import json
@@ -16,11 +15,11 @@ from conftest import free_port
 RUNS = range(20 if os.environ.get('CPPRUN_ALL') else 1)
 
 SLEEP = 'exec sleep 60'
-# Words that a shell needs to say what Python would.
+# Shell words that print the same output as Python.
 SAY = 'say() { echo "Traceback (most recent call last):" >&2; echo "$1" >&2; }\n'
-# Waits for a file that another rank leaves.
+# Waits for a file of another rank.
 WAIT = 'wait_for() { while [ ! -e "$MARKS/$1" ]; do sleep 0.01; done; }\n'
-# Waits until the process whose number stands in a file is gone: its agent has seen its end by then.
+# Waits until the process with the pid in a file is gone: its agent has reaped it by then.
 GONE = (
     'gone() { wait_for $1; while [ -e "/proc/$(cat "$MARKS/$1")" ]; do sleep 0.01; done; }\n'
 )
@@ -37,7 +36,7 @@ def error_file(message):
 
 
 def ranks(**actions):
-    """A worker in which rank N does what r<N> says; the others sleep until they are stopped."""
+    """A worker in which rank N runs r<N>; the others sleep until they are stopped."""
     cases = ''.join(f'  {name[1:]}) {code};;\n' for name, code in actions.items())
     return SAY + WAIT + GONE + f'case $RANK in\n{cases}  *) {SLEEP};;\nesac'
 
@@ -234,7 +233,7 @@ MEMORY = pathlib.Path('/sys/fs/cgroup/memory')
 
 @pytest.fixture
 def little_memory():
-    """Words in front of a launcher that give it and its workers 64 MiB."""
+    """A prefix that gives a launcher and its workers 64 MiB."""
     folder = MEMORY / f'cpprun-test-{uuid.uuid4().hex}'
     try:
         folder.mkdir()

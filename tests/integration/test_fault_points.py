@@ -1,4 +1,5 @@
-"""Jobs and servers whose system calls fail now and then, as kernels may let them: nothing is lost.
+"""Jobs and servers whose system calls fail now and then, in ways that kernels allow: nothing is
+lost.
 
 The calls fail in cpprun and cpprunctl alone: tests/support/fault_points.cpp.
 """
@@ -16,7 +17,7 @@ from nodes import Job, cluster  # noqa: F401
 from snapshot_folders import contents, make_snapshot
 
 SHIM = BIN / 'fault_points.so'
-HERD = pathlib.Path(__file__).resolve().parents[1] / 'conformance' / 'store_herd.py'
+STRESS = pathlib.Path(__file__).resolve().parents[1] / 'conformance' / 'store_stress.py'
 LINES = 300
 CHATTY = f"""
 import os
@@ -33,7 +34,7 @@ def built():
 
 @pytest.fixture
 def points(tmp_path):
-    """Variables for a program that is to meet these faults, and how often it has met which."""
+    """Variables for a program with these faults, and a count of the faults by kind."""
 
     class Points:
         log = tmp_path / 'fault-points'
@@ -133,7 +134,7 @@ def test_store_stays_correct_with_failing_calls(points):
     )
     try:
         port = server.stderr.readline().rsplit(':', 1)[1].strip()
-        words = [sys.executable, HERD, port, '1', '4']
+        words = [sys.executable, STRESS, port, '1', '4']
         done = subprocess.run(
             words, capture_output=True, text=True, check=False, timeout=100,
             env={**os.environ, 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1',

@@ -1,4 +1,5 @@
-"""cpprun --faults: faults strike real workers and agents, and what a plan expects is checked."""
+"""cpprun --faults: injects faults into real workers and agents, and checks a plan's expectations.
+"""
 
 import json
 import pathlib
@@ -12,7 +13,7 @@ from launches import BIN, poll
 
 MODULE = pathlib.Path(__file__).resolve().parents[2] / 'worker_sdk/python'
 
-# Ten steps, a mark at each, and nothing kept from one attempt to the next but what `first` says.
+# Ten steps, a mark at each; only `first` survives from one attempt to the next.
 STEPS = f"""
 import os, sys, time
 sys.path.insert(0, {str(MODULE)!r})
@@ -26,7 +27,7 @@ for step in range(0 if attempt == 0 else 3, 10):
     w.heartbeat(step)
 """
 
-# Waits until the test lets it end, so that what strikes at a time finds it.
+# Waits until the test lets it end, so that a timed fault finds it.
 UNTIL_TOLD = """
 import pathlib
 marks = pathlib.Path(os.environ['MARKS'])
@@ -96,7 +97,7 @@ def test_fault_that_never_happens_fails(jobs, plan):
 def test_without_expectations_the_exit_code_is_the_jobs(jobs, plan):
     job = launch(jobs, plan({'do': 'exit', 'at': {'step': 4}, 'code': 7, 'times': 9}), LOOP)
     assert job.done(60) == 1, job.err
-    assert job.err.count('cpprun: fault exit:fault=0,step=4') >= 2  # once each of the attempts
+    assert job.err.count('cpprun: fault exit:fault=0,step=4') >= 2  # once in each of the attempts
 
 
 def test_programs_exit_throw_and_slow_down_themselves(jobs, plan):
@@ -142,7 +143,7 @@ def test_same_seed_gives_the_same_faults(jobs, plan):
 
 
 def test_random_faults_happen_until_the_job_ends(jobs, plan):
-    """Two may be injected within one round: restarts are fewer then."""
+    """Two faults may happen within one round: restarts are fewer then."""
     path = plan({'do': 'kill', 'at': {'every_s': 0.05}, 'times': 3}, expect={'restarts': [1, 3]})
     job = launch(jobs, path, UNTIL_TOLD.replace('ENDS', 'False'))
     poll(lambda: len(strikes(job)) == 3 or job.process.poll() is not None, 60, lambda: job.err)
@@ -218,7 +219,7 @@ def test_variable_may_name_the_plan(jobs, plan):
 
 
 def test_two_nodes_share_one_plan(jobs, plan, tmp_path):
-    """A fault that fits on both nodes strikes once in the job; both give account of it."""
+    """A fault that matches both nodes happens once in the job; both report it."""
     path = plan({'do': 'kill', 'at': {'step': 5}}, expect={'restarts': 1})
     flags = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}')
     words = (*flags, '--nproc-per-node=2', '--max-restarts=3', f'--faults={path}')

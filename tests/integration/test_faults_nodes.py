@@ -1,5 +1,5 @@
-"""A fault plan whose fault ends an agent, in a job of several nodes: it strikes once, whoever it
-was, the job goes on, and those that are left give account of it."""
+"""A fault plan that ends an agent, in a job of several nodes: the fault happens once on any agent,
+the job continues, and the remaining agents report it."""
 
 import pytest
 from conftest import free_port

@@ -1,4 +1,4 @@
-"""docs/faults.md: its files and commands do what they say; its schema and reader agree."""
+"""docs/faults.md: its files and commands work as documented; its schema and the reader agree."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Flags with bad values: one or two lines that name the value and the cure, and nothing started."""
+"""Flags with bad values: one or two lines name the value and the cure, and no worker starts."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from conftest import BIN, has_no_traces
 
 USAGE, VALUE = 2, 1
 
-# What is typed before the script; exit code; what the text must hold: the value and the cure.
+# The options before the script; the exit code; the text's required parts: the value and the cure.
 BAD = [
     ('--nnodes=0', VALUE, '--nnodes=0', 'at least one'),
     ('--nnodes=3:2', VALUE, '--nnodes=3:2', 'minimum'),

@@ -1,6 +1,5 @@
-"""Workers that hang: noticed, looked at before anything is done, named, restarted.
-
-Limits are short where something hangs anyway; where nothing may trip, a busy machine has room.
+"""Workers that hang: detected, diagnosed before any action, reported, restarted. Limits are short
+in tests with a hang; in tests without one they leave time for a busy machine.
 """
 
 import os
@@ -35,7 +34,7 @@ def workers(jobs, code, *flags, n=2, **options):
 
 
 def root_cause(job):
-    """Who is named as the first failure, and how."""
+    """The rank named as the first failure, and the reason."""
     return re.search(r'rank (\d+) \(local rank \d+, pid \d+, on [^)]*\) (hung \(.*?\)) at', job.err)
 
 

@@ -1,5 +1,5 @@
-"""Hangs of real programs, told apart: torch over Gloo with a rank missing, the SDK's own examples,
-a wait inside the kernel that no signal reaches; and py-spy, where it is there.
+"""Hangs of real programs, distinguished: torch over Gloo with a rank missing, the SDK's own
+examples, a wait inside the kernel that no signal reaches; and py-spy, if it is installed.
 
 The first tests need torch; those of the SDK its examples (CPPRUN_BIN).
 """
@@ -52,7 +52,7 @@ def torch_workers(jobs):
 
 
 def stacks_of(jobs):
-    """What the report in the run folder has, by rank."""
+    """The report in the run folder, by rank."""
     (report,) = (jobs.folder / 'logs').glob('*/hang_round_*.txt')
     parts = re.split(r'^(?=rank \d+ \()', report.read_text(), flags=re.M)[1:]
     return {int(re.match(r'rank (\d+)', part)[1]): part for part in parts}
@@ -95,8 +95,8 @@ def test_sdk_rank_that_reaches_no_collective(jobs):
 
 
 def test_wait_inside_the_kernel(jobs):
-    """posix_spawn() waits in state D until its child has begun its program, and this child first
-    waits for a writer of a FIFO: as who reads from a disk, or a file server, that has gone."""
+    """posix_spawn() waits in state D until its child has executed its program, and this child first
+    waits for a writer of a FIFO: as a reader of a disk or file server that has gone."""
     code = """
 fifo = os.environ['MARKS'] + '/fifo'
 if rank == '0':

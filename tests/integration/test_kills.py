@@ -1,5 +1,4 @@
-"""The launcher's end by force, its reaper process's, and what people do with terminals: nothing
-stays."""
+"""SIGKILL for the launcher or its reaper process, and signals of terminals: no process remains."""
 
 import contextlib
 import os
@@ -25,7 +24,7 @@ STUBBORN = 'trap "" TERM INT HUP\n' + FOR_EVER
 
 
 def start(jobs, *words, code=FOR_EVER, **options):
-    """A job with two workers that run; and their process ids."""
+    """A job with two running workers; returns it and their process ids."""
     running = jobs.cpprun('--nproc-per-node=2', *words, jobs.sh(code), **options)
     return running, jobs.numbers(['up0', 'up1'])
 
@@ -65,8 +64,8 @@ def test_reaper_is_killed_repeatedly(jobs):
 
 @pytest.mark.parametrize('is_reaper_first', [True, False])
 def test_sigkill_of_launcher_and_reaper_ends_the_workers(jobs, ground, is_reaper_first):
-    """The kernel's parent-death signal is left for the workers themselves. Nobody is left for the
-    cgroup, which is empty."""
+    """Only the workers' parent-death signal of the kernel remains. The cgroup, which is empty, has
+    no owner left."""
     code = 'echo "$CPPRUN_TOKEN" >"$MARKS/token"\n' + FOR_EVER
     running, _ = start(jobs, code=code, wrap=ground)
     token = jobs.mark('token')
@@ -159,7 +158,7 @@ def test_unhandled_signals_end_the_launcher_and_its_workers(jobs, number):
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
 def test_signal_before_workers_run(jobs, number):
-    """Of two nodes one never comes: the launcher waits, and goes when told to."""
+    """Of two nodes one never comes: the launcher waits, and ends on a signal."""
     worker = jobs.sh('echo x >"$MARKS/started"')
     meet = ('--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-endpoint=127.0.0.1:{free_port()}')
     running = jobs.cpprun(*meet, worker)
@@ -191,7 +190,7 @@ def test_signal_at_any_moment_of_the_start(jobs, milliseconds):
 
 
 def test_terminal_hangup(jobs):
-    """Closing the window: SIGHUP to the foreground job, and output to nowhere."""
+    """A closed terminal: SIGHUP to the foreground job, and output to nowhere."""
     main, other = os.openpty()
     worker = jobs.sh('trap "echo hup >$MARKS/hup$RANK; exit 0" HUP\n' + FOR_EVER)
     options = {'stdin': other, 'stdout': other, 'stderr': other, 'start_new_session': True}
@@ -210,7 +209,7 @@ def test_terminal_hangup(jobs):
 
 
 def test_ctrl_c_at_a_terminal_reaches_workers_once(jobs):
-    """They have sessions of their own, so only we pass it on."""
+    """They have their own sessions, so only the launcher forwards it."""
     main, other = pty.openpty()
     worker = jobs.sh('trap "echo int >>$MARKS/int$RANK; exit 0" INT\n' + FOR_EVER)
 

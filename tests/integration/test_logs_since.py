@@ -1,13 +1,13 @@
-"""cpprunctl logs --since: what log files' own times allow to know, and what they do not."""
+"""cpprunctl logs --since: results with and without timestamps in log files."""
 
 import os
 import re
 import time
 
 import pytest
-from test_operators import TAKES, built, ctl, good, own_run_id  # noqa: F401
+from test_cpprunctl import TAKES, built, ctl, good, own_run_id  # noqa: F401
 
-# Lines of which the first two are old; attempt 0 fails when it is told to.
+# Lines of which the first two are old; attempt 0 fails on a command.
 TIMED = """
 import os, sys, time
 def say(ago, text):
@@ -28,7 +28,7 @@ sys.exit(3) if attempt == '0' else time.sleep(120)
 
 @pytest.fixture
 def job(jobs):
-    """Starts workers whose output is kept; gives the job's run id."""
+    """Starts workers whose output is kept; returns the job's run id."""
 
     def start(code, n=1, *flags):
         made = jobs.cpprun('--standalone', f'--nproc-per-node={n}', '--redirects=3',
@@ -40,7 +40,7 @@ def job(jobs):
 
 
 def grow_old(jobs, began, wrote):
-    """As if its workers had been started, and had last written, so many seconds ago."""
+    """As if its workers had started, and had last written, that many seconds ago."""
     now = time.time()
     (run,) = (jobs.folder / 'logs').glob('*/events.jsonl')
     text = re.sub(r'"time_us":\d+', f'"time_us":{int((now - began) * 1e6)}', run.read_text())

@@ -1,4 +1,4 @@
-"""/metrics: what the page says, what is served, and what Prometheus makes of it."""
+"""/metrics: the documentation, the served values, and Prometheus' own checks."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def families(text):
 
 
 def page_rows():
-    """Name to (type, labels column, meaning), as the page has it."""
+    """Name to (type, labels column, meaning), as in the documentation."""
     rows = re.findall(r'^\| `(cpprun_\w+)` \| (\w+) \| (.*?)\| (.*) \|$', PAGE.read_text(), re.M)
     return {name: (kind, labels, meaning) for name, kind, labels, meaning in rows}
 
@@ -53,7 +53,7 @@ def promtool(*words, **how):
 
 @pytest.fixture
 def broken_job(cluster):  # noqa: F811
-    """Two nodes that have had a failure and run again. The name would break careless writers."""
+    """Two nodes that have had a failure and run again. The job's name needs escaping."""
     job = Job(cluster, 2, run_id='odd"na\\me', restarts=3)
     job.agents(0, 1)
     first = cluster.world(0, 1)

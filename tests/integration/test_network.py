@@ -30,7 +30,7 @@ def healthz(port):
 
 
 def is_dropped(peer, seconds=50):
-    """The other side ends the connection; what it says before is thrown away."""
+    """The other side ends the connection; ignores earlier answers."""
     peer.settimeout(seconds)
     try:
         while peer.recv(65536):
@@ -43,7 +43,7 @@ def is_dropped(peer, seconds=50):
 
 
 def send(port, data):
-    """Sends as much as is taken; whether the peer was then dropped."""
+    """Sends as much as possible; returns whether the peer was dropped."""
     with connect(port) as peer:
         with contextlib.suppress(OSError):
             peer.sendall(data)
@@ -51,7 +51,7 @@ def send(port, data):
 
 
 class Target:
-    """A port under attack, and what must go on there."""
+    """A port under attack, and the services that must keep working there."""
 
     def __init__(self, port, running, end):
         self.port = port
@@ -165,7 +165,8 @@ def test_truncated_frames(target):
 
 
 def test_hello_in_single_bytes(target):
-    """Broken at its end, so that the answer is an end: byte by byte it is read like at once."""
+    """Broken at its end, so that the answer is an end: byte by byte gives the same result as at
+    once."""
     with connect(target.port) as peer:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with contextlib.suppress(OSError):
@@ -209,7 +210,7 @@ def test_http_garbage_gets_an_http_error(target, text, answer):
 
 
 def test_slowloris_clients_are_dropped(target):
-    """After ten seconds without a first command, wherever in it they stopped."""
+    """After ten seconds without a complete first command, wherever it stopped."""
     starts = [b'', MAGIC[:2], MAGIC, MAGIC + b'\x40', STORE_HELLO[:3], b'GET /heal']
     with contextlib.ExitStack() as stack:
         peers = [stack.enter_context(connect(target.port)) for _ in starts]
@@ -262,7 +263,7 @@ def store_peer(port):
 
 
 def test_peer_that_stops_reading(target):
-    """It asks for pages, or values, without end; others are served on."""
+    """It requests pages, or values, without end; other clients are still served."""
     with connect(target.port) as peer:
         peer.setblocking(False)
         asked = 0
@@ -283,7 +284,7 @@ def test_peer_that_stops_reading(target):
 
 
 def test_torchrun_agent_does_no_harm(target):
-    """The c10d rendezvous of torchrun asks the store for keys of its own."""
+    """The c10d rendezvous of torchrun asks the store for its own keys."""
     with store_peer(target.port) as peer:
         peer.sendall(b'\x0d' + struct.pack('<I', 4711))  # PING
         assert peer.recv(4) == struct.pack('<I', 4711)
@@ -305,7 +306,7 @@ def test_torchrun_agent_is_named_at_a_jobs_port(jobs):
 
 
 def test_all_attacks_together_and_the_job_still_restarts(jobs):
-    """A worker dies in the middle of an attack; the round after it forms."""
+    """A worker dies during an attack; the next round forms."""
     port = free_port()
     worker = jobs.sh(
         'echo "up $TORCHELASTIC_RESTART_COUNT $$"\n'

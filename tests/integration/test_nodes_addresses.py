@@ -1,4 +1,4 @@
-"""Where agents meet and by which addresses they reach each other: hosts in network namespaces."""
+"""Endpoints and addresses of agents: hosts in network namespaces."""
 
 import ipaddress
 import signal
@@ -27,7 +27,7 @@ def ends_well(cluster):
 
 
 def test_name_with_several_addresses(cluster, net):
-    """The first one answers nobody; all are tried at once."""
+    """The first address never answers; the agent tries all at once."""
     hosts = net(3)
     for i in range(3):
         hosts.etc(i, 'hosts', LOCAL + f'10.230.7.99 rdzv\n{hosts.addr(0)} rdzv\n')
@@ -49,7 +49,7 @@ def test_hosts_own_name_may_mean_loopback(cluster, net):
 
 
 def test_host_is_found_by_address_without_name_resolution(cluster, net):
-    """All have the same name. The one with the endpoint's address hosts, though it is last."""
+    """All have the same name. The node with the endpoint's address hosts, though it is last."""
     hosts = net(3)
     job = Job(cluster, 3, host=hosts.addr(2), net=hosts)
     job.agents(0, 1, LOGLEVEL='INFO')
@@ -128,7 +128,7 @@ def test_is_host_false_never_hosts(cluster):
 
 
 def test_unreachable_endpoint_is_reported_and_ends(cluster, net):
-    """Every address with its reason, since when; at most a line a minute (here a second)."""
+    """Every address with its reason and duration; at most a line a minute (here a second)."""
     hosts = net(1)
     hosts.etc(0, 'hosts', LOCAL + '10.230.7.98 rdzv\nfd00::1 rdzv\n127.0.0.9 other\n')
     job = Job(cluster, 2, host='rdzv', net=hosts, join_timeout=8)

@@ -1,7 +1,7 @@
 """The coordinator's process is killed and started again at the same address, without memory.
 
-It goes on from what the agents know (R13 of docs/protocol.md). Leases are long where the workers
-must not notice, and short where somebody does not come back.
+It continues from the agents' reports (R13 of docs/protocol.md). Leases are long where workers must
+survive, and short where a node does not return.
 """
 
 import os
@@ -84,7 +84,7 @@ def test_agent_that_died_meanwhile_delays_for_one_lease(cluster):
 
 
 def test_stacks_that_arrive_after_their_agent_left(cluster):
-    """The process stays to lead another job; what was asked of its agent goes nowhere."""
+    """The process stays to lead another job; requests to its agent are dropped."""
     spy = cluster.tmp / 'bin' / 'py-spy'
     spy.parent.mkdir()
     spy.write_text('#!/bin/sh\n: > "$NODES_DIR/spy-$NODES_NODE"\nsleep 3\n')

@@ -1,5 +1,5 @@
-"""Jobs whose coordinator is elected in etcd (R18): whoever dies, freezes or is cut off, the others
-go on. docs/etcd.md says what is promised; workers record whether they saw any other world.
+"""Jobs whose coordinator is elected in etcd (R18): whichever node dies, freezes or is cut off, the
+others continue. docs/etcd.md lists the guarantees; workers record whether they saw another round.
 """
 
 import os
@@ -12,11 +12,11 @@ from nodes import cluster, wait_for  # noqa: F401
 from nodes_etcd import EtcdJob, make_certificates, make_etcd  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 
-LEASE = 3.0     # whole seconds, as etcd has it
+LEASE = 3.0  # whole seconds, as in etcd
 
 
 def three(cluster, etcd, nnodes='2:3', **how):  # noqa: F811
-    """Three nodes in one world, and the agent that leads it."""
+    """Three nodes in one round, and the agent that leads it."""
     job = EtcdJob(cluster, etcd, nnodes, lease=LEASE, **how)
     job.agents(0, 1, 2)
     first = cluster.world(0, 1, 2)
@@ -48,7 +48,7 @@ def reaper_of(agent):
 
 
 def replaced(cluster, leader, first):  # noqa: F811
-    """The world of the others."""
+    """The round of the other nodes."""
     return cluster.world(*(a.node for a in others(cluster, leader)), after=first)
 
 
@@ -96,7 +96,7 @@ def test_frozen_leading_agent_loses_its_workers_and_returns(cluster, make_etcd):
 
 
 def test_silent_leading_node_is_replaced(cluster, make_etcd):
-    """As after a power cut: nothing of it runs, and nobody says so."""
+    """As after a power cut: nothing of it runs, and no connection ends."""
     _, first, leader = three(cluster, make_etcd().wait())
     reaper = reaper_of(leader)
     for pid in (leader.pid, reaper):
@@ -183,7 +183,7 @@ PASSWORD = 'a word that nobody guesses'
 
 
 def with_users(etcd):
-    """Etcd takes nobody but root from now on. Returns who asks as root."""
+    """Etcd accepts only root from now on. Returns a client with root's credentials."""
     for path, body in (('user/add', {'name': 'root', 'password': PASSWORD}),
                        ('user/grant', {'user': 'root', 'role': 'root'}), ('enable', {})):
         assert etcd.ask(f'auth/{path}', body) is not None, etcd.story()
@@ -224,7 +224,7 @@ def test_wrong_user_is_reported(cluster, make_etcd, password, why):
 
 @pytest.fixture
 def tls_etcd(cluster, make_etcd):  # noqa: F811
-    """Etcd that shows a certificate and wants one; and the folder with both."""
+    """Etcd with a certificate that also requires one; and the folder with both."""
     folder = cluster.tmp
     if shutil.which('openssl') is None:
         pytest.skip('no openssl to make certificates with')

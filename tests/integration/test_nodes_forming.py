@@ -1,4 +1,4 @@
-"""Rounds over several agents: when they form, who gets which rank, how they restart and end."""
+"""Rounds over several agents: their forming, ranks, restarts and end."""
 
 import concurrent.futures
 import signal
@@ -10,7 +10,7 @@ from nodes import Job, cluster, wait_for  # noqa: F401
 
 
 def test_nodes_run_one_job_after_the_other(cluster):
-    """A node may be quicker than the host of the job before, which is just about to end."""
+    """A node may be faster than the host of the job before, which is about to end."""
     job = Job(cluster, 2, static=True, join_timeout=20)
 
     def run_all(node):
@@ -88,7 +88,7 @@ def test_signal_while_waiting_names_what_was_missing(cluster):
 
 
 def test_waiting_below_min_is_reported_every_minute(cluster):
-    """The minute is made short by a variable for tests."""
+    """A test variable shortens the minute."""
     job = Job(cluster, '2:3', join_timeout=3)
     agent = job.agent(0, CPPRUN_TEST_MINUTE='0.5').ends(1)
     said = agent.err().count('waiting: 1 of at least 2 nodes are here (at most 3)')
@@ -96,7 +96,8 @@ def test_waiting_below_min_is_reported_every_minute(cluster):
 
 
 def test_member_lost_while_forming_is_not_counted(cluster):
-    """The coordinator's host waits with two others, one of which is killed; two more make it."""
+    """The coordinator's host waits with two others, one of which is killed; two more complete the
+    round."""
     job = Job(cluster, 4)
     job.host(0)
     job.agents(1, 2)
@@ -255,7 +256,7 @@ def test_spare_replaces_a_lost_node_with_the_last_rank(cluster):
 
 
 def test_growth_is_first_immediate_then_bundled(cluster):
-    """The first newcomer restarts the world; the next two are taken in together, 3 s later."""
+    """The first new node restarts the round; the next two join together, 3 s later."""
     job = Job(cluster, '1:4', scale_up_interval=3)
     job.host(0)
     lone = cluster.world(0)
@@ -291,7 +292,7 @@ def test_later_rounds_have_no_last_call(cluster):
 
 
 def test_failure_while_a_node_joins(cluster):
-    """Whatever comes first: one world after it, one restart at most, nobody left out."""
+    """In either order: one round afterwards, one restart at most, every node included."""
     for go in range(3):
         job = Job(cluster, '1:2', restarts=1, run_id=f'moment{go}')
         job.host(0)
@@ -305,7 +306,8 @@ def test_failure_while_a_node_joins(cluster):
 
 
 def test_agent_that_joins_and_leaves_in_a_loop(cluster):
-    """Each time as another agent. The job goes on: in an interval one may grow it, one replace."""
+    """Each time as another agent. The job continues: in an interval one may grow it, one replace.
+    """
     job = Job(cluster, '1:2', scale_up_interval=600)
     first = job.host(0)
     cluster.world(0)

@@ -1,4 +1,5 @@
-"""Which agent hosts the job, decided at each attempt, and agents that find a job full or over."""
+"""The agent that hosts the job, decided at each attempt, and agents that find a job full or over.
+"""
 
 import signal
 import subprocess
@@ -11,7 +12,7 @@ LOCAL = '127.0.0.1 localhost\n'
 
 
 class Nameless(Job):
-    """A job whose agents are given no --rdzv-id."""
+    """A job whose agents have no --rdzv-id."""
 
     def __init__(self, *args, **how):
         super().__init__(*args, run_id='none', **how)
@@ -92,11 +93,12 @@ def test_spare_is_reported_and_ends_with_the_jobs_code(cluster):
         cluster.unsay('node-0')
 
 
-# ---------------------------------------------------------------- who hosts
+# ---------------------------------------------------------------- hosting
 
 
 def test_one_of_two_simultaneous_agents_hosts(cluster):
-    """Whoever finds the port taken runs when the other has gone, or says that the job is full."""
+    """The agent that finds the port taken runs when the other has gone, or reports that the job is
+    full."""
     for turn in range(100):
         job = Nameless(cluster, 1)
         program = ('--no-python', 'sh', '-c', f'echo >>ran.{turn}')
@@ -111,7 +113,7 @@ def test_one_of_two_simultaneous_agents_hosts(cluster):
 
 
 def stranger_at(cluster, port):
-    """A program of its own that listens there, and is no coordinator."""
+    """A separate program that listens there, and is no coordinator."""
     code = ('import signal, socket; s = socket.socket(); '
             's.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); '
             f's.bind(("127.0.0.1", {port})); s.listen(); print(1, flush=True); signal.pause()')
@@ -123,7 +125,7 @@ def stranger_at(cluster, port):
 
 
 def test_waiting_agent_hosts_when_the_listener_has_gone(cluster):
-    """The port was another program's."""
+    """Another program held the port."""
     port = free_port()
     stranger = stranger_at(cluster, port)
     job = Job(cluster, 1, port=port)
@@ -151,7 +153,7 @@ def test_spare_hosts_when_the_job_died_with_its_host(cluster):
 
 
 def test_name_that_becomes_resolvable_later(cluster, net):
-    """No agent knows it at its start. Then all do, and the one whose address it is hosts."""
+    """No agent can resolve it at its start. Later all can, and the one with that address hosts."""
     for static in (False, True):
         hosts = net(2)
         for i in range(2):
@@ -204,7 +206,7 @@ def test_hosting_node_need_not_resolve_its_own_name(cluster, net):
 
 
 def has_asked(host):
-    """A question to a name server is under way: its socket is there."""
+    """A request to a name server is in progress: its socket exists."""
     sockets = subprocess.run(['ip', 'netns', 'exec', host, 'cat', '/proc/net/udp'], check=True,
                              capture_output=True, text=True).stdout
     return ':0035 ' in sockets

@@ -1,6 +1,5 @@
-"""Agents that leave, die, freeze or lose their cable, in every state; and those that come back.
-
-Leases are short where a loss by silence is meant, and far too long to matter where it is not.
+"""Agents that leave, die, freeze or lose their cable, in every state, and returning ones. Leases
+are short in tests of silence, and too long to matter in the others.
 """
 
 import signal
@@ -10,7 +9,7 @@ import pytest
 from nodes import Job, cluster, is_alive, wait_for  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 
-LONG = 3000.0   # a lease that can't have played a part
+LONG = 3000.0  # a lease too long to have an effect
 SHORT = 2.0
 
 
@@ -110,7 +109,7 @@ def test_frozen_agents_workers_die_within_the_worker_lease_and_it_returns(cluste
 
 
 def test_frozen_agents_workers_that_ignore_sigterm_die_too(cluster):
-    """They ignore SIGTERM and the agent that would kill them is frozen while stopping."""
+    """They ignore SIGTERM, and the agent that would kill them is frozen while stopping."""
     job = Job(cluster, '1:2', lease=SHORT, restarts=1, last_call_timeout=600, scale_up_interval=0)
     job.host(0)
     frozen = job.agent(1, NODES_STUBBORN='1')
@@ -128,7 +127,7 @@ def test_frozen_agents_workers_that_ignore_sigterm_die_too(cluster):
 
 
 def test_frozen_while_joining(cluster):
-    """A round may form with it; it is left out again when its lease ends."""
+    """A round may form with it; it is excluded again when its lease ends."""
     job = Job(cluster, '2:3', lease=SHORT, last_call_timeout=600, scale_up_interval=0)
     job.host(0)
     frozen = job.agent(1)
@@ -153,7 +152,7 @@ def test_frozen_when_done_does_not_end_the_round(cluster):
     assert world.of(0)[0].alive()
     cluster.say(0)
     host.ends(0)
-    frozen.send(signal.SIGCONT)  # its job is over and nobody is left to tell it
+    frozen.send(signal.SIGCONT)  # its job is over and no node is left to report the outcome
     cluster.agents.append(frozen)
     frozen.send(signal.SIGTERM)
     frozen.ends(75)  # no worker runs there
@@ -161,7 +160,7 @@ def test_frozen_when_done_does_not_end_the_round(cluster):
 
 
 def test_frozen_host_of_the_coordinator_wakes_and_continues(cluster):
-    """Nobody else can judge meanwhile; all workers are gone when their worker lease ends."""
+    """No other node can decide meanwhile; all workers are gone when their worker lease ends."""
     job = Job(cluster, 2, lease=SHORT)
     host = job.host(0)
     job.agent(1)
@@ -255,7 +254,7 @@ def test_unplugged_while_joining(cluster, net):
 
 
 def test_unplugged_while_stopping(cluster, net):
-    """Its workers do not heed SIGTERM, and its 'stopped' could not come through."""
+    """Its workers ignore SIGTERM, and its 'stopped' cannot arrive."""
     hosts = net(2)
     job = Job(cluster, '1:2', host=hosts.addr(0), net=hosts, lease=SHORT, restarts=1,
               scale_up_interval=0)
@@ -276,7 +275,8 @@ def test_unplugged_while_stopping(cluster, net):
 
 @pytest.mark.parametrize('returns', [True, False])
 def test_unplugged_when_done(cluster, net, returns):
-    """The round goes on; back in time it hears how the job ended, else it says it can't know."""
+    """The round continues; back in time the node learns the outcome, otherwise it reports it as
+    unknown."""
     hosts = net(2)
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts, lease=SHORT, join_timeout=6)
     job.agent(0, LOGLEVEL='INFO')

@@ -1,6 +1,6 @@
 """The agent that hosts the coordinator dies or leaves; the standby leads the job (R14 to R17).
 
-docs/protocol.md says why two worlds never run at once; workers record whether they saw any other.
+docs/protocol.md explains why two rounds never run at once; workers record whether they saw another.
 """
 
 import json
@@ -10,11 +10,11 @@ import time
 
 from nodes import BIN, Job, cluster, wait_for  # noqa: F401
 
-AT_ONCE = 3  # targets 1 s; a busy machine takes its time
+AT_ONCE = 3  # the target is 1 s; a busy machine takes longer
 
 
 def three(cluster, nnodes, **how):
-    """Three nodes in one world; node 0 hosts."""
+    """Three nodes in one round; node 0 hosts."""
     job = Job(cluster, nnodes, **how)
     job.host(0)
     job.agents(1, 2)

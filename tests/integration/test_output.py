@@ -1,4 +1,4 @@
-"""What workers print: much, broken, binary, or to nobody."""
+"""Output of workers: large, broken, binary, or without a reader."""
 
 import os
 import select
@@ -16,7 +16,7 @@ def logs(jobs, rank, name='stdout.log'):
 
 
 def test_much_output(jobs):
-    """100 MB of lines of two workers: all there, whole, in bounded memory."""
+    """100 MB of lines of two workers: complete, whole lines, in bounded memory."""
     count, size = 500_000, 100
     code = (
         'import os, sys\n'
@@ -108,7 +108,7 @@ def test_output_while_being_stopped_is_shown(jobs):
 
 
 def test_head_ends_the_job(jobs):
-    """`cpprun ... | head -1`: the reader goes, the workers notice, nothing stays."""
+    """`cpprun ... | head -1`: the reader ends, the workers get SIGPIPE, nothing remains."""
     worker = jobs.sh('while :; do echo line || exit 0; done')
     running = jobs.start(
         '/bin/sh', '-c', '"$0" "$@" | head -1', BIN / 'cpprun', '--nproc-per-node=2', worker
@@ -143,7 +143,7 @@ def test_full_stdout(jobs, words):
 @pytest.mark.parametrize('closed', ['>&-', '2>&-', '<&-', '<&- >&- 2>&-'])
 @pytest.mark.parametrize('words', [[], ['--nproc-per-node=2'], ['--tee=3', '--log-dir=logs']])
 def test_closed_streams(jobs, closed, words):
-    """Workers get /dev/null there, never a descriptor of ours."""
+    """Workers get /dev/null there, never a descriptor of the launcher."""
     code = (
         'import os\n'
         'links = [os.readlink(f"/proc/self/fd/{fd}") for fd in range(3)]\n'
@@ -169,7 +169,7 @@ def test_closed_streams_of_a_failing_job(jobs):
 
 
 def is_full(pipe):
-    """Asks as a writer would: short writes leave room in a pipe's pages that nobody can use."""
+    """Measures as a writer would: short writes leave unusable space in a pipe's pages."""
     writer = os.open(f'/proc/self/fd/{pipe}', os.O_WRONLY | os.O_NONBLOCK)
     try:
         return not select.select([], [writer], [], 0)[1]
@@ -178,7 +178,7 @@ def is_full(pipe):
 
 
 def test_unread_pipe_blocks_only_for_a_while(jobs):
-    """A blocked stdout holds up those that write; a signal ends all."""
+    """A blocked stdout blocks its writers; a signal ends all."""
     reader, writer = os.pipe()
     worker = jobs.sh('echo up >"$MARKS/up"; while :; do echo text; done')
     running = jobs.cpprun('--nproc-per-node=2', '--shutdown-timeout=1', worker, stdout=writer)
@@ -201,7 +201,7 @@ def test_lone_worker_with_both_streams_in_one_file_keeps_their_order(jobs):
 
 
 def test_lone_worker_without_a_reader_ends(jobs):
-    """As any program whose stdout and stderr are one broken pipe."""
+    """As for any program whose stdout and stderr are one broken pipe."""
     reader, writer = os.pipe()
     worker = jobs.sh('echo up >"$MARKS/up"; while echo text; do :; done')
     running = jobs.cpprun(worker, stdout=writer, stderr=writer)
@@ -212,7 +212,7 @@ def test_lone_worker_without_a_reader_ends(jobs):
 
 
 def test_job_restarts_while_its_stderr_is_unread(jobs):
-    """The launcher has something to say then, and says it when somebody reads."""
+    """The launcher has a message then, and writes it when the reader continues."""
     reader, writer = os.pipe()
     worker = jobs.sh(
         'echo up >"$MARKS/attempt$TORCHELASTIC_RESTART_COUNT"\n'
@@ -253,7 +253,7 @@ def test_signalled_launcher_does_not_wait_for_a_reader(jobs):
 
 
 def test_slow_reader_gets_all_output_of_an_ending_job(jobs):
-    """As of any program: only a signal makes us leave before it has read."""
+    """As for any program: only a signal makes the launcher end before the reader has read all."""
     reader, writer = os.pipe()
     worker = jobs.sh('head -c 300000 /dev/zero | tr "\\0" x; echo; exit 3')
     running = jobs.cpprun('--nproc-per-node=2', worker, stdout=writer)
@@ -269,7 +269,7 @@ def test_slow_reader_gets_all_output_of_an_ending_job(jobs):
 
 
 def test_reader_sees_the_end_although_a_daemon_lives(jobs):
-    """A pipe from us ends when we end."""
+    """A pipe from the launcher ends with the launcher."""
     worker = jobs.sh('setsid sleep 60 & echo done')
     command = [BIN / 'cpprun', '--nproc-per-node=2', worker]
     done = subprocess.run(command, env=jobs.env(), cwd=jobs.folder, capture_output=True, timeout=30)

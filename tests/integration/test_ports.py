@@ -1,4 +1,4 @@
-"""A port that is taken: said at once, with its number and its holder."""
+"""A taken port: reported immediately, with its number and its owner."""
 
 import socket
 
@@ -15,7 +15,7 @@ def listener(port, host='127.0.0.1', family=socket.AF_INET):
 
 
 def stranger(jobs, port):
-    """A process of its own that listens at the port; its pid."""
+    """A separate process that listens at the port; returns its pid."""
     code = (
         'import os, signal, socket\n'
         's = socket.socket()\n'
@@ -116,7 +116,7 @@ def test_port_is_free_again_immediately(jobs):
 
 
 def test_lingering_connections_do_not_hold_the_port(jobs):
-    """What the last run's clients left in TIME_WAIT is no holder."""
+    """Connections of earlier clients in TIME_WAIT do not hold the port."""
     port = free_port()
     server = listener(port)
     client = socket.create_connection(('127.0.0.1', port))
@@ -139,7 +139,7 @@ def test_many_concurrent_launches_get_their_own_ports(jobs):
 
 # ---------------------------------------------------------------- the agent's store
 
-# Connects to MASTER_PORT, adds 1 to a key by TCPStore's bytes, and shows what it got.
+# Connects to MASTER_PORT, adds 1 to a key by TCPStore's bytes, and prints the answer.
 ADD = """
 import os, socket, struct
 s = socket.create_connection((os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])), 60)

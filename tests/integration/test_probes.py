@@ -1,5 +1,5 @@
-"""What schedulers and torchrun's own readers look at: the port for health probes, and the records
-of --event-log-handler=console."""
+"""Interfaces of schedulers and of torchrun's own readers: the port for health probes, and the
+records of --event-log-handler=console."""
 
 import http.client
 import json
@@ -16,7 +16,7 @@ SLEEPER = 'echo $$ >"$MARKS/up$RANK"; exec sleep 60'
 
 
 def probe(port, host='127.0.0.1'):
-    """Status and body; nothing if nobody answers."""
+    """Status and body; nothing without an answer."""
     connection = http.client.HTTPConnection(host, port, timeout=2)
     try:
         connection.request('GET', '/healthz')
@@ -41,7 +41,7 @@ def test_probes_are_answered_from_start_to_end(jobs):
     poll(lambda: probe(port) == (200, b'ok\n'), 20, 'who says nothing is hung up on')
     for one in silent:
         one.close()
-    job.send(signal.SIGSTOP)  # a frozen agent answers nobody
+    job.send(signal.SIGSTOP)  # a frozen agent does not answer
     poll(lambda: state_of(job.pid) == 'T', 20, 'its stop')
     assert probe(port) is None
     job.send(signal.SIGCONT)
@@ -84,7 +84,7 @@ def test_probes_recover_from_descriptor_shortage(jobs):
 
 
 def records(text):
-    """Those of torchelastic, each with its inner texts opened."""
+    """Records of torchelastic, each with its nested JSON parsed."""
     found = []
     for line in text.splitlines():
         if line.startswith('{"name": "torchelastic') or line.startswith('{"name":"torchelastic'):
@@ -95,7 +95,7 @@ def records(text):
 
 
 def shape(record):
-    """What does not differ from run to run."""
+    """The fields that are equal in every run."""
     body = dict(record['metadata'])
     inner = dict(body.pop('metadata'))
     for name in ('hostname', 'worker_id', 'total_run_time', 'duration_ms', 'raw_error'):

@@ -157,7 +157,7 @@ def test_wrong_arguments_are_named_with_and_without_an_agent(jobs):
 
 
 def fault_of(value):
-    """How a program with this CPPRUN_FAULTS ends, and what it says on stderr."""
+    """The end of a program with this CPPRUN_FAULTS, and its stderr."""
     words = [sys.executable, '-ISc', START + 'w.fault_point(0, 0)']
     env = {**os.environ, 'CPPRUN_FAULTS': value}
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60, check=False)

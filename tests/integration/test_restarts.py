@@ -1,4 +1,4 @@
-"""Restarts in a row: the budget is exact, and nothing grows."""
+"""Repeated restarts: the budget is exact, and no resource grows."""
 
 import os
 import time
@@ -13,12 +13,12 @@ def resident(pid):
 
 
 def descriptors(pid):
-    """The fewest of several looks: now and then it has some of /proc open."""
+    """The minimum of several counts: sometimes it has a part of /proc open."""
     return min(len(os.listdir(f'/proc/{pid}/fd')) for _ in poll_often(50))
 
 
 def poll_often(count):
-    """So many turns, a hundredth of a second apart."""
+    """That many iterations, a hundredth of a second apart."""
     for turn in range(count):
         end = time.monotonic() + 0.01
         poll(lambda end=end: time.monotonic() >= end, 5)
@@ -42,7 +42,7 @@ def test_fifty_restarts_of_a_worker_that_fails_immediately(jobs, ground):
 
 @pytest.mark.parametrize('words', [(), ('--tee=3', '--log-dir=logs')], ids=['plain', 'tee'])
 def test_memory_and_descriptors_stay_flat(jobs, words):
-    """Looked at in a round early on, and fifty rounds later."""
+    """Measured in an early round, and fifty rounds later."""
     worker = jobs.sh(
         'case $TORCHELASTIC_RESTART_COUNT in\n'
         '  5|55) echo up >"$MARKS/at$TORCHELASTIC_RESTART_COUNT.$RANK"; exec sleep 60;;\n'
@@ -121,7 +121,7 @@ def test_fixed_port_stays_over_restarts(jobs):
 
 
 def test_attempt_without_a_folder_continues_without_files(jobs):
-    """As on a full disk: what was to go into files goes to the console, and is said once."""
+    """As on a full disk: output for files goes to the console, with one message."""
     logs = jobs.folder / 'logs'
     worker = jobs.sh(f'case $TORCHELASTIC_RESTART_COUNT in 0) rm -rf {logs}/*; exit 3;; '
                      '1) exit 3;; esac; echo "it goes on"; echo "to both" >&2')

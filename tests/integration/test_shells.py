@@ -1,5 +1,5 @@
-"""Under a real terminal (tmux), as people see it: workers' progress bars and window size, cpprunctl
-top, and completion by the shells themselves."""
+"""Under a real terminal (tmux): workers' progress bars and window size, cpprunctl top, and
+completion by the shells themselves."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ TMUX = shutil.which('tmux')
 
 @pytest.fixture
 def screen(jobs):
-    """Starts a command in a terminal of 100 by 30; gives it."""
+    """Starts a command in a terminal of 100 by 30; returns it."""
     if TMUX is None:
         pytest.skip('no tmux')
     made = []
@@ -85,7 +85,7 @@ def test_workers_have_the_users_terminal(screen, jobs):
         here.wait_for(rf'rank {rank} sees 100 columns')
     (jobs.marks / 'begin').touch()
     here.wait_for(r'rank 0: 100 %')
-    # The bar is drawn over itself: its earlier pictures are on no line of their own.
+    # The bar overwrites itself: its earlier states are on no other line.
     assert re.findall(r'rank \d: (\d+) %', here.text()) == ['100']
     here.tmux('resize-window', '-x', '80', '-y', '30')
     for rank in (0, 1):

@@ -1,4 +1,4 @@
-"""--snapshot-dir with real agents: what each round begins with, fetches between nodes, stopping on
+"""--snapshot-dir with real agents: the snapshot of each round, fetches between nodes, stopping on
 request with several nodes."""
 
 import os
@@ -136,7 +136,7 @@ def test_new_node_fetches_from_the_others(cluster, folders):
 
 
 def test_damaged_snapshot_is_skipped(cluster, folders):
-    """It costs no restart, and what is said says which file of which node."""
+    """It costs no restart, and the message names the file and the node."""
     make_snapshot(folders[0], 30, BIG, lie='optim.pt')
     for node in (0, 1):
         make_snapshot(folders[node], 20)
@@ -166,18 +166,18 @@ def test_unwritable_fetch_fails_the_start(cluster, folders):
     assert not cluster.worlds()
 
 
-# ---------------------------------------------------------------- a source that is none
+# ---------------------------------------------------------------- a hostile source
 
 
 class FakeHolder:
-    """A node that says it has the snapshot of step 30, and what it serves there: `says`, then
-    nothing more until the test ends it."""
+    """A node that announces the snapshot of step 30 and serves it: `says`, then nothing more until
+    the test ends it."""
 
     def __init__(self, job, says=b''):
         self.listener = socket.create_server(('127.0.0.1', 0))
         self.listener.settimeout(20)
         snapshots = [{'step': 30, 'id': id_of(30)}]
-        # It says nothing for a while; the terms are those of whichever agent came first.
+        # It sends nothing for a while; the job's options are those of the agent that came first.
         self.agent = FakeAgent(job.port, job.run_id).register(
             nodes=(1, 2), job_spec={'node_lease_ns': 60 * 10**9, 'heartbeat_ns': 20 * 10**9},
             has_snapshot_dir=True, snapshots=snapshots,

@@ -1,4 +1,4 @@
-"""Memory that outlives workers, and what they and their agent say of snapshots, with real
+"""Memory that outlives workers, and messages about snapshots between workers and agent, with real
 processes."""
 
 import os
@@ -29,7 +29,7 @@ def workers(jobs, code, n=2, flags=(), **options):
 
 
 def holders():
-    """Processes that have an arena open or mapped."""
+    """Processes with an open or mapped arena."""
     found = set()
     for entry in pathlib.Path('/proc').glob('[0-9]*'):
         try:
@@ -60,7 +60,7 @@ def test_next_worker_gets_the_memory_of_a_killed_one(jobs):
 
 
 def has_huge_pages_on_request():
-    """MADV_COLLAPSE is Linux 6.1's, and one without huge pages has no such folder."""
+    """MADV_COLLAPSE needs Linux 6.1, and a kernel without huge pages has no such folder."""
     release = tuple(int(part) for part in re.findall(r'\d+', os.uname().release)[:2])
     return release >= (6, 1) and pathlib.Path('/sys/kernel/mm/transparent_hugepage').is_dir()
 

@@ -1,5 +1,5 @@
-"""The warning that nobody serves MASTER_PORT comes where a worker tries to connect there, and only
-there."""
+"""The warning that no store listens at MASTER_PORT appears if a worker tries to connect there, and
+only then."""
 
 import pytest
 from conftest import PYTHON
@@ -66,7 +66,7 @@ except dist.DistError: pass
 
 
 def test_job_that_never_connects_causes_no_warning(jobs):
-    """Refused connections to other ports are none to MASTER_PORT."""
+    """Refused connections to other ports do not count."""
     code = CONNECT + (
         'end = time.monotonic() + 2\n'
         'while time.monotonic() < end: connect(port - 1); time.sleep(0.05)'
@@ -78,7 +78,7 @@ def test_job_that_never_connects_causes_no_warning(jobs):
 
 
 def test_closed_store_causes_no_warning(jobs):
-    """A connection that came to be, and ends when the store is gone, is no refusal."""
+    """An established connection that ends with the store is no refusal."""
     code = CONNECT + """
 server = socket.create_server(('127.0.0.1', port))
 client = socket.create_connection(('127.0.0.1', port))

@@ -1,4 +1,4 @@
-"""Workers see a terminal where cpprun's own stdout and stderr are one."""
+"""Workers get a terminal if cpprun's own stdout and stderr are one."""
 
 import fcntl
 import os
@@ -26,7 +26,7 @@ def set_size(terminal, rows, columns):
 
 
 class Screen:
-    """cpprun with a terminal of its own, and what came out of it."""
+    """cpprun with its own terminal, and its output."""
 
     def __init__(self, jobs, *words, stderr=None):
         self.terminal, other = pty.openpty()
@@ -40,11 +40,11 @@ class Screen:
         os.close(other)
 
     def read(self):
-        """Everything so far; what has ended shows nothing new."""
+        """All output so far; ended programs show nothing new."""
         while select.select([self.terminal], [], [], 0)[0]:
             try:
                 self.shown += os.read(self.terminal, 65536)
-            except OSError:  # EIO: nobody writes to it any more
+            except OSError:  # EIO: no writer is left
                 break
         return self.shown
 

@@ -1,5 +1,5 @@
-"""The line between agent and worker with real processes: channel_worker uses the SDK's side of it,
-small Python workers misuse it."""
+"""The connection between agent and worker with real processes: channel_worker uses the SDK's side
+of it, small Python workers misuse it."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from conftest import BIN, kill, poll
 WORKER = BIN / 'channel_worker'
 INFO = {'LOGLEVEL': 'INFO'}
 
-# Connects to the agent's socket as often as it is asked to, and says what it likes.
+# Connects to the agent's socket as often as requested, and sends arbitrary bytes.
 HOSTILE = """
 import os, socket, time
 name = '\\0' + os.environ['CPPRUN_AGENT']
@@ -40,7 +40,7 @@ def workers(jobs, n, *words, flags=(), **options):
 
 
 def agents_name(jobs):
-    """CPPRUN_AGENT of the worker that has marked itself."""
+    """CPPRUN_AGENT of the worker that left its mark."""
     worker = int(jobs.mark('worker'))
     with open(f'/proc/{worker}/environ', 'rb') as environ:
         entries = dict(e.split(b'=', 1) for e in environ.read().split(b'\0') if b'=' in e)

@@ -50,7 +50,7 @@ def root_cause_index(running):
 
 
 def alone(end, folder, extra=None, **options):
-    """Runs it without a launcher. Its exit status, what it says on stderr, its error file."""
+    """Runs it without a launcher. Returns its exit status, its stderr, its error file."""
     path = folder / 'error.json'
     own = {'TORCHELASTIC_ERROR_FILE': str(path), 'RANK': '0', 'WORLD_SIZE': '1'}
     words = [WORKER, *([end] if isinstance(end, str) else end)]
@@ -162,7 +162,7 @@ def test_partially_written_file_is_removed(tmp_path):
 def test_hanging_report_is_abandoned(tmp_path):
     ours, theirs = os.pipe()
     fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
-    os.write(theirs, bytes(4096))  # the line on stderr waits for room for ever
+    os.write(theirs, bytes(4096))  # the write to stderr blocks forever
     env = {**os.environ, 'TORCHELASTIC_ERROR_FILE': str(tmp_path / 'error.json')}
     with subprocess.Popen([WORKER, 'segfault'], env=env, stderr=theirs) as worker:
         assert worker.wait(60) == -signal.SIGSEGV

@@ -1,4 +1,4 @@
-"""Workers that end in every way, or refuse to."""
+"""Workers that end in every way, or ignore signals."""
 
 import os
 import signal
@@ -60,7 +60,7 @@ def test_zero_grace_kills_immediately(jobs):
 
 
 def test_suspended_worker_is_continued_and_stopped(jobs):
-    """SIGSTOP is no end: the job waits for it; a stop reaches it nevertheless."""
+    """SIGSTOP is no exit: the job waits for it; a stop still reaches it."""
     worker = jobs.sh('trap "exit 0" TERM; echo $$ >"$MARKS/pid"; while :; do sleep 0.1; done')
     running = jobs.cpprun('--shutdown-timeout=3600', worker)
     pid = int(jobs.mark('pid'))

@@ -1,4 +1,4 @@
-"""The wheel that is linked for glibc 2.28: what it asks for; that it runs here and on Debian 11."""
+"""The wheel that is linked for glibc 2.28: its requirements; that it runs here and on Debian 11."""
 
 import os
 import pathlib
@@ -30,7 +30,7 @@ def run(*command, code=0, seconds=600, **options):
 
 @pytest.fixture(scope='module')
 def wheel(tmp_path_factory):
-    """CPPRUN_WHEEL names one that is built already."""
+    """CPPRUN_WHEEL names an existing one."""
     skip_unless_built()
     if os.environ.get('CPPRUN_WHEEL'):
         return pathlib.Path(os.environ['CPPRUN_WHEEL'])

@@ -1,4 +1,4 @@
-// The simulated network keeps TCP's promises, and no others.
+// The simulated network keeps TCP's guarantees, and no others.
 #include "tests/support/sim/network.hpp"
 
 #include <gtest/gtest.h>

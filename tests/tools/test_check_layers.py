@@ -1,4 +1,4 @@
-"""Each arrow rule of tools/check_layers.py has a project that breaks it."""
+"""Each arrow rule of tools/check_layers.py has a project that violates it."""
 
 import check_layers
 import pytest

@@ -1,4 +1,4 @@
-"""bench/compare: what it calls reached, what its tables and its picture show."""
+"""bench/compare: reached goals, tables and the picture."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""bench/count.py: what it calls wrong."""
+"""bench/count.py: its failures."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""tools/coverage.py: what it counts, and what is too little."""
+"""tools/coverage.py: counted files and thresholds."""
 
 import json
 

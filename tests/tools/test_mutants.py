@@ -1,4 +1,4 @@
-"""tools/mutants.py: what its table says."""
+"""tools/mutants.py: its table."""
 
 import mutants
 import pytest
@@ -20,7 +20,7 @@ def test_sentence_belongs_to_a_check(sentence, check):
 
 
 class Known:
-    """A record that knows what it was told."""
+    """A record with the given results."""
 
     tree = '0123456789ab'
 

@@ -1,4 +1,4 @@
-"""tools/run_seeds.py: it goes on where it was stopped, tree by tree."""
+"""tools/run_seeds.py: it continues where it was stopped, for each tree."""
 
 import json
 import stat
@@ -16,7 +16,7 @@ esac
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """A made-up simulator, and a place for the record."""
+    """A fake simulator, and a folder for the record."""
     program = tmp_path / 'sim'
     program.write_text(FAILING)
     program.chmod(program.stat().st_mode | stat.S_IXUSR)

@@ -1,4 +1,4 @@
-"""Each rule of tools/tidy.py has a text that breaks it and one that looks alike and does not."""
+"""Each rule of tools/tidy.py has a text that violates it and a similar one that does not."""
 
 import pytest
 import tidy

@@ -1,4 +1,4 @@
-"""A team whose build goes red when recovery breaks: faults on purpose, and what must hold after."""
+"""A team whose build fails when recovery breaks: injected faults and expectations."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from launches import ROOT
 
-# Ranks go from epoch to epoch together, as those of a real training do; the first one saves.
+# Ranks go from epoch to epoch together, as in a real training; the first one saves.
 TRAIN = """
 import glob, json, os, time
 import cpprun_worker as w
@@ -45,7 +45,7 @@ PLAN = {
 
 @pytest.fixture
 def train(cpprun, tmp_path):
-    """Runs the training under a plan, without a network or a GPU; exit code and output."""
+    """Runs the training under a plan, without a network or a GPU; returns exit code and output."""
     (tmp_path / 'train.py').write_text(TRAIN)
 
     def run(plan, *flags):

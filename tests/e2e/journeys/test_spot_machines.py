@@ -1,4 +1,4 @@
-"""Cheap nodes that come and go, here as agents on one machine."""
+"""Nodes that come and go, here as agents on one machine."""
 
 import re
 import signal
@@ -46,10 +46,10 @@ def test_nodes_come_and_go_and_no_restart_is_charged(node, cpprun, tmp_path):
     third = node()
     for each in (first, second, third):
         each.wait_for(r'of 3 restarts 0')
-    third.send(signal.SIGKILL)  # lost without notice
+    third.send(signal.SIGKILL)  # lost without a notice
     for each in (first, second):
         each.wait_for_all(r'of 2 restarts 0', 2)
-    second.send(signal.SIGTERM)  # leaves politely: one is left, and two are needed
+    second.send(signal.SIGTERM)  # leaves with a notice: one node remains, and two are needed
     assert second.done() in (75, 143)
     fourth = node()
     first.wait_for_all(r'of 2 restarts 0', 3)

@@ -1,4 +1,4 @@
-// The memory that an agent keeps for its workers' snapshots: sizes, seals, what is left of it.
+// Memory that an agent keeps for its workers' snapshots: sizes, seals, release.
 #include "agent/process/channel/arenas.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// What is said while nobody reads waits, and whoever says it does not.
+// Unread text waits in a queue, and its writer does not block.
 #include "common/log/async_log_writer.hpp"
 
 #include <fcntl.h>

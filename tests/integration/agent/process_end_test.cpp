@@ -1,4 +1,4 @@
-// How a worker ended, told whole and in order.
+// Exit reports of workers are complete and in order.
 #include <signal.h>
 
 #include <fstream>

@@ -59,7 +59,7 @@ TEST(LogFolderTest, RemovesTheWholeTemporaryFolder) {
   EXPECT_TRUE(fs::is_empty(base.path()));
 }
 
-// /proc is a folder in which not even root can make one.
+// Not even root can make a folder in /proc.
 TEST(LogFolderTest, SkipsAnUnwritableTemporaryFolder) {
   for (const char* dir : {"/proc", "/nowhere"}) {
     auto folder = LogFolder::make("", "none", dir);

@@ -1,4 +1,4 @@
-// What workers print, on its way to files and our console.
+// Output of workers on its way to files and the console.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -196,7 +196,7 @@ TEST_F(ProcessOutput, ABlockedConsoleBlocksOnlyItsWriters) {
   EXPECT_LT(memory_mb() - before, 40);
   host().stop(SIGTERM, 1s);
   run_until([&] { return ends_.size() == 2; });
-  ::dup2(saved, 1);  // nobody reads: what is left is dropped with the host
+  ::dup2(saved, 1);  // without a reader the host drops the rest
   ::close(saved);
   drop_host();
   err.restore();
@@ -254,7 +254,7 @@ TEST_F(ProcessOutput, AForeignProcessHoldingThePipeDelaysOneSecondAtMost) {
   CaughtStream out(1);
   start({tee(0, {"report w; sleep_ms 200; print bye"}), worker(1, {"exit 0"})});
   const int pid = wait_reported("w");
-  // We are the stranger: the write end of its pipe, open in this process too.
+  // This process acts as the foreign process: it holds the write end of the pipe too.
   const int held = ::open(("/proc/" + std::to_string(pid) + "/fd/1").c_str(), O_WRONLY | O_CLOEXEC);
   ASSERT_GE(held, 0);
   run_until([&] { return ends_.size() == 2; });

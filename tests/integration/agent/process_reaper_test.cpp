@@ -1,4 +1,4 @@
-// The reaper process: what the agent's death, or its silence, leaves behind.
+// The reaper process after the death of the agent, or while the agent is frozen.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ class AgentReaper : public ProcessTest, public ::testing::WithParamInterface<boo
     reap();
   }
 
-  // An agent of its own process with two workers that run `scripts`.
+  // An agent in its own process with two workers that run `scripts`.
   void start_agent(std::vector<std::string> scripts) {
     std::vector<std::string> words{mini_agent(), GetParam() ? "1" : "0", options_.token};
     words.insert(words.end(), scripts.begin(), scripts.end());
@@ -126,7 +126,7 @@ TEST_P(AgentReaper, AReaderOfTheAgentsOutputSeesItsEnd) {
     return ::readlink(link.c_str(), target, sizeof target - 1) > 0 &&
            std::string(target) == "/dev/null";
   };
-  // The reaper process itself holds nothing of the agent's output, once it runs.
+  // Once it runs, the reaper process holds none of the agent's output.
   run_until([&] { return leads_nowhere(0) && leads_nowhere(1) && leads_nowhere(2); });
   ::kill(agent_, SIGKILL);
   reap();
@@ -152,7 +152,7 @@ TEST_F(ReaperTest, KillsOnlyTheWorkersAtTheDeadline) {
   const int kid = wait_reported("kid");
   const Instant deadline = boot_now() + 200ms;
   reaper->set_deadline(deadline);
-  // As a frozen agent: the loop does not run.
+  // Simulates a frozen agent: the loop does not run.
   while (is_alive(kid)) ASSERT_LT(boot_now(), deadline + 60s);
   EXPECT_GE(boot_now(), deadline);
   run_until_quiet();

@@ -1,4 +1,4 @@
-// What ProcessHost lets through between workers and whoever decides about snapshots.
+// Messages about snapshots that ProcessHost passes between workers and its owner.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 class ProcessSnapshots : public ::testing::Test {
  protected:
-  // What channel_worker says, told to do `words`.
+  // The output of channel_worker for `words`.
   std::string run_worker(std::vector<std::string> words) {
     ProcessHost::Options options;
     options.token = "token" + std::to_string(::getpid());

@@ -1,4 +1,4 @@
-// What a worker is born with, and what is said when it cannot be born.
+// The state that a worker starts with, and the errors of a failed start.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -116,7 +116,7 @@ TEST_P(ProcessStart, OneFailureStopsTheStartedWorkers) {
   }
   EXPECT_TRUE(ends_.empty());
   EXPECT_EQ(quiet_count_, 0);
-  start({worker(0, {"exit 0"})});  // and the host is as good as new
+  start({worker(0, {"exit 0"})});  // the host can start another round
   run_until_quiet();
 }
 

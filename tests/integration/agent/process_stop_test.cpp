@@ -1,4 +1,4 @@
-// Stopping a round: to all at once, one deadline, then KILL.
+// Stopping a round: all workers together, one deadline, then SIGKILL.
 #include <signal.h>
 
 #include <chrono>
@@ -43,7 +43,7 @@ TEST_P(ProcessStop, SigkillFollowsAnIgnoredSigterm) {
   EXPECT_FALSE(end_of(0).is_oom_kill);
 }
 
-// Some kernels kill whoever is born in a cgroup that was killed once.
+// Some kernels kill every process that starts in a cgroup that was killed once.
 TEST_P(ProcessStop, ARoundRunsAfterAKill) {
   for (const char* name : {"a", "b", "c"}) {
     start(
@@ -89,7 +89,7 @@ TEST_P(ProcessStop, AWorkerThatDiedBeforeTheStopIsNotCountedAsStopped) {
   start({worker(0, {"report a; exit 9"}), worker(1, {"report b; pause"})});
   const int pid = wait_reported("a");
   wait_reported("b");
-  // Dead for sure, while the loop has not looked yet.
+  // The worker is dead, but the loop has not run yet.
   while (is_alive(pid)) {
   }
   host().stop(SIGTERM, 1h);

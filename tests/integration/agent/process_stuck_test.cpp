@@ -1,4 +1,4 @@
-// Processes that SIGKILL does not end: here a tracer holds them where they exit.
+// Processes that survive SIGKILL: here a tracer holds them where they exit.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -16,8 +16,8 @@ using namespace std::chrono_literals;
 
 constexpr char kSeized = 's', kHeld = 'h';
 
-// Passes signals on until the process is at its exit; of one whose number comes negative nothing is
-// taken, not even its status. The tracer's end lets it go.
+// Forwards signals until the process is at its exit. With a negative number the tracer never reads
+// the exit status. The end of the tracer releases the process.
 [[noreturn]] void trace(int orders, int answers) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   int pid = 0;
@@ -37,7 +37,7 @@ constexpr char kSeized = 's', kHeld = 'h';
   ::_exit(0);
 }
 
-// A process of its own, made before there is a host: none of its children.
+// A process that is made before the host, so it is none of the host's children.
 class Tracer {
  public:
   Tracer() {
@@ -126,7 +126,7 @@ TEST_P(ProcessStuck, ReportsAWorkerThatSurvivesSigkillAndReapsItLater) {
   EXPECT_EQ(end_of(0).exit_code, -SIGKILL);
   EXPECT_FALSE(is_alive(pid));
   EXPECT_TRUE(host().stuck().empty());
-  start({worker(0, {"exit 0"})});  // nothing of it is in the way
+  start({worker(0, {"exit 0"})});  // no child is left
   run_until([this] { return quiet_count_ == 2; });
 }
 

@@ -1,4 +1,4 @@
-// What workers leave behind is ended; what a living worker has detached is left alone.
+// Ends the orphans of finished workers and spares the daemons of live ones.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -85,7 +85,7 @@ TEST_P(ProcessSweep, SparesTheDaemonOfALiveWorker) {
   wait_reported("a");
   const int daemon = wait_reported("daemon");
   run_until([&] { return ends_.size() == 1; });
-  // Its sibling's leftovers have been looked for by the time that a second child has come and gone.
+  // When a second child has come and gone, the host has looked for the sibling's orphans.
   const int probe = ::fork();
   if (probe == 0) ::_exit(0);
   run_until([&] { return ::kill(probe, 0) < 0; });

@@ -1,5 +1,5 @@
-// Shards in memory that go from one agent to another (--snapshot-replicas): which are chosen, what
-// is said, and real replicas over real sockets.
+// Shards in memory that one agent sends another (--snapshot-replicas): the plan, the protocol, and
+// real replicas over real sockets.
 #include <sys/mman.h>
 
 #include <cstring>
@@ -30,8 +30,6 @@ std::vector<int64_t> steps_of(const std::vector<ShardId>& shards) {
   for (const ShardId& each : shards) steps.push_back(each.label.step);
   return steps;
 }
-
-// ---------------------------------------------------------------- which
 
 TEST(ReplicaPlan, ChoosesTheNewestCommonSave) {
   EXPECT_TRUE(shards_to_copy({}, {}).empty());
@@ -67,8 +65,6 @@ TEST(ReplicaPlan, CountsSavesBetweenTwoReplicas) {
   EXPECT_EQ(left_out({shard(0, 10, 7)}, {shard(0, 40, 10)}), 2u);
   EXPECT_EQ(left_out({shard(0, 10, 7)}, {shard(0, 10, 1)}), 0u) << "another memory";
 }
-
-// ---------------------------------------------------------------- words
 
 TEST(ReplicaProtocol, EncodesAndDecodes) {
   const auto line = [](const replica_protocol::Request& request) {
@@ -110,15 +106,13 @@ TEST(ReplicaProtocol, RejectsHostileInput) {
   EXPECT_FALSE(replica_protocol::decode_shards(many));
 }
 
-// ---------------------------------------------------------------- real replicas
-
 std::shared_ptr<Arenas> arenas() {
   auto made = std::make_shared<Arenas>([] { return 64 * kMiB; });
   made->set_workers(2);
   return made;
 }
 
-// As a worker leaves it.
+// Writes shards as a worker leaves them.
 void saves(Arenas& arenas, int index, int64_t step, const std::string& text, int64_t round = 1,
            uint32_t damage = 0) {
   const auto piece = arenas.want(index, ArenaSlots::arena_bytes(text.size()));
@@ -150,7 +144,7 @@ std::string kept(const Arenas& arenas, int index, int64_t step) {
 
 class ShardsBetweenAgents : public SnapshotsBetweenAgents {
  public:
-  // The node whose shards are copied, and its neighbour, each with a server.
+  // The owner of the shards and its neighbour, each with a server.
   void both_serve() {
     fs::create_directories(there);
     for (auto* node : {&lost, &neighbour}) {

@@ -1,12 +1,10 @@
-// Fetching a snapshot from another agent, and what a broken or lying one can't do.
+// Fetching a snapshot from another agent, including broken and hostile ones.
 #include "common/limits/fetch.hpp"
 #include "common/limits/snapshots.hpp"
 #include "tests/support/transfer_fixture.hpp"
 
 namespace cpprun::test {
 namespace {
-
-// ---------------------------------------------------------------- fetching
 
 TEST_F(SnapshotsBetweenAgents, FetchesAllFilesUnchanged) {
   const std::map<std::string, std::string> files{
@@ -74,8 +72,6 @@ TEST_F(SnapshotsBetweenAgents, FailsWhenThePeerIsUnreachable) {
   }
   expect_failed(fetches(300ms), "Connection refused");
 }
-
-// ---------------------------------------------------------------- those who lie, stall, refuse
 
 TEST_F(SnapshotsBetweenAgents, GivesUpOnAStalledPeer) {
   has({{"model.pt", text_of(1000)}});

@@ -1,11 +1,9 @@
-// What is served of a snapshot folder to whom, and what hostile clients can't do.
+// Which files of a snapshot folder a server sends to whom, and hostile clients.
 #include "common/limits/fetch.hpp"
 #include "tests/support/transfer_fixture.hpp"
 
 namespace cpprun::test {
 namespace {
-
-// ---------------------------------------------------------------- hostile clients
 
 TEST_F(SnapshotsBetweenAgents, ServesOnlyTheManifestAndItsFiles) {
   has({{"model.pt", "model"}});

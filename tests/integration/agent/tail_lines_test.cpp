@@ -1,4 +1,4 @@
-// The last lines of a log file, as an agent tells them to the dashboard.
+// The last lines of a log file, which an agent sends to the dashboard.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

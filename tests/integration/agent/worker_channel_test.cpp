@@ -33,7 +33,8 @@ const auto arena_memory = [] { return uint64_t{64} << 20; };
 class WorkerChannelTest : public testing::Test {
  protected:
   WorkerChannelTest() {
-    // In a process namespace whose first process is not its session's, that session has no name.
+    // In a process namespace whose first process does not lead its session, that session has no
+    // name.
     if (::getsid(0) <= 0) ::setsid();
     WorkerChannel::Events events;
     events.worker_of = [this](int session) -> std::optional<int> {
@@ -79,7 +80,7 @@ class WorkerChannelTest : public testing::Test {
     return told_;
   }
 
-  // A socket that says what it likes.
+  // A socket that sends arbitrary bytes.
   Descriptor raw() const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -95,7 +96,7 @@ class WorkerChannelTest : public testing::Test {
   static bool say(const Descriptor& fd, const std::string& bytes) {
     return ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0;
   }
-  // The agent hangs up; what it says before is thrown away.
+  // Expects the agent to disconnect; ignores earlier answers.
   static bool is_hung_up_on(const Descriptor& fd) {
     char bytes[64];
     ssize_t size = 0;
@@ -205,7 +206,7 @@ TEST_F(WorkerChannelTest, AsksForEachCommitPermission) {
   AgentSocket agent = AgentSocket::connect(name_);
   EXPECT_TRUE(asks_for_leave(agent));
   call([](WorkerChannel& c) { return c.ask_to_stop(), 0; });
-  EXPECT_TRUE(asks_for_leave(agent));  // who is asked to save may commit
+  EXPECT_TRUE(asks_for_leave(agent));  // a worker that is asked to save may commit
   is_stopping_ = true;
   EXPECT_FALSE(asks_for_leave(agent));
   is_stopping_ = false;
@@ -232,7 +233,7 @@ TEST_F(WorkerChannelTest, DropsAnAnswerThatArrivesTooLate) {
   const auto question = [](uint32_t number) { return channel::CommitRequest{number, 7}; };
   EXPECT_FALSE(agent.ask(question, std::chrono::milliseconds(1)).has_value());
   may_go.set_value();
-  ASSERT_TRUE(eventually([&] { return asked_ == 1; }));  // a late yes
+  ASSERT_TRUE(eventually([&] { return asked_ == 1; }));  // a late answer
   is_stopping_ = true;
   EXPECT_FALSE(asks_for_leave(agent));
 }
@@ -370,7 +371,7 @@ TEST_F(WorkerChannelTest, ClosesDescriptorsReceivedFromAWorker) {
   ASSERT_GT(::sendmsg(fd.get(), &message, 0), 0);
   ::close(ends[1]);
   char byte = 0;
-  EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // nobody holds the other end any more
+  EXPECT_EQ(::read(ends[0], &byte, 1), 0);  // the other end is closed
 }
 
 TEST_F(WorkerChannelTest, AcceptsHeartbeatsFromManyThreads) {

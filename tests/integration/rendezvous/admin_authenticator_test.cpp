@@ -1,4 +1,4 @@
-// Who may give admin commands over TCP: what opens the gate, and everything that does not.
+// Authentication of admin commands over TCP.
 #include "rendezvous/server/admin_authenticator.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The client against real members of etcd, members that are not there, and strangers.
+// The client with real members of etcd, unreachable members, and hostile servers.
 #include "rendezvous/client/etcd/etcd_client.hpp"
 
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@ using namespace etcd;  // NOLINT: what this test is about
 
 constexpr Duration kLimit = 10s;
 
-// A socket that listens and never answers; also a free port, when it has gone.
+// A socket that listens and never answers; after its end, a free port.
 class Silent {
  public:
   Silent() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -109,7 +109,7 @@ class Member {
   bool is_there_ = false;
 };
 
-// Asks and waits.
+// Sends a request and waits for the answer.
 class Asker {
  public:
   explicit Asker(std::vector<Endpoint> members) : Asker(ClientOptions{std::move(members)}) {}
@@ -237,7 +237,7 @@ TEST_F(EtcdClientTest, FindsARestartedMember) {
   EXPECT_EQ(asker.txn({{}, {Get{"k"}}, {}}).find("k")->value, "v");
 }
 
-// Answers one request of each connection; the first, for a token, not before it may.
+// Answers one request of each connection; delays the first answer, to a token request.
 class SlowLogin {
  public:
   SlowLogin() : thread_([this] { serve(); }) {}

@@ -1,4 +1,5 @@
-// Who reads events gets the newest picture, once; who does not read is let go, and holds up nobody.
+// Each reader of events gets the newest state once. The server drops a reader that does not read,
+// and it delays no other.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,7 +11,7 @@
 namespace cpprun {
 namespace {
 
-// A peer that reads only when told to.
+// A peer that reads only on request.
 class FakePeer final : public Connection {
  public:
   explicit FakePeer(uint64_t id) : id_(id) {}

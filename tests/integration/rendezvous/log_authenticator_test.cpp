@@ -1,4 +1,4 @@
-// Who may read log lines: only who knows the token, once for each nonce.
+// Authentication for log lines: the token, once for each nonce.
 #include "rendezvous/server/dashboard/log_authenticator.hpp"
 
 #include <gmock/gmock.h>

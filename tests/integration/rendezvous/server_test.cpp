@@ -1,4 +1,4 @@
-// The rendezvous server on real sockets. The server runs on a thread of its own; tests are blocking
+// The rendezvous server on real sockets. The server runs on its own thread; tests are blocking
 // clients with deadlines on every read.
 #include "rendezvous/server/server.hpp"
 
@@ -137,7 +137,7 @@ TEST_F(ServerTest, LargeValuesGoBothWays) {
   std::string value(40 << 20, 'v');
   value.back() = 'e';
   const std::string request = std::string(kHello) + set("/big", value) + get("/big");
-  Client client(server_.port());  // says its first word in time only if that is ready
+  Client client(server_.port());  // sends its handshake in time only if that is ready
   client.send(request);
   EXPECT_TRUE(client.read(8 + value.size()) == bytes_reply(value));
 }
@@ -183,7 +183,8 @@ TEST_F(ServerTest, KeepsAnIdleClientAfterItsHandshake) {
   Client client(server_.port());
   client.send(kHello);
   Client silent(server_.port());
-  EXPECT_TRUE(silent.is_ended());  // the time of the silent is over, so it was for this one
+  EXPECT_TRUE(silent.is_ended());  // the handshake timeout has passed, so it has passed for this
+                                   // connection too
   client.send(ping(5));
   EXPECT_EQ(client.read(4), ping(5).substr(1));
 }

@@ -1,5 +1,5 @@
-// The worker's store client on real sockets: against cpprun's own server, and against servers that
-// misbehave. What it says to torch's servers is in tests/conformance/test_store_client.py.
+// The worker's store client on real sockets: with cpprun's own server, and with hostile servers.
+// The tests with torch's servers are in tests/conformance/test_store_client.py.
 #include "cpprun/worker/store_client.hpp"
 #include "common/limits/store.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace std::string_literals;
 
-// The most there ever was: memory that is given back counts.
+// The peak allocation; released memory counts too.
 long most_resident_kib() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
@@ -115,7 +115,7 @@ TEST_F(WorkerStoreClientTest, ALargeBarrierCanBeReused) {
     for (int i = 0; i < kTimes; ++i) {
       ++inside;
       if (!one.barrier("b", kClients)) ++torn;
-      if (inside < (i + 1) * kClients) ++torn;  // somebody has not come yet
+      if (inside < (i + 1) * kClients) ++torn;  // one process is still missing
     }
   };
   std::vector<std::thread> threads;
@@ -183,7 +183,7 @@ TEST(WorkerStoreConnecting, GivesUpOnAServerWithoutHandshake) {
   }
 }
 
-// Every call ends within its time with an error, and after it the client says why it is closed.
+// Every call ends in time with an error, and then the client reports why it is closed.
 class WorkerStoreHostile : public testing::Test {
  protected:
   static StoreClient connect(const HostileServer& server) {

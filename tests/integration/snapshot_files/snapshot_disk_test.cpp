@@ -1,4 +1,4 @@
-// The real disk under snapshots: bytes that go past the page cache, what is refused, locks.
+// The real disk under snapshots: direct I/O, rejected files, locks.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Direct writes are tried on both: one may refuse them.
+// Tries direct writes on both file systems: one may refuse them.
 class SnapshotDisk : public testing::TestWithParam<const char*> {
  protected:
   FileLayer& files_ = real_files();
@@ -50,9 +50,9 @@ TEST_P(SnapshotDisk, WritesAnyAddressAndOffset) {
     wanted.resize(std::max(wanted.size(), at + size));
     wanted.replace(at, size, bytes, from, size);
   };
-  write(0, 0, bytes.size());                 // whatever std::string is aligned to
+  write(0, 0, bytes.size());                 // the alignment of std::string
   write(8 << 20, 1, (4 << 20) + 4097);       // an odd address, and a tail
-  write((16 << 20) + 5, 3, (1 << 20) + 17);  // an odd place
+  write((16 << 20) + 5, 3, (1 << 20) + 17);  // an odd offset
   write(20 << 20, 0, 10);
   ASSERT_TRUE((*file)->sync().ok());
   EXPECT_EQ(*(*file)->size(), size_t{24} << 20);
@@ -80,7 +80,7 @@ TEST_P(SnapshotDisk, OpensOnlyRegularFiles) {
 }
 
 TEST_P(SnapshotDisk, AFullDiskIsReportedWithTheCure) {
-  const pid_t child = ::fork();  // the limit is for life
+  const pid_t child = ::fork();  // the limit lasts until the process ends
   if (child == 0) {
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{1 << 20, 1 << 20};

@@ -1,4 +1,4 @@
-// The worker's end of the channel, against agents that are none. With a real one:
+// The worker's end of the channel with sockets that are no agent. With a real agent:
 // worker_channel_test.cpp.
 #include "cpprun/worker/internal/agent_socket.hpp"
 
@@ -19,7 +19,7 @@
 namespace cpprun::worker {
 namespace {
 
-// An agent of one client that answers as it is told, with a descriptor beside it or none.
+// An agent for one client that sends a given answer, with or without a descriptor.
 class FakeAgent {
  public:
   FakeAgent(std::string answer, Descriptor beside)

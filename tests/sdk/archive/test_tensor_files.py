@@ -1,6 +1,5 @@
-"""Tensor files between C++ and Python: each opens what the other wrote, bit for bit; and what
-cpprunctl does with snapshots. The Python side is twins/tensor_files.py, under the torch that is
-tested."""
+"""Tensor files between C++ and Python: each reads the other's files, bit for bit; and cpprunctl's
+snapshot commands. The Python side is twins/tensor_files.py, under the torch that is tested."""
 
 import fcntl
 import json
@@ -148,7 +147,7 @@ def test_part_of_a_snapshot_is_not_the_whole(written):
 
 
 def lock_of_draft(folder, writer):
-    """Whether the first draft that has bytes is locked: its writer has done so by then."""
+    """Whether the first draft with bytes is locked: its writer holds the lock by then."""
     while writer.poll() is None:
         for draft in folder.glob('.*.tmp'):
             try:
@@ -164,7 +163,7 @@ def lock_of_draft(folder, writer):
 
 
 def test_converted_files_are_locked(files):
-    files.python('big', 'big.pt', 2**24)  # 64 MiB: long enough to be seen
+    files.python('big', 'big.pt', 2**24)  # 64 MiB: long enough to be observed
     words = [BIN / 'cpprunctl', 'snapshot', 'convert', 'big.pt', 'copy.pt']
     with subprocess.Popen(words, cwd=files.folder) as writer:
         assert lock_of_draft(files.folder, writer) == 'held'

@@ -24,5 +24,5 @@ def test_training_survives_its_faults(tmp_path):
     wrong, strikes = run(tmp_path, FAULTS, SEED)
     assert not wrong, '\n'.join(wrong)
     assert len(strikes) == FAULTS
-    if FAULTS > SHORT:  # a few, beside other tests, say nothing about times
+    if FAULTS > SHORT:  # a few faults, beside other tests, give no meaningful times
         assert not missed_targets(strikes, times=2)  # campaign.py itself is strict: it runs alone

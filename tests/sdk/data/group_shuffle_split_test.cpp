@@ -48,7 +48,7 @@ TEST(GroupShuffleSplit, DependsOnNamesAndSeedOnly) {
   EXPECT_EQ(names_of(groups, split.train), names_of(other_rows, other.train));
 }
 
-// Numbers that every machine must give: a split is part of a result.
+// Numbers that every machine must reproduce: a split is part of a result.
 TEST(GroupShuffleSplit, IsTheSameOnEveryPlatform) {
   const GroupShuffleSplit split = group_shuffle_split({"d", "a", "c", "b", "a", "e"}, 0.6, 0);
   EXPECT_EQ(split.train, (std::vector<size_t>{1, 3, 4, 5}));

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Gives the indices that it is asked for.
+// A data set that returns the requested indices.
 struct Indices : torch::data::datasets::BatchDataset<Indices, std::vector<size_t>> {
   explicit Indices(size_t count) : count_(count) {}
   std::vector<size_t> get_batch(torch::ArrayRef<size_t> request) override { return request.vec(); }
@@ -85,8 +85,8 @@ TEST_P(LoaderThreads, EvaluationKeepsTheOrder) {
   EXPECT_THAT(pass(loader), ElementsAre(1, 4, 7));
 }
 
-// A user's own sampler: the data set backwards, from another place each training epoch. It knows
-// nothing of torch's base class.
+// A user's own sampler: the data set backwards, from another offset each training epoch. It does
+// not derive from torch's base class.
 class Backwards {
  public:
   explicit Backwards(size_t size) : size_(size) {}
@@ -95,7 +95,7 @@ class Backwards {
     while (batch.size() < batch_size && given_ < size_) {
       batch.push_back((2 * size_ - 1 - given_++ - first_) % size_);
     }
-    return batch;  // empty at the end, which loaders take as well
+    return batch;  // empty at the end, which loaders accept too
   }
   size_t size() const { return size_; }
   void set_epoch(int64_t epoch) { first_ = static_cast<size_t>(epoch) % size_; }
@@ -127,7 +127,7 @@ TEST(CustomSampler, WorksInLoaders) {
   }
 }
 
-// Begins another pass after the end of one, as our samplers do, and has no reset().
+// Starts another epoch after the end of one, as our samplers do, and has no reset().
 struct Around {
   std::optional<std::vector<size_t>> next(size_t batch_size) { return inner.next(batch_size); }
   size_t size() const { return inner.size(); }

@@ -1,4 +1,4 @@
-// The sampler's edges, as literal lists: tiny data sets, padding, cut tails, wrong ranks.
+// The sampler's edge cases as literal lists: tiny data sets, padding, cut tails, wrong ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -105,7 +105,7 @@ TEST(SamplerEdges, EvaluationHasEachSampleOnce) {
   }
 }
 
-// One object for all evaluations, as a member of a trainer is.
+// One object for all evaluations, as in a trainer.
 TEST(SamplerEdges, AReusedEvaluationSamplerStartsOver) {
   UnpaddedDistributedSampler sampler(8, {.num_replicas = 3, .rank = 1});
   for (int evaluation = 0; evaluation < 3; ++evaluation) {

@@ -1,4 +1,4 @@
-// A training epoch that is broken off and goes on at other world sizes has each sample once.
+// A training epoch that stops and continues with other world sizes visits each sample once.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/serialize.h>
@@ -20,8 +20,9 @@ struct Plan {
   int64_t epoch = 0;
 };
 
-// Trains at one world size: all ranks take as many batches, `most` or until the end. Counts in
-// `seen` what was trained on, without padding, and returns where that left the training epoch.
+// Trains with one world size: all ranks take the same number of batches, `most` or until the end.
+// Counts the trained samples in `seen`, without padding, and returns the state of the training
+// epoch.
 SamplerState train(const Plan& plan, int world, size_t most,
                    const std::optional<SamplerState>& from, std::vector<int>& seen) {
   std::vector<SamplerState> states;
@@ -113,8 +114,8 @@ TEST(SamplerResume, ANewTrainingEpochIsComplete) {
   EXPECT_EQ(sampler.next(99)->size(), 10U);
 }
 
-// The documented loop, where set_epoch was forgotten: as in Python each epoch has the order of the
-// first. What is over stays over until the next pass asks for a batch.
+// The documented loop with a forgotten set_epoch: as in Python each epoch has the order of the
+// first. A finished epoch stays finished until the loader asks for the next batch.
 TEST(SamplerResume, WithoutSetEpochTheWholeEpochRepeats) {
   DistributedSampler sampler(10, {.num_replicas = 2, .rank = 1});
   sampler.load_state({.consumed = 4, .size = 10});
@@ -132,14 +133,14 @@ TEST(SamplerResume, WithoutSetEpochTheWholeEpochRepeats) {
   }
 }
 
-// What a loader's threads rely on: they ask again for each batch that is under way.
+// Threads of a loader ask again for each batch in progress.
 TEST(SamplerResume, AnEpochStartedByResetStaysFinished) {
   DistributedSampler sampler(10, {.num_replicas = 1, .rank = 0});
   DistributedSampler of_loader = sampler;
   of_loader.reset();
   EXPECT_TRUE(of_loader.next(99));
   for (int call = 0; call < 3; ++call) EXPECT_FALSE(of_loader.next(99));
-  EXPECT_EQ(sampler.next(99)->size(), 10U);  // a loop beside the loader begins a pass of its own
+  EXPECT_EQ(sampler.next(99)->size(), 10U);  // a loop beside the loader starts its own epoch
   sampler.next(99);
   of_loader.reset();
   EXPECT_EQ(of_loader.next(99)->size(), 10U);

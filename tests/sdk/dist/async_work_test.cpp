@@ -1,4 +1,5 @@
-// Work over c10d's, with one that the test ends by hand, and with Gloo alone.
+// Work over c10d's: with a backend that the test completes by hand, and with Gloo in a world of
+// one.
 #include <atomic>
 #include <thread>
 
@@ -16,7 +17,7 @@ using Kind = Work::State::Kind;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// Like Gloo's collectives; `waits` counts those who waited.
+// Like Gloo's collectives; `waits` counts the waiting callers.
 class HandWork : public c10d::Work {
  public:
   bool wait(std::chrono::milliseconds timeout) override {
@@ -34,7 +35,7 @@ class HandWork : public c10d::Work {
   std::atomic<bool> is_aborted = false;
 };
 
-// Ends only inside wait, and may be waited for once, like Gloo's sends and receives.
+// Completes only inside wait, and may be waited for once, like Gloo's sends and receives.
 class WaitedOnceWork : public HandWork {
  public:
   bool isCompleted() override { return false; }

@@ -1,4 +1,5 @@
-// What arguments, URL and environment come to, and what is refused before anybody is met.
+// The result of arguments, URL and environment together, and the options rejected before any
+// connection.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// The current device follows the local rank. No GPU is needed: c10's own fake stands in for one.
+// The current device follows the local rank. No GPU is needed: c10's own fake guard implementation
+// stands in for one.
 #include <gtest/gtest.h>
 
 #include <c10/core/impl/FakeGuardImpl.h>
@@ -34,7 +35,7 @@ TEST(LocalDevice, BecomesTheCurrentDevice) {
 TEST(LocalDevice, StaysUnchangedWithFewerDevices) {
   Fake::setDeviceIndex(1);
   EXPECT_FALSE(use_device(Device(DeviceType::PrivateUse1, c10::impl::kFakeGuardImplMaxDevices)));
-  EXPECT_FALSE(use_device(Device(DeviceType::XPU, 0)));  // nobody has brought one
+  EXPECT_FALSE(use_device(Device(DeviceType::XPU, 0)));  // no fake is registered
   EXPECT_EQ(Fake::getDeviceIndex(), 1);
 }
 

@@ -1,4 +1,4 @@
-// Objects to bytes and back, and bytes that are no objects.
+// Objects to bytes and back, and invalid bytes.
 #include "cpprun/dist/serialize.hpp"
 
 #include <cmath>
@@ -184,7 +184,7 @@ using Everything =
     std::tuple<std::vector<std::string>, std::map<std::string, std::optional<double>>, at::Tensor,
                json, shop::Order, std::vector<bool>>;
 
-// Cut short, or with bytes changed: a value or a DistMismatchError, nothing else.
+// Truncated or changed bytes give a value or a DistMismatchError, nothing else.
 TEST(Serialize, DamagedBytesNeverCrash) {
   const Everything value{std::vector<std::string>{"a", "bc"},
                          std::map<std::string, std::optional<double>>{{"x", 1.5}, {"y", {}}},

@@ -1,4 +1,4 @@
-// Groups of one process alone: what new_group and the handles promise without any other rank.
+// Groups in a world of one process: guarantees of new_group and the handles without another rank.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/torch.h>

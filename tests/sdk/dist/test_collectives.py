@@ -1,4 +1,4 @@
-"""Collectives of the SDK: equal to Python's, beyond Python's, and what happens when ranks fail."""
+"""Collectives of the SDK: equal to Python's, beyond Python's, and with failing ranks."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ CASES = BIN / 'sdk_dist_cases'
 
 
 class Alone:
-    """Ranks started without a launcher, so that nobody ends the survivors."""
+    """Ranks without a launcher, so that the survivors keep running."""
 
     def __init__(self, n, name, *words):
         common = {'WORLD_SIZE': str(n), 'MASTER_ADDR': '127.0.0.1', 'OMP_NUM_THREADS': '1'}
@@ -38,7 +38,7 @@ class Alone:
             rank.communicate()
 
     def end(self, but=(), seconds=400):
-        """Lines of all ranks but those, by what the lines are about; each must end well in time."""
+        """Lines of all ranks but those, by topic; each must succeed in time."""
         lines = {}
         deadline = time.monotonic() + seconds
         for number, rank in enumerate(self.ranks):

@@ -1,4 +1,4 @@
-"""Default groups: the ways to form one, the ways in which that fails, and the ways to end one."""
+"""Default groups: the ways to form one, the errors, and the ways to end one."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""The NCCL plugin without a GPU: it loads, and what can't work says so."""
+"""The NCCL plugin without a GPU: it loads, and impossible calls report an error."""
 
 from launches import BIN
 

@@ -1,4 +1,4 @@
-"""C++ and Python talk over one TCP store, whoever serves it."""
+"""C++ and Python share one TCP store, served by either."""
 
 import socket
 

@@ -1,4 +1,4 @@
-// LibTorch's and Gloo's errors become ours: by type, else by the stable parts of their texts.
+// LibTorch's and Gloo's errors become ours: by type, otherwise by the stable parts of their texts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/exception.h>

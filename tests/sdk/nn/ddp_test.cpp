@@ -96,7 +96,7 @@ TEST_F(DdpAccess, OwnAttributesThroughModule) {
   EXPECT_EQ(ddp->module().first->weight.size(0), 32);
 }
 
-// How a LibTorch program runs what a holder holds: it must not run past the averaging.
+// How a LibTorch program calls a module in a holder: it must not bypass the averaging.
 TEST_F(DdpAccess, ArrowAccessesTheWrapperLikeAHolder) {
   parallel::DistributedDataParallel ddp(std::make_shared<Mlp>());
   int sums = 0;
@@ -297,7 +297,7 @@ struct OneOfTwo : Branches {
   at::Tensor forward(const at::Tensor& x) { return left(body(x)); }
 };
 
-// A snapshot asks for the buckets, perhaps before the next forward would say it.
+// A snapshot asks for the buckets, perhaps before the next forward rebuilds them.
 TEST_F(DdpBuckets, NamesUnusedParameters) {
   parallel::DistributedDataParallel ddp(std::make_shared<OneOfTwo>());
   ddp(torch::ones({2, 12})).sum().backward();

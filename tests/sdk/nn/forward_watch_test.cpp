@@ -1,4 +1,4 @@
-// Gradients without a forward of DistributedDataParallel are warned of, and no others.
+// Warns of gradients without a forward of DistributedDataParallel, and of no others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 using DdpForwardWatch = DdpAlone;
 
-// What `steps` put on stderr.
+// The stderr output of `steps`.
 template <class Steps>
 std::string said(Steps steps) {
   testing::internal::CaptureStderr();

@@ -1,4 +1,4 @@
-// SyncBatchNorm alone, and what the converter can and can't swap.
+// SyncBatchNorm in a world of one, and the modules that the converter accepts and rejects.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

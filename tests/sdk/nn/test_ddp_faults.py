@@ -1,4 +1,4 @@
-"""What goes wrong around DistributedDataParallel ends in a named error on every rank, in time."""
+"""Failures around DistributedDataParallel end in a named error on every rank, in time."""
 
 import pytest
 

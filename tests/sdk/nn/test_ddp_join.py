@@ -1,4 +1,4 @@
-"""Uneven inputs: DistributedDataParallel.join against Python's, and how it ends early."""
+"""Uneven inputs: DistributedDataParallel.join compared with Python's, and its early end."""
 
 import pytest
 

@@ -33,12 +33,12 @@ def losses(lines):
 
 
 def results(ended, mode):
-    """What the ranks' models came to: one hash for each rank."""
+    """The final models of the ranks: one hash for each rank."""
     return {line.split()[-1] for line in ended.lines(f'{mode} end ')}
 
 
 def differences(mode, ours, theirs, n):
-    """Texts of what is unlike Python's in this mode, or unlike between our ranks."""
+    """Texts for results that differ from Python's in this mode, or between our ranks."""
     mine, pythons = ours.lines(f'{mode} '), theirs.lines(f'{mode} ')
     pairs = list(zip(losses(mine), losses(pythons), strict=False))
     if len(losses(mine)) != n * STEPS or len(pairs) != n * STEPS:
@@ -48,7 +48,7 @@ def differences(mode, ours, theirs, n):
     worst = max((abs(a - b) for a, b in pairs), default=0)
     if worst > CLOSE.get(mode, 0):
         yield f'{mode}: a loss is off by {worst}'
-    # Statistics of BatchNorm are each rank's own: only rank 0's spread, before a forward.
+    # Statistics of BatchNorm are each rank's own: only rank 0's are broadcast, before a forward.
     if mode != 'buffers' and len(results(ours, mode)) != 1:
         yield f'{mode}: ranks end with different models'
 

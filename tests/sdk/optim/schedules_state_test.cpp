@@ -1,5 +1,5 @@
-// A schedule that is saved at any step and loaded into fresh objects goes on exactly; and what the
-// schedulers refuse.
+// A schedule that is saved at any step and loaded into fresh objects continues exactly; and the
+// options that the schedulers reject.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -156,8 +156,8 @@ TEST_F(Refusals, RejectsInconsistentSequences) {
                std::invalid_argument);
 }
 
-// Schedules of one optimizer begin at the rates it had before the first of them; another optimizer,
-// even at the same address, has its own.
+// Schedules of one optimizer start from the rates it had before the first of them; another
+// optimizer, even at the same address, has its own.
 TEST_F(Refusals, InitialRatesComeFromTheOptimizer) {
   for (const double lr : {0.5, 0.25}) {
     torch::optim::SGD optimizer({torch::zeros({1}).requires_grad_()}, lr);

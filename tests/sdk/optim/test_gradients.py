@@ -1,4 +1,4 @@
-"""Clipped and scaled gradients and fused steps are Python's, in every bit."""
+"""Clipped and scaled gradients and fused steps equal Python's in every bit."""
 
 import json
 import random
@@ -56,7 +56,7 @@ def fused_settings():
             'fused': True,
             'parameters': shapes,
             'steps': 20,
-            # Python's fused SGD wants all parameters to begin together.
+            # Python's fused SGD requires all parameters to start together.
             'is_late': optimizer != 'SGD' and numbers.random() < 0.5,
             'lr': 10 ** numbers.uniform(-4, -1),
             'weight_decay': numbers.choice([0, 0.01]),
@@ -89,7 +89,7 @@ def sums(lines):
 
 
 def test_fused_steps_differ_from_plain_ones_by_rounding(ranks):
-    # Also where a parameter of SGD begins later, which Python's fused SGD refuses.
+    # Also with a parameter of SGD that starts later, which Python's fused SGD rejects.
     settings = [setting | {'is_late': True} for setting in fused_settings()]
     found = []
     for is_fused in (True, False):

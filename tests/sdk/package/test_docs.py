@@ -1,4 +1,4 @@
-"""What docs/sdk.md shows is what is there."""
+"""docs/sdk.md matches the code."""
 
 import re
 

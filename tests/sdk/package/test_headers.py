@@ -7,7 +7,7 @@ import pytest
 from installed import torch_folder
 
 INCLUDE = re.compile(r'^#include ([<"])([^>"]+)[>"]', re.M)
-# What a thin header may take from LibTorch: 1.3 s instead of 11.
+# The LibTorch headers allowed in a thin header: 1.3 s instead of 11.
 THIN = {'ATen/core/Tensor.h', 'c10/core/Device.h'}
 HEAVY = {'cpprun/dist/native.hpp'}
 
@@ -26,7 +26,7 @@ def included(package, header):
 
 
 def reached(package, header):
-    """This header and all of ours behind it."""
+    """This header and all of our headers that it includes."""
     seen, pending = set(), [header]
     while pending:
         name = pending.pop()
@@ -37,7 +37,7 @@ def reached(package, header):
 
 
 def of_libtorch(package, header):
-    """What a header includes of LibTorch, by itself or through others of ours."""
+    """LibTorch headers that a header includes, directly or through others of ours."""
     names = (name for own in reached(package, header) for _, name in included(package, own))
     return {name for name in names if re.match(r'(torch|ATen|c10|caffe2)/', name)}
 

@@ -46,7 +46,7 @@ def test_worker_needs_no_libtorch(package, copy):
 
 
 def fake_torch(folder, version):
-    """A folder that looks like LibTorch of that version, for configuring alone."""
+    """A folder that looks like LibTorch of that version, for configuration only."""
     for name in ('lib/libtorch_cpu.so', 'lib/libc10.so'):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()

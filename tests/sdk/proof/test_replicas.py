@@ -1,5 +1,5 @@
-"""A node that is lost with its disk, and one that comes in its place: with --snapshot-replicas=1 it
-resumes from the memory that a neighbour has copied, exactly; without it from what is on disk."""
+"""A node that is lost with its disk, and its replacement: with --snapshot-replicas=1 it resumes
+exactly from the memory that a neighbour has copied; without it from disk."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ def free_port():
 
 
 class TwoNodes:
-    """Agents of one job on this machine, each with a folder of its own."""
+    """Agents of one job on this machine, each with its own folder."""
 
     def __init__(self, job, *flags):
         self.job, self.flags, self.port = job, flags, free_port()

@@ -1,5 +1,5 @@
-// The order of staging from a device, with a device that is none: copies that were started happen
-// when somebody waits for an event behind them, and not before.
+// The order of staging from a device, with a fake device: a started copy happens only when a caller
+// waits for a later event.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,11 +15,11 @@ using testing::ElementsAre;
 
 constexpr c10::StreamId kCompute = 0, kSide = 7;
 
-// What has been put into the streams, and what was asked of them. One for all, as a device is.
+// The contents of the fake device's streams and the calls made to it. One for all, as a device is.
 struct Fake {
   std::vector<std::string> log;
   std::vector<std::function<void()>> started;  // copies that have not happened
-  std::map<void*, size_t> events;              // how many of all started ones each is behind
+  std::map<void*, size_t> events;              // the number of started copies before each event
   c10::StreamId current = kCompute;
   size_t happened = 0;
 } fake;

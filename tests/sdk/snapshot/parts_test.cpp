@@ -1,4 +1,4 @@
-// What of snapshots is pure: names, shares, the choice of one, intervals, what ranks tell.
+// The pure parts of snapshots: names, shards, choice, intervals, reports of ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,8 +21,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
-
-// --- names
 
 TEST(SnapshotNames, StripsOnlyAPrefixThatAllNamesHave) {
   EXPECT_THAT(
@@ -52,14 +50,12 @@ TEST(SnapshotNames, AModelMayHaveAChildCalledModule) {
   EXPECT_THAT(align({"my_orig_mod.a"}, {"a", "mya"}), IsEmpty());
 }
 
-// --- forms
-
 class NoStorages final : public Storages {
  public:
   Status read(const std::string&, uint64_t, std::span<std::byte>) const override { return {}; }
 };
 
-// In memory each rank's own state is beside what all share, in the single file it is inside.
+// In memory a rank's own state is beside the shared state; in the single file it is inside.
 TEST(SnapshotEntries, FindsPerRankEntriesInMemory) {
   for (const bool is_single : {false, true}) {
     int64_t restored = 0;
@@ -82,8 +78,6 @@ TEST(SnapshotEntries, FindsPerRankEntriesInMemory) {
   }
 }
 
-// --- copies
-
 TEST(SnapshotCopy, CopiesExactlyTheRequestedBytes) {
   constexpr size_t kLarge = 300'000;
   std::vector<std::byte> from(kLarge + 200), to(from.size());
@@ -99,8 +93,6 @@ TEST(SnapshotCopy, CopiesExactlyTheRequestedBytes) {
   }
 }
 
-// --- shares
-
 uint64_t of_writer(const std::vector<ShardRange>& parts, int writer) {
   uint64_t bytes = 0;
   for (const ShardRange& part : parts) bytes += part.writer == writer ? part.bytes : 0;
@@ -114,7 +106,7 @@ TEST(SnapshotShards, CoverTheBytesInEqualParts) {
     const auto parts = plan_shards(storages, writers);
     std::map<std::string, uint64_t> seen;
     for (const ShardRange& part : parts) {
-      EXPECT_EQ(part.from, seen[part.storage]);  // one after the other
+      EXPECT_EQ(part.from, seen[part.storage]);  // in sequence
       EXPECT_EQ(part.from % archive::kBlock, 0U);
       seen[part.storage] += part.bytes;
     }
@@ -134,8 +126,6 @@ TEST(SnapshotShards, RankZeroWritesDifferingTensors) {
                           ShardRange{"mean", 0, 1 << 20, 0}));
 }
 
-// --- the choice
-
 Candidate disk(int64_t step, std::string why = "") {
   const std::string name = "step-" + std::to_string(step);
   return {Candidate::Where::Folder, step, why.empty() ? name : "", std::move(why), name};
@@ -153,7 +143,7 @@ TEST(SnapshotChoice, ChoosesTheNewestCommonOne) {
 TEST(SnapshotChoice, ChoosesMemoryIfItIsAsNewAsTheDisk) {
   EXPECT_EQ(common({{memory(3), disk(3)}, {memory(3), disk(3)}}).loadable[0], memory(3));
   EXPECT_THAT(common({{memory(2), disk(3)}, {memory(2), disk(3)}}).loadable, ElementsAre(disk(3)));
-  // Another round's copy of the same step is no copy of this one.
+  // A copy of the same step from another round is no copy of this one.
   EXPECT_THAT(common({{memory(4, "7/2"), disk(3)}, {memory(4, "8/2"), disk(3)}}).loadable,
               ElementsAre(disk(3)));
 }
@@ -178,11 +168,9 @@ TEST(SnapshotChoice, ListsSurviveEncoding) {
   EXPECT_FALSE(decode("nonsense").ok());
 }
 
-// --- intervals
-
 TEST(SnapshotInterval, IsYoungsIntervalWithinLimits) {
   EXPECT_NEAR(best_interval(1, 7200), 120, 1e-9);    // sqrt(2 * 1 * 7200)
-  EXPECT_NEAR(best_interval(100, 200), 1000, 1e-9);  // no more than a tenth of the time
+  EXPECT_NEAR(best_interval(100, 200), 1000, 1e-9);  // at most a tenth of the time
   EXPECT_NEAR(best_interval(1e4, 1e9), 3600, 1e-9);
   EXPECT_GT(time_between_failures(0, 0), time_between_failures(3600, 3));
 }
@@ -194,10 +182,8 @@ TEST(SnapshotInterval, ReadsTheClockOftenEnough) {
   EXPECT_TRUE(look_out.is_due(1));
   const int64_t next = look_out.next_look(1, 0.1, 60);  // 0.1 s a step: each second
   EXPECT_EQ(next, 11);
-  EXPECT_EQ(look_out.next_look(11, 1.1, 0.5), 12);  // an interval of half a second
+  EXPECT_EQ(look_out.next_look(11, 1.1, 0.5), 12);  // half a second between checks
 }
-
-// --- what ranks tell
 
 TEST(SnapshotReport, OutcomesAndShardsSurviveEncoding) {
   EXPECT_EQ(decode_outcome(encode(Result<std::string>("x")), 3).value(), "x");

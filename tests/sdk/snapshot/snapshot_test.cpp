@@ -1,4 +1,4 @@
-// Snapshots in a world of one: what is kept and comes back, what is refused, what is hinted at.
+// Snapshots in a world of one: saved and restored values, rejections, hints.
 #include "cpprun/snapshot/snapshot.hpp"
 
 #include <gmock/gmock.h>
@@ -95,7 +95,7 @@ TEST_F(SnapshotAlone, KeepsValuesOfAllKinds) {
   }
 }
 
-// Python refuses the whole file for one text that it can't decode.
+// Python rejects the whole file for one undecodable text.
 TEST_F(SnapshotAlone, SavesNonUtf8TextAsBytes) {
   const std::string saved("\xff\0\xe9", 3);
   std::string text = saved;
@@ -124,7 +124,7 @@ TEST_F(SnapshotAlone, RejectsDuplicateEntries) {
   snapshot.track(net).track("value", value);
   EXPECT_THROW(snapshot.track("again", net), std::invalid_argument);
   EXPECT_THROW(snapshot.track("value", other), std::invalid_argument);
-  EXPECT_THROW(snapshot.track("step", other), std::invalid_argument);  // its own
+  EXPECT_THROW(snapshot.track("step", other), std::invalid_argument);  // the name of its own entry
   EXPECT_THROW(Snapshot({.dir = "a", .file = "b"}), std::invalid_argument);
 }
 
@@ -244,7 +244,7 @@ TEST_F(SnapshotAlone, FallsBackToTheEarlierFile) {
   EXPECT_EQ(value, 1);
 }
 
-// Turns a bit over, so that only a checksum tells.
+// Flips a bit that only a checksum detects.
 void damage(const std::string& path) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekg(100);
@@ -274,7 +274,7 @@ TEST_F(SnapshotAlone, ADamagedLaterStepDoesNotRemoveNewSnapshots) {
   EXPECT_EQ(found->complete[1].step, 40);
   CaptureStderr();
   EXPECT_EQ(Snapshot(options).track("value", value).resume().step, 60);
-  EXPECT_EQ(GetCapturedStderr(), "");  // nothing to fall back from
+  EXPECT_EQ(GetCapturedStderr(), "");  // no snapshot to fall back to
 }
 
 TEST_F(SnapshotAlone, HintsOnceAtAForgottenEntry) {
@@ -315,7 +315,7 @@ TEST_F(SnapshotAlone, RestoresSharedAndStridedTensors) {
   EXPECT_TRUE(at::equal(d, scalar));
 }
 
-// Into the memory that the model has, wherever that is: no second copy on any device.
+// Loads into the model's memory, wherever it is: no second copy on any device.
 class SnapshotMapLocation : public SnapshotAlone {};
 TEST_F(SnapshotMapLocation, LoadsIntoTheModelsMemory) {
   const auto net = test::make_net();
@@ -345,7 +345,7 @@ TEST_F(SnapshotAlone, SavesByStepsAndByTime) {
   EXPECT_TRUE(snapshot.maybe_save(12, {.every = std::chrono::milliseconds(1)}));
 }
 
-// The lock on the first draft in `folder` that has bytes: its writer has taken it by then.
+// Waits for a draft with bytes in `folder`: its writer holds the lock by then.
 snapshot_files::LockState lock_of_draft(const fs::path& folder, const std::atomic<bool>& is_over) {
   while (!is_over) {
     for (const auto& entry : fs::directory_iterator(folder)) {

@@ -1,4 +1,4 @@
-// Tensors on their way to a file and back, and what only Python's files hold.
+// Tensors on their way to a file and back, and tensors that only Python writes.
 #include "cpprun/snapshot/state/tensors.hpp"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// What a file would give back.
+// The tensor that a file would return.
 at::Tensor kept(const at::Tensor& tensor) {
   Capture capture;
   const TensorRef ref = *pickle::read(pickle::write(capture.add(tensor)))->get_if<TensorRef>();

@@ -1,4 +1,4 @@
-"""Python goes on where C++ stopped, and the other way round."""
+"""Python continues where C++ stopped, and the other way round."""
 
 import pytest
 from torch_python import PYTHON

@@ -1,4 +1,4 @@
-"""A training that was interrupted ends as one that was not, bit for bit."""
+"""An interrupted training ends like an uninterrupted one, bit for bit."""
 
 import json
 import pathlib
@@ -23,7 +23,7 @@ def train(ranks, world, *words, flags=(), fault=None, folder='snapshots', **opti
 
 
 def ends(job):
-    """What the ranks ended with: parameters, generators, counts, rates."""
+    """The final state of the ranks: parameters, generators, counts, rates."""
     told = ('from', 'saved')
     return [line for line in job.well().lines('rank') if line.split()[2] not in told]
 
@@ -212,7 +212,7 @@ def test_without_memory_the_disk_is_used(ranks):
 
 
 def test_training_pauses_for_one_copy(ranks):
-    """Memory that is new at each save would cost ten times as much."""
+    """New memory at each save would cost ten times as much."""
     tries = [ranks.lone_case('snapshot', 'snapshot_cost', 256).well().out.split() for _ in range(3)]
     pauses = [(float(words[3]), float(words[5])) for words in tries]
     assert any(pause < 3 * copy + 20 for pause, copy in pauses), pauses

@@ -5,11 +5,11 @@ import subprocess
 import pytest
 from launches import BIN
 
-GROWS_BY = 64 << 10  # KiB, at once; by its own rules the heap grows as it is needed, to some 50 MiB
+GROWS_BY = 64 << 10  # KiB, at once; by default the heap grows in steps, to some 50 MiB
 
 
 def heap_kib(ranks, **env):
-    """The heap of a program that does nothing with the LibTorch that it was linked with."""
+    """The heap of a program that links LibTorch and does not use it."""
     (line,) = ranks.lone_case('trainer', 'heap', env=env).well().lines('heap')
     return int(line.split()[1])
 

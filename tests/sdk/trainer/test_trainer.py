@@ -1,4 +1,4 @@
-"""The Trainer on several ranks: the tutorial's lines and losses, faults, requests to stop."""
+"""The Trainer on several ranks: the tutorial's lines and losses, faults, stop requests."""
 
 import signal
 import subprocess
@@ -60,7 +60,7 @@ def test_fault_happens_at_its_training_epoch(ranks):
 
 @pytest.mark.parametrize('world', [1, 4])
 def test_killed_rank_changes_no_bit(ranks, world):
-    """Four ranks sum as before the kill only if DDP has the buckets that it had."""
+    """Four ranks sum as before the kill only if DDP has the same buckets."""
     wide = ('trainer_wide', 2, 3, 0)
     whole = ranks.case('trainer', world, *wide).well()
     fault = {'CPPRUN_FAULTS': f'kill:rank={world - 1},step=7,attempt=0'}

@@ -1,5 +1,5 @@
-// Candidate: the real Election in an agent's process, and the shell around it: what it asks goes to
-// the model of etcd, what it decides to the agent and to the coordinator beside it.
+// Candidate: the real Election in an agent's process, and the shell around it. Its requests go to
+// the model of etcd, its decisions to the agent and to the coordinator in the same process.
 #pragma once
 
 #include <functional>
@@ -29,14 +29,14 @@ class Candidate {
             Callbacks callbacks);
 
   void start();
-  // What the agent says of itself; when anything has happened there.
+  // The state of the agent, after each event there.
   void look_at(bool is_led, bool is_willing);
   void write(const control::PersistedJobState& facts);
   void leave(bool is_idle);
-  // The process has ended, and said nothing.
+  // The process has ended without a message.
   void end() { is_alive_ = false; }
   void set_frozen(bool is_frozen) { is_frozen_ = is_frozen; }
-  // What is due; after a freeze.
+  // Runs due work after a freeze.
   void on_timer();
   bool is_leading() const { return is_alive_ && core_.is_leading(); }
 

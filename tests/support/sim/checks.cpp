@@ -24,8 +24,8 @@ bool has_no_memory(const Job& job) {
 
 // ---------------------------------------------------------------- workers
 
-// Rounds of two jobs may overlap: agents that were all started anew know nothing of those before
-// them (docs/simulation.md).
+// Rounds of two jobs may overlap: if all agents were started again, they know nothing of earlier
+// ones (docs/simulation.md).
 void Checks::on_workers_live(const RoundName& round, int64_t count) {
   for (const auto& [other, live] : live_) {
     bool is_rival = are_one_job(other, round) && other != round && live > 0;
@@ -51,7 +51,7 @@ int64_t Checks::live_workers_of(Term term, RoundNumber round) const {
   return sum;
 }
 
-// ---------------------------------------------------------------- one job in several epochs
+// ---------------------------------------------------------------- one job in several terms
 
 Term Checks::root(Term term) const {
   for (auto it = continued_.find(term); it != continued_.end(); it = continued_.find(term)) {
@@ -103,7 +103,8 @@ void Checks::on_finish(Term term, bool has_workers, const agent::Finish& finish)
   require(!job.is_success_told || !job.is_failure_told, "S5: two nodes end with opposite outcomes");
 }
 
-// Its worker lease holds, so nobody has gone on without it, and no other standby was named.
+// Its worker lease is valid, so no other node has continued without it, and no other standby was
+// named.
 void Checks::on_promotion(Incarnation node, Term welcomed) {
   const auto job = jobs_.find(root(welcomed));
   if (job == jobs_.end()) return;
@@ -131,7 +132,7 @@ void Checks::on_heard(Term term, Incarnation from, const control::AgentMessage& 
   }
   const auto* stopped = std::get_if<control::Stopped>(&message);
   if (stopped == nullptr || !unreported_failure_.contains({from, stopped->round})) return;
-  // Nobody need tell what he was told.
+  // A member need not repeat a failure that the coordinator sent it.
   bool is_known = false;
   for (const auto& [name, round] : jobs_[term].rounds) {
     if (name.round == stopped->round && round.was_stopped_by_failure) is_known = true;
@@ -153,7 +154,7 @@ void Checks::on_sent(const Job* led, Incarnation to, const control::CoordinatorM
     on_assignment(job, to, *assignment);
   } else if (const auto* stop = std::get_if<control::Stop>(&message)) {
     auto round = job.rounds.find(job.newest);
-    // Who is told late, by itself, hears no cause.
+    // A node that gets the stop late and alone receives no cause.
     bool is_charge = stop->cause == control::StopCause::Failure &&
                      stop->round == job.newest.round && stop->why != "the round is over";
     if (round != job.rounds.end() && is_charge) round->second.was_stopped_by_failure = true;
@@ -203,14 +204,14 @@ void Checks::on_new_round(JobRecord& job, const control::RankAssignment& assignm
               (used >= job.budget_used && (used <= job.budget_used + 1 || jobs_.size() > 1)),
           "S3: " + where + "a round costs at most one restart");
   require(used <= assignment.max_restarts, "S3: " + where + "the budget is overspent");
-  // Of all jobs: one that begins anew hears of those before it from whoever comes back late.
+  // Over all jobs: one that starts over receives old failures from nodes that return late.
   require(used <= static_cast<int64_t>(failing_rounds_.size()),
           "S3: " + where + "more restarts were charged than rounds failed");
   if (auto last = job.rounds.find(job.newest); last != job.rounds.end()) {
-    // What only a dead coordinator has heard is forgotten.
+    // A failure that only a dead coordinator knew is lost.
     require(!is_same_term || !last->second.was_stopped_by_failure || used > job.budget_used,
             "S3: " + where + "a failure was not charged");
-    last->second.assignments.clear();  // only the newest is looked at, and there may be many nodes
+    last->second.assignments.clear();  // checks only the newest, since there may be many nodes
   }
   job.budget_used = used;
   job.newest = name;
@@ -259,7 +260,7 @@ void Checks::on_job_result(JobRecord& job, const Job& led, Incarnation to,
 void Checks::on_bye(JobRecord& job, const Job& led, Incarnation to) {
   require(job.told.contains(to) && acked_.contains(to),
           "R9: bye to " + name_of(to) + " before it has acknowledged the outcome");
-  // Who comes after the end goes on its own.
+  // An agent that comes after the end leaves by itself.
   for (Incarnation owed : std::exchange(job.must_acknowledge, {})) {
     auto node = led.nodes().find(owed);
     bool is_here = node != led.nodes().end() && node->second.is_connected();

@@ -11,8 +11,9 @@ namespace cpprun::sim {
 using namespace std::chrono_literals;
 
 namespace {
-// Coordinators of one endpoint take their epochs from the wall clock, so they lie far apart.
-constexpr int64_t kTermStep = 10'000;  // between two, standbys and clocks that went back count
+// Coordinators of one endpoint take their terms from the wall clock, so terms lie far apart.
+constexpr int64_t kTermStep =
+    10'000;  // terms between two coordinators, for standbys and clocks that went back
 }  // namespace
 
 control::JobSpec ClusterOptions::default_job_spec() {
@@ -52,8 +53,6 @@ HostClock Cluster::clock_of(HostId host) const {
   return clock;
 }
 
-// ---------------------------------------------------------------- programs
-
 void Cluster::start_coordinator() {
   if (coordinator_) former_coordinators_.push_back(std::move(coordinator_));
   epochs_ += kTermStep;
@@ -62,7 +61,7 @@ void Cluster::start_coordinator() {
   spec.host = context_.coordinator_host;
   spec.clock = clock_of(spec.host);
   spec.options.host = "head";
-  spec.options.term = Term(is_set_back ? epochs_ / 10 : epochs_);  // no other has that one
+  spec.options.term = Term(is_set_back ? epochs_ / 10 : epochs_);  // no other node has that address
   spec.options.wait_reminder_interval = options_.wait_reminder_interval;
   spec.options.make_secret = [this] { return "secret " + std::to_string(++secrets_); };
   spec.options.node_id_of = id_of_key;
@@ -149,8 +148,6 @@ const CoordinatorProcess* Cluster::leader() const {
   }
   return of;
 }
-
-// ---------------------------------------------------------------- faults
 
 void Cluster::kill(Node& node, bool is_reset) {
   if (!node.is_running()) return;

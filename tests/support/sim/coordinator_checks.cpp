@@ -7,7 +7,7 @@ namespace cpprun::sim {
 
 namespace {
 
-// More than the jobs that one coordinator begins.
+// Larger than the number of jobs of one coordinator.
 constexpr int64_t kOwnEpochs = 100;
 
 std::string name_of(const control::RankAssignment& assignment) {
@@ -53,7 +53,8 @@ void CoordinatorChecks::on_message(const Job* job, const control::Hello& from,
   }
 }
 
-// Of the job before it nothing counts. Who has taken a job over may lead that one and no other.
+// The state of the job before it does not count. A standby that became coordinator may lead only
+// that job.
 void CoordinatorChecks::start_over() {
   *this = CoordinatorChecks(*checks_, first_term_, host_, is_standby_ && !has_begun_);
   has_begun_ = true;
@@ -71,7 +72,7 @@ void CoordinatorChecks::on_register(bool is_memory, Incarnation from,
   remember(from, message);
 }
 
-// Of worlds that this coordinator has not formed itself.
+// Assignments that this coordinator did not form itself.
 void CoordinatorChecks::remember(Incarnation from, const control::Register& message) {
   if (!message.assignment) return;
   const control::RankAssignment& assignment = *message.assignment;
@@ -90,12 +91,10 @@ void CoordinatorChecks::remember(Incarnation from, const control::Register& mess
   is_hang_charged_ = is_hang_charged_ || message.charged == control::RestartCharge::Hang;
 }
 
-// ---------------------------------------------------------------- what the coordinator says
-
 void CoordinatorChecks::on_sent(Term term, Incarnation to,
                                 const control::CoordinatorMessage& message) {
   if (const auto* assignment = std::get_if<control::RankAssignment>(&message)) {
-    // Who has missed its world is told again, also one of a coordinator before this one.
+    // A node that missed its assignment gets it again, also one of an earlier coordinator.
     if (assignment->term != term) return;
     check_recovered_round(*assignment);
     const bool is_known = !formed_.empty() && formed_.begin()->second.round == assignment->round;
@@ -110,13 +109,11 @@ void CoordinatorChecks::on_sent(Term term, Incarnation to,
 void CoordinatorChecks::after_call(const Job& job) {
   if (formed_in_call_.empty()) return;
   check_standby(job);
-  // Who is not told has lost its connection just now: then not all is known here.
+  // A node without a message has just lost its connection: then the check lacks information.
   const control::RankAssignment& assignment = formed_in_call_.begin()->second;
   if (static_cast<int64_t>(formed_in_call_.size()) == assignment.group_size) check_snapshots();
   formed_ = std::exchange(formed_in_call_, {});
 }
-
-// ---------------------------------------------------------------- R13
 
 void CoordinatorChecks::check_recovered_round(const control::RankAssignment& assignment) {
   if (!newest_) return;
@@ -131,10 +128,8 @@ void CoordinatorChecks::check_recovered_round(const control::RankAssignment& ass
                    "R13: " + where + "an operator's restarts are forgotten");
 }
 
-// ---------------------------------------------------------------- R17
-
-// A job with a standby is led by it, or by whoever has heard from it; one that a standby has led,
-// by nobody before that one is known to be dead.
+// A job with a standby is led by it or by a coordinator that has the standby's report. A job that a
+// standby has led is led by no other coordinator before that standby's death is known.
 void CoordinatorChecks::check_continuation() {
   if (!newest_ || std::exchange(has_continued_, true) || is_standby_) return;
   const std::string where = "R17: gone on from " + name_of(*newest_);
@@ -143,8 +138,6 @@ void CoordinatorChecks::check_continuation() {
   checks_->require(!newest_->is_led_by_standby || has_evidence_,
                    where + ", and nobody who must know says that who led it is dead");
 }
-
-// ---------------------------------------------------------------- R14, R15
 
 // By this coordinator or by the one before it; null: there was none.
 const control::RankAssignment* CoordinatorChecks::round_before() const {
@@ -157,12 +150,12 @@ void CoordinatorChecks::check_standby(const Job& job) {
   const std::optional<control::Standby>& now = formed_in_call_.begin()->second.standby;
   const std::string where = name_of(formed_in_call_.begin()->second) + ": ";
   if (before == nullptr) return;
-  if (!before->standby) {  // who knows whether it was lost in silence
+  if (!before->standby) {  // it may have been lost in silence
     checks_->require(!now || !formed_.empty(), "R14: " + where + "a standby after a round without");
     return;
   }
   const Incarnation standby = before->standby->node;
-  if (standby == host_) return;  // that was us
+  if (standby == host_) return;  // it was this process
   const auto node = job.nodes().find(standby);
   const bool is_there = node != job.nodes().end() &&
                         node->second.liveness == cpprun::Node::Liveness::Present &&
@@ -170,7 +163,8 @@ void CoordinatorChecks::check_standby(const Job& job) {
   const bool is_free = gone_.contains(standby) || leaving_.contains(standby);
   checks_->require(!now || now->node == standby || (!is_there && is_free),
                    "R14: " + where + "another standby, though the one before has not gone");
-  const bool stays = is_there && now;  // one that was lost in silence may be there, and is none
+  const bool stays =
+      is_there && now;  // a standby that was lost in silence may be present, and is no standby
   checks_->require(!stays || node->second.is_connected(),
                    "R14: " + where + "formed while its standby is cut off");
   const bool is_host_going = host_ && leaving_.contains(*host_);
@@ -178,8 +172,6 @@ void CoordinatorChecks::check_standby(const Job& job) {
       !stays || !is_host_going,
       "R15: " + where + "formed by a coordinator that leaves, though its standby is there");
 }
-
-// ---------------------------------------------------------------- snapshots
 
 bool CoordinatorChecks::has(const Member& member, const control::SnapshotName& snapshot) const {
   return std::find(member.snapshots.begin(), member.snapshots.end(), snapshot) !=
@@ -231,8 +223,6 @@ void CoordinatorChecks::check_snapshots() {
                      where + "nobody has what a node is to begin with");
   }
 }
-
-// ---------------------------------------------------------------- faults of a plan
 
 void CoordinatorChecks::on_fault_permit(Member& member, const control::FaultPermit& message) {
   const std::string where = "faults: fault " + std::to_string(message.fault) + " ";

@@ -32,7 +32,7 @@ void CoordinatorProcess::wake(CoordinatorOptions options) {
   core_ = std::make_unique<Coordinator>(options);
   trace("leads the job from here");
   if (!options.leader_lease) start_leader_announcer();
-  // As a thread that has to be started first.
+  // The time to start a thread.
   context_.event_queue.in(std::chrono::milliseconds(1), [this] {
     if (!is_alive_ || is_frozen_ || !core_) return;
     context_.network.set_reading(program_, true);
@@ -174,7 +174,7 @@ void CoordinatorProcess::carry_out(const Close& effect) {
   drop(effect.session.value, effect.is_reset ? Ending::Reset : Ending::Fin);
 }
 
-// A connection that we end is ended for the core as well.
+// The core also gets an event for a connection that this side ends.
 void CoordinatorProcess::drop(ConnectionId connection, Ending how) {
   sessions_.erase(connection);
   handovers_.on_ended(connection);
@@ -288,7 +288,7 @@ void CoordinatorProcess::on_timer() {
     run_core([this](Instant now, Effects& e) { core_->on_time(now, e); });
     const bool has_looked = !is_alive_ || core_->next_deadline() > local_now();
     context_.checks.require(has_looked, "limits: a coordinator's deadline stays in the past");
-    if (!has_looked) return;  // else it would look for ever
+    if (!has_looked) return;  // prevents an endless loop
   }
   arm_timer();
 }

@@ -14,7 +14,7 @@ std::string name_of(Term term, RoundNumber round) {
 
 }  // namespace
 
-// Once a job is decided, or was asked to end, another one by its name may begin anew.
+// Once a job is decided, or was asked to end, another one of the same name may start.
 void ElectionChecks::on_job_state(const std::string& job_state_key,
                                   const Result<control::PersistedJobState>& read) {
   checks_.require(read.ok(), "R18: what is written can't be read");
@@ -40,7 +40,7 @@ void ElectionChecks::on_given_back() {
                   "R18: the lease is given back while workers of the job live");
 }
 
-// Others may lead as soon as the lease has ended, and a worker needs so long to die.
+// Others may lead as soon as the lease has ended, and a worker takes this long to die.
 void ElectionChecks::on_leader_lease(const control::Leader& who, Instant now, Instant until,
                                      Instant lease_ends) {
   checks_.require(until <= now || until + limits::kKillDuration <= lease_ends,

@@ -1,8 +1,8 @@
-// ElectionChecks: what R18 asks of who leads by an election, judged with full sight of etcd: no
-// grant outlasts the lease, the lease is given back only when no worker lives, nothing is told
-// before it is written, and what is written goes on from what was read.
+// ElectionChecks: checks rule R18 with complete knowledge of etcd: no worker lease outlasts the
+// leader lease, the lease is revoked only when no worker lives, nothing is sent before it is
+// persisted, and persisted state continues from what was read.
 //
-// Beside the cores, not of them: it decides nothing, and draws nothing.
+// Observes the cores only: it decides nothing, and draws no random number.
 #pragma once
 
 #include <map>
@@ -19,26 +19,26 @@ class ElectionChecks {
  public:
   explicit ElectionChecks(Checks& checks) : checks_(checks) {}
 
-  // etcd keeps them from now on.
+  // etcd stores them from now on.
   void on_job_state(const std::string& job_state_key,
                     const Result<control::PersistedJobState>& read);
-  // The leader's key is gone before its lease had ended.
+  // The leader's key is gone before its lease has ended.
   void on_given_back();
-  // `who` may issue worker leases until then; its lease ends no sooner than `lease_ends`, or is
-  // gone if that is now. All in true time.
+  // `who` may issue worker leases until then; its leader lease ends no sooner than `lease_ends`, or
+  // is revoked if that is now. All in true time.
   void on_leader_lease(const control::Leader& who, Instant now, Instant until, Instant lease_ends);
-  // The coordinator of a job in this epoch says so to an agent.
+  // The coordinator of a job in this term sends the outcome to an agent.
   void on_told(const std::string& run_id, Term by, const control::CoordinatorMessage& message);
 
  private:
   struct Job {
-    std::map<Term, control::PersistedJobState> newest;  // by whose they are
-    std::set<Term> decided;                             // epochs in which an outcome was written
-    std::set<Term> left;                                // in which agents were asked to leave
+    std::map<Term, control::PersistedJobState> newest;  // by the issuing leader
+    std::set<Term> decided;                             // terms in which an outcome was persisted
+    std::set<Term> left;                                // terms in which agents were asked to leave
   };
 
   Checks& checks_;
-  std::map<std::string, Job> jobs_;  // by the key of their facts
+  std::map<std::string, Job> jobs_;  // by the key of the persisted state
 };
 
 }  // namespace cpprun::sim

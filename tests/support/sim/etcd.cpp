@@ -8,8 +8,6 @@ namespace cpprun::sim {
 using namespace std::chrono_literals;
 using election::Response;
 
-// ---------------------------------------------------------------- the way there and back
-
 void Etcd::ask(HostId from, const election::SendRequest& ask, Reply reply) {
   const uint64_t number = ++last_request_;
   pending_.emplace(number, std::move(reply));
@@ -36,8 +34,6 @@ void Etcd::response(uint64_t number, const Response& response) {
   pending_.erase(it);
   reply(response);
 }
-
-// ---------------------------------------------------------------- the store
 
 Response Etcd::apply(const election::Request& request) {
   trace_.fold(static_cast<uint64_t>(revision_) * 8 + request.index());
@@ -95,8 +91,6 @@ Response Etcd::carry_out(const election::Read& read) {
   return poll_leader(true, read.leader_key, read.job_state_key);
 }
 
-// ---------------------------------------------------------------- leases
-
 Response Etcd::carry_out(const election::Grant& grant) {
   const int64_t id = ++leases_made_;
   Lease& lease = leases_[id];
@@ -120,7 +114,7 @@ Response Etcd::carry_out(const election::Revoke& revoke) {
   return election::Revoked{};
 }
 
-// It looks for leases that have ended now and then.
+// It checks for expired leases now and then.
 void Etcd::look_later(int64_t id) {
   const Instant ends = std::max(clock_.truth(leases_.at(id).ends), event_queue_.now());
   const Instant when = ends + 1ms + prng_.up_to(kLooksEach);

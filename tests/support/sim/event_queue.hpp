@@ -1,4 +1,4 @@
-// EventQueue: virtual time, and what happens when. Time jumps from event to event; events of one
+// EventQueue: virtual time and planned events. Time jumps from event to event; events of one
 // instant happen in the order in which they were planned.
 #pragma once
 
@@ -23,7 +23,7 @@ class EventQueue {
   }
   void in(Duration delay, Event event) { at(now_ + delay, std::move(event)); }
 
-  // The next event, if it is due by `end`; else time goes on to `end`. False: nothing happened.
+  // Runs the next event if it is due by `end`; otherwise advances to `end` and returns false.
   bool step(Instant end) {
     if (heap_.empty() || heap_.front().when > end) {
       now_ = std::max(now_, end);

@@ -21,7 +21,7 @@ class Liveness {
     cluster_.set_plan([this](const Node&, const control::RankAssignment& assignment) {
       assignment_ = assignment;
       WorkerBehavior liveness;
-      liveness.is_hanging = true;  // trains until something befalls it
+      liveness.is_hanging = true;  // trains until a failure
       liveness.stops_in = options_.stop_takes;
       return SpawnPlan{false, std::vector<WorkerBehavior>(kWorkersPerNode, liveness)};
     });
@@ -56,8 +56,6 @@ class Liveness {
     return made;
   }
 
-  // ---------------------------------------------------------------- what befalls nodes
-
   void plan_fault() {
     Duration mean = options_.node_fails_each / static_cast<int64_t>(options_.nodes);
     cluster_.in(prng_.until_event(mean), [this] {
@@ -68,7 +66,7 @@ class Liveness {
     });
   }
 
-  // Shares after the causes that were counted on large clusters: most are a device under a worker.
+  // Fractions follow the causes counted on large clusters: most are a device under a worker.
   void fault(Node& node) {
     ++faults_;
     const double prng = prng_.share();
@@ -95,9 +93,7 @@ class Liveness {
     cluster_.in(prng_.until_event(options_.repair_takes), std::move(what));
   }
 
-  // ---------------------------------------------------------------- accounts
-
-  // What has been true since the last change is booked.
+  // Books the state since the last change.
   void account() {
     const Duration passed = cluster_.now() - changed_;
     changed_ = cluster_.now();
@@ -128,7 +124,7 @@ class Liveness {
   const GoodputOptions options_;
   Cluster cluster_;
   Prng prng_;
-  control::RankAssignment assignment_;  // the newest that anybody has started
+  control::RankAssignment assignment_;  // the newest that any node has started
   Instant begun_;
   Instant changed_;
   Duration full_{}, smaller_{}, stopping_{}, waiting_{}, before_{};

@@ -1,6 +1,6 @@
-// Impostor: a stranger that says hello with the id of a node, which it has read in some message,
-// with a greater connection number, and without the node's key (R10). Then it says nothing more.
-// Whoever coordinates judges it (CoordinatorProcess).
+// Impostor: an agent that says hello with the id of a node, a greater connection number, and
+// without the node's key (R10). Then it stays silent. CoordinatorProcess checks that the
+// coordinator rejects it.
 #pragma once
 
 #include "rendezvous/protocol/control/control.hpp"
@@ -9,7 +9,7 @@
 namespace cpprun::sim {
 
 inline constexpr HostId kImpostorHost = 800'000;
-inline constexpr const char* kImpostorName = "impostor";  // no node has it
+inline constexpr const char* kImpostorName = "impostor";  // no node has this name
 
 class Impostor final : public Program {
  public:

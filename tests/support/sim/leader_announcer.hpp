@@ -1,5 +1,5 @@
-// LeaderAnnouncer: who has taken the job over says so at the job's endpoint (R17). The shell around
-// the real core, as rendezvous/client/leader_announcer is.
+// LeaderAnnouncer: a standby that became coordinator announces itself at the job's endpoint (R17).
+// The shell around the real core, as rendezvous/client/leader_announcer is.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,3 @@
-// Node: the agent's shell.
 #include "tests/support/sim/node.hpp"
 
 #include <algorithm>
@@ -102,7 +101,7 @@ void Node::tell_client(const std::function<void(Instant, ReconnectPolicy::Effect
   arm_timer();
 }
 
-// A frozen process learns of it when it runs again.
+// A frozen process sees it when it runs again.
 void Node::when_awake(std::function<void()> event) {
   if (is_frozen_) {
     mailbox_.push_back(std::move(event));
@@ -185,19 +184,20 @@ void Node::carry_out(const agent::Finish& effect) {
       effect.how != agent::Finish::How::Unusable || (live_workers() > 0 && !has_running_workers()),
       "stuck: " + label() + " is unusable, and SIGKILL was not in vain");
   client_.close();
-  hang_up(Ending::Reset);  // unless a farewell is already on its way
+  hang_up(Ending::Reset);  // unless a leave is already in flight
   context_.network.end(program_);
   kill_workers(limits::kDeathGrace - 10ms);
   if (lead_ == nullptr) return;
   if (candidate_) return leave_election(effect);
-  // Of a process that a signal has asked to leave nothing stays, but for a while after a save.
+  // A process that a signal asked to leave keeps nothing, except for a while after a save.
   const Duration stays = effect.stays_until - local_now();
   if (!lead_->is_awake() || (effect.signal != 0 && stays <= Duration{})) return lead_->kill(false);
   lead_->end_when_idle();
   if (effect.signal != 0) context_.event_queue.in(stays, [this] { lead_->kill(false); });
 }
 
-// ---------------------------------------------------------------- the line to the coordinator
+// ---------------------------------------------------------------- the connection to the
+// coordinator
 
 void Node::carry_out(const ReconnectPolicy::Connect&) {
   dialled_ = client_.target();
@@ -312,7 +312,7 @@ void Node::on_timer() {
     run_core([this](Instant now, agent::Effects& e) { core_.on_time(now, e); });
     const bool has_looked = !is_running() || core_.next_deadline() > local_now();
     context_.checks.require(has_looked, "limits: an agent's deadline stays in the past");
-    if (!has_looked) return;  // else it would look for ever
+    if (!has_looked) return;  // prevents an endless loop
   }
   arm_timer();
 }
@@ -320,7 +320,7 @@ void Node::on_timer() {
 // ---------------------------------------------------------------- the coordinator on this host
 
 namespace {
-// A little less than the protocol allows, for what the kernel itself needs.
+// A little less than the protocol allows, for the kernel's own delay.
 constexpr Duration kKillDuration = limits::kKillDuration - 10ms;
 constexpr Duration kDeathTakes = limits::kDeathGrace - 10ms;
 constexpr int kCannotSave = 1;
@@ -440,7 +440,7 @@ void Node::end_worker_at(Worker& worker, Instant when, int exit_code) {
   context_.event_queue.at(when, [this] { reap(); });
 }
 
-// ---------------------------------------------------------------- what SIGKILL does not end
+// ---------------------------------------------------------------- workers that survive SIGKILL
 
 void Node::kill_at(Worker& worker, Instant when) {
   worker.killed_at = when;
@@ -460,7 +460,7 @@ void Node::watch_killed() {
   });
 }
 
-// Nobody waits for it any longer: neither this agent nor, once it has gone, the others (R2).
+// No node waits for it any longer: neither this agent nor, after its end, the others (R2).
 void Node::on_stuck_time() {
   const bool is_due = killed_at_ && context_.event_queue.now() >= *killed_at_ + stuck_after_;
   if (!is_due || live_workers() == 0 || !is_running()) return;
@@ -500,7 +500,7 @@ void Node::reap() {
     }
     trace("its worker " + std::to_string(worker.end.rank.value) + " " + describe_end(worker.end));
     when_awake([this, end = worker.end] {
-      // Once the reaper process has killed, an agent takes no end for a failure (R11).
+      // Once the reaper process has killed, an agent counts no exit as a failure (R11).
       const bool is_excused = std::any_of(workers_.begin(), workers_.end(),
                                           [](const Worker& w) { return w.is_excused; });
       const bool is_to_be_told = !end.is_success() && !end.is_stopped_by_us && !is_excused &&
@@ -548,7 +548,7 @@ void Node::kill(bool is_reset) {
   kill_workers(kDeathTakes);
 }
 
-// Everything on the host is gone at once, and nobody is told. The network is the caller's part.
+// Everything on the host ends at once without a message. The caller ends its connections.
 void Node::lose_power() {
   if (!is_running()) return;
   trace("its host loses power");
@@ -619,7 +619,7 @@ void Node::thaw() {
         context_.event_queue.at(worker.ends_at, [this] { reap(); });
         if (worker.killed_at > paused_at) kill_at(worker, worker.killed_at + stood);
       }
-      // Past the deadline they are as good as dead: the reaper process comes as soon as it runs.
+      // Past the deadline they count as dead: the reaper process kills them as soon as it runs.
       worker.is_counted = worker_lease_deadline_ > local_now() && !worker.is_excused &&
                           worker.killed_at > context_.event_queue.now();
       going_on += worker.is_counted ? 1 : 0;
@@ -627,7 +627,7 @@ void Node::thaw() {
     if (going_on > 0) context_.checks.on_workers_live(name_of(*assignment_), going_on);
     on_reaper();
   }
-  // What the process looks at first is up to its loop and the kernel.
+  // The loop and the kernel decide which event the process handles first.
   std::array<std::function<void()>, 3> first{[this] {
                                                on_timer();
                                                if (candidate_) candidate_->on_timer();
@@ -663,9 +663,9 @@ void Node::signal(int number) {
   });
 }
 
-// ---------------------------------------------------------------- moves of the coordinator
+// ---------------------------------------------------------------- a change of the coordinator
 
-// Before the agent hears it.
+// Before the agent receives the answer.
 void Node::judge_move(ConnectionId connection, const control::CoordinatorMessage& message) {
   const bool is_leading = lead_ != nullptr && lead_->is_awake();
   if (is_leading) return;
@@ -684,7 +684,7 @@ bool Node::must_stay(const control::CoordinatorMessage& message) const {
   return moved != nullptr && !is_blank() && moved->term < term_;
 }
 
-// Unless it stands still it hangs up in the same instant.
+// Unless it is frozen it disconnects in the same instant.
 void Node::must_leave(ConnectionId connection, const std::string& why) {
   context_.event_queue.in(1ms, [this, connection, why] {
     const bool stays = is_running() && !is_frozen_ && !is_closing_ && connection_ == connection;
@@ -739,8 +739,8 @@ void Node::on_deposed() {
   candidate_->leave(false);
 }
 
-// Our agent has ended. Others may still need the coordinator in this process. Who was asked to stop
-// does not stay for long.
+// The agent has ended. Others may still need the coordinator in this process. A coordinator whose
+// agent was asked to stop ends soon.
 void Node::leave_election(const agent::Finish& finish) {
   const bool is_signal = finish.signal != 0;
   const auto go = [this] {

@@ -1,4 +1,3 @@
-// Node: the snapshots in its folder, and what its workers make of them.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -24,7 +23,7 @@ void Node::keep_snapshot(control::SnapshotName snapshot) {
   if (snapshots_.size() > limits::kSnapshotsReported) snapshots_.pop_back();
 }
 
-// A step a millisecond. The same step of the same round is the same snapshot on every node.
+// One step per millisecond. The same step of the same round is the same snapshot on every node.
 void Node::save_as_it_goes(Duration each, int64_t nth) {
   if (each == Duration{} || !spec_.agent.facts.has_snapshot_dir) return;
   context_.event_queue.in(each, [this, each, nth, start = starts_] {
@@ -46,7 +45,7 @@ void Node::save_as_it_goes(Duration each, int64_t nth) {
   });
 }
 
-// The workers find that they can't use what they were to begin with.
+// The workers report that they cannot use the snapshot of the round.
 void Node::fall_back() {
   if (!assignment_->resume) return;
   context_.event_queue.in(context_.snapshot_prng.up_to(200ms), [this, start = starts_] {

@@ -19,7 +19,7 @@ class Prng {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
     return z ^ (z >> 31);
   }
-  double share() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }  // of 0 ... 1
+  double share() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }  // in [0, 1)
   bool chance(double of_one) { return share() < of_one; }
   int64_t below(int64_t n) { return static_cast<int64_t>(next() % static_cast<uint64_t>(n)); }
   int64_t between(int64_t least, int64_t most) { return least + below(most - least + 1); }
@@ -31,7 +31,7 @@ class Prng {
   Duration until_event(Duration mean) {
     return seconds(-std::log(1.0 - share()) * to_seconds(mean));
   }
-  // A stream of its own: what is drawn there changes nothing here.
+  // An independent stream: drawing from it does not change this one.
   Prng child(uint64_t name) const {
     Prng made(state_ ^ (name * 0xD6E8FEB86659FD93U));
     made.next();

@@ -1,7 +1,7 @@
-// RedirectChecks: what one coordinator must make of who says that a job is led from elsewhere
-// (R17): it takes in nobody then, and gives away nothing that it leads itself.
+// RedirectChecks: checks one coordinator after an announcement that another coordinator leads a job
+// (R17): it then accepts no agent of that job, and it never gives away a job that it leads itself.
 //
-// Beside the core, not of it. Jobs whose arbiter is etcd have nothing of the kind.
+// Observes the core only. Jobs whose arbiter is etcd have no announcements.
 #pragma once
 
 #include <map>
@@ -22,17 +22,18 @@ class RedirectChecks {
   // Before the core hears it; `job` as it is then, nullptr: there is none.
   void on_message(ConnectionId connection, const control::Hello& from, const Job* job,
                   const control::AgentMessage& message);
-  // All that the message brought about has been said.
+  // The core has sent all effects of the message.
   void after_message() { keeps_its_job_ = false; }
   void on_sent(ConnectionId connection, Incarnation to, const control::CoordinatorMessage& message);
   void on_ended(ConnectionId connection);
 
  private:
   Checks& checks_;
-  std::map<std::string, ConnectionId> announced_by_;  // by run id: the newest that said it leads
+  std::map<std::string, ConnectionId>
+      announced_by_;  // by run id: the newest connection that announced a leader
   std::set<ConnectionId> leader_announcers_;
-  std::set<ConnectionId> redirected_;  // who registered when the job was known to be led elsewhere
-  bool keeps_its_job_ = false;         // in the call under way
+  std::set<ConnectionId> redirected_;  // agents that registered when another leader was known
+  bool keeps_its_job_ = false;         // in the current call
 };
 
 }  // namespace cpprun::sim

@@ -1,5 +1,5 @@
-// What the programs of a cluster share: time, the network, the trace, the checks, and what their
-// workers are to do.
+// State shared by the programs of a cluster: time, the network, the trace, the checks, and the
+// behaviour of their workers.
 #pragma once
 
 #include <functional>
@@ -14,25 +14,25 @@
 
 namespace cpprun::sim {
 
-// What one worker does with its life.
+// The behaviour of one worker.
 struct WorkerBehavior {
-  Duration ready_in{};                      // until then TERM ends it at once, and it saves nothing
-  Duration runs = std::chrono::seconds(1);  // from then on
-  int exit_code = 0;                        // as WorkerExit has it
-  bool ignores_sigterm = false;             // to TERM: it ends by KILL only
-  Duration outlives_kill{};                 // its process, which runs no code any more then
-  bool is_hanging = false;                  // never ends of itself
-  Duration stops_in = std::chrono::milliseconds(20);  // from TERM to its end
-  bool can_save = false;  // asked to stop, it saves and ends with kStoppedResumable
-  Duration saves_each{};  // and as it goes; zero: it does not. The same for a whole node
+  Duration ready_in{};  // before that SIGTERM ends it immediately, without a save
+  Duration runs = std::chrono::seconds(1);  // counted from then on
+  int exit_code = 0;                        // in the form of WorkerExit
+  bool ignores_sigterm = false;             // only SIGKILL ends it
+  Duration outlives_kill{};                 // its process stays for this time without running code
+  bool is_hanging = false;                  // never ends by itself
+  Duration stops_in = std::chrono::milliseconds(20);  // from SIGTERM to its end
+  bool can_save = false;  // on request it saves and ends with kStoppedResumable
+  Duration saves_each{};  // interval of its saves; zero: none. The same for a whole node
 };
 struct SpawnPlan {
   bool fails = false;                 // the program can't be started
   std::vector<WorkerBehavior> lives;  // one per local rank
-  bool is_resume_unusable = false;    // they begin with an older snapshot than they were told to
+  bool is_resume_unusable = false;    // they begin with an older snapshot than the round's
 };
 
-// What becomes of a fetch between agents.
+// The result of a fetch between agents.
 struct FetchPlan {
   Duration takes{};
   bool fails = false;
@@ -50,10 +50,10 @@ struct SimContext {
   Prng prng;
   HostId coordinator_host = 0;
   std::function<SpawnPlan(const Node&, const control::RankAssignment&)> plan;
-  std::function<void()> on_workers_changed;  // some live or end
+  std::function<void()> on_workers_changed;  // a worker started or ended
   std::function<FetchPlan()> plan_fetch;
-  Prng snapshot_prng;    // apart: jobs without snapshots run as if there were none
-  Etcd* etcd = nullptr;  // the jobs' arbiter (R18); none: coordinators at an endpoint, and standbys
+  Prng snapshot_prng;    // separate, so that jobs without snapshots draw the same numbers
+  Etcd* etcd = nullptr;  // the jobs' arbiter (R18); null: coordinators at an endpoint, and standbys
 };
 
 }  // namespace cpprun::sim

@@ -14,11 +14,11 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::array<std::string_view, 6> kKeys{"/a", "/b", "/c", "/n1", "/n2", "/n3"};
-constexpr size_t kNumbers = 3;  // from there on: keys that are added to
+constexpr size_t kNumbers = 3;  // keys from this number on are counters
 constexpr HostId kServer = 0;
 constexpr Duration kFaults = 5s;
 
-// One client, as torch's: it asks, and waits for the answer before it asks again.
+// One client, like torch's: it sends a request, and waits for the answer before the next one.
 class Client final : public Program {
  public:
   Client(EventQueue& event_queue, Network& network, Prng prng, HostId host,
@@ -103,7 +103,7 @@ class Client final : public Program {
     tcpstore::put_keys(request, op, keys);
     asked_ = op == tcpstore::Op::Check ? Asked::Check : Asked::Wait;
     if (asked_ != Asked::Wait) return;
-    if (!prng_.chance(0.7)) return;  // the others wait as long as it takes
+    if (!prng_.chance(0.7)) return;  // other waits have no timeout
     event_queue_.in(prng_.up_to(500ms), [this, wait = ++waits_] { cancel(wait); });
   }
 
@@ -120,7 +120,7 @@ class Client final : public Program {
       broken_.emplace_back("store: a client hears what it has not asked for");
       return;
     }
-    // The answer and the cancelling may have crossed, once.
+    // The answer and the cancel may have crossed, once.
     if (asked_ == Asked::Cancel && byte == tcpstore::kReady && !std::exchange(has_crossed_, true)) {
       return;
     }

@@ -1,7 +1,7 @@
-// StoreSimulation: the real store behind its real protocol, with clients that come, wait, cancel,
-// hang, are cut off and die. Every wait is answered exactly once, when its last key has come, in
-// the order of the waits; nobody hears what it has not asked for; and when the faults are over,
-// nobody waits for a key that is there.
+// StoreSimulation: the real store behind its real protocol, with clients that connect, wait,
+// cancel, hang, lose their connection and die. Every wait is answered exactly once, when its last
+// key is present, in the order of the waits; no client gets an unrequested reply; and after the
+// faults no client waits for a present key.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace cpprun::sim {
 struct StoreResult {
   std::vector<std::string> broken;
   uint64_t hash = 0;
-  int64_t waits = 0;  // that were begun
+  int64_t waits = 0;  // started waits
 };
 
 StoreResult run_store_simulation(uint64_t seed);

@@ -1,4 +1,4 @@
-// The small things that everybody uses: text, endpoints, signals, results, times.
+// Small utilities: text, endpoints, signals, results, times.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -97,8 +97,6 @@ TEST(Text, NaturalOrderIsAStrictOrder) {
   EXPECT_LT(text::natural_compare("n99999999999999999999", "n100000000000000000000"), 0);
 }
 
-// ---------------------------------------------------------------- endpoints
-
 std::string read_endpoint(const char* text, std::optional<uint16_t> port = 29400) {
   Result<Endpoint> endpoint = parse_endpoint(text, port);
   return endpoint ? to_string(*endpoint) : "refused";
@@ -125,8 +123,6 @@ TEST(EndpointText, RejectsInvalidText) {
   EXPECT_EQ(read_endpoint("host", std::nullopt), "refused");
   EXPECT_NE(parse_endpoint("host:x", {}).error().text.find("'host:x'"), std::string::npos);
 }
-
-// ---------------------------------------------------------------- the rest
 
 TEST(Signals, ConvertsBothWays) {
   for (int number = 1; number <= 31; ++number) {

@@ -34,7 +34,7 @@ class Player {
   };
   static const std::vector<Command>& commands();
 
-  // ---- the cast
+  // ---- nodes
   bool job(const Words& words);
   bool nodes(const Words& words);
   bool node_with(const Words& words);
@@ -127,7 +127,7 @@ bool Player::play(const Words& words) {
   return false;
 }
 
-// ---------------------------------------------------------------- the cast
+// ---------------------------------------------------------------- nodes
 
 bool Player::job(const Words& words) {
   ClusterOptions options;
@@ -162,7 +162,7 @@ bool Player::nodes(const Words& words) {
   return true;
 }
 
-// `node c nnodes=2 rank=1 nproc=4 run-id=other`: an agent that was started differently.
+// `node c nnodes=2 rank=1 nproc=4 run-id=other`: an agent with different options.
 bool Player::node_with(const Words& words) {
   ClusterOptions changed = cluster_->options();
   std::optional<int64_t> rank;

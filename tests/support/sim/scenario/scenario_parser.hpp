@@ -1,4 +1,4 @@
-// The words of scenario scripts: patterns, durations, settings.
+// The parser of scenario scripts: patterns, durations, settings.
 #pragma once
 
 #include <map>
@@ -12,8 +12,8 @@
 
 namespace cpprun::sim {
 
-// "kill NODE" matches "kill b": words in capitals stand for one word each, "..." at the end for one
-// or more. The words that they stand for, or nothing.
+// "kill NODE" matches "kill b": each word in capitals matches one word, "..." at the end one or
+// more. Returns the matched words, or nothing.
 std::optional<std::vector<std::string>> match(std::string_view pattern,
                                               const std::vector<std::string>& words);
 
@@ -23,7 +23,7 @@ std::optional<Duration> parse_duration(std::string_view text);
 // "restart", "stop", "stop resumable", "drain b", "scale 2".
 std::optional<control::AdminCommand> parse_admin_command(const std::vector<std::string>& words);
 
-// "nnodes=2:3", "lease=5s" ... of a `job` line. False: there is no such setting, or no such value.
+// "nnodes=2:3", "lease=5s" ... of a `job` line. False: no such setting or no such value.
 bool apply_setting(std::string_view setting, ClusterOptions& options);
 
 }  // namespace cpprun::sim

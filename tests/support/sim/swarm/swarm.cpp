@@ -14,8 +14,9 @@ namespace {
 
 constexpr int kSigTerm = 15;
 constexpr Duration kSignalAgain = std::chrono::milliseconds(15);
-constexpr Duration kFindingTakes = 3s;    // until everybody knows who leads the job
-constexpr size_t kUnreadMax = 64 * 1024;  // of one connection; a lost node is not written to
+constexpr Duration kFindingTakes = 3s;  // until every node knows the coordinator
+constexpr size_t kUnreadMax =
+    64 * 1024;  // of one connection; the coordinator does not write to a lost node
 
 class Liveness {
  public:
@@ -96,7 +97,7 @@ class Liveness {
     if (!are_faults_on()) return liveness;
     liveness.exit_code = prng_.chance(faults.worker_fails) ? 1 : 0;
     liveness.ignores_sigterm = prng_.chance(faults.worker_is_deaf) || is_unkillable;
-    // Who hangs, hangs until the faults are over.
+    // A hanging worker hangs until the faults are over.
     Duration rest = faults_end_ - cluster_.now();
     if (prng_.chance(faults.worker_hangs)) liveness.runs = rest + prng_.up_to(1s);
     liveness.runs = std::min(liveness.runs, rest + Duration(1s));
@@ -159,7 +160,7 @@ class Liveness {
     });
   }
 
-  // By dice of their own, so that lives without orders are what they were.
+  // From a separate generator, so that runs without admin commands stay the same.
   void plan_orders(Duration mean) {
     if (mean == Duration{}) return;
     cluster_.in(order_dice_.until_event(mean), [this, mean] {
@@ -205,7 +206,7 @@ class Liveness {
     });
   }
 
-  // The moments between a question and its answer are the ones that matter.
+  // Faults between a request and its answer matter most.
   void now_or_after_its_message(Node& node, std::function<void()> fault) {
     if (prng_.chance(0.5)) return fault();
     node.after_next_message(std::move(fault));
@@ -228,12 +229,12 @@ class Liveness {
     if (prng_.chance(0.7)) cluster_.network().clog(host, hub(), until);
     if (prng_.chance(0.7)) cluster_.network().clog(hub(), host, until);
   }
-  // Where the coordinator is.
+  // The host of the coordinator.
   HostId hub() {
     const Node* leader = plan_.cluster.has_etcd ? cluster_.elected() : nullptr;
     return leader == nullptr ? 0 : leader->spec().host;
   }
-  // At the endpoint, or whoever leads by an election.
+  // The coordinator at the endpoint, or the elected leader.
   CoordinatorProcess* main_coordinator() {
     if (!plan_.cluster.has_etcd) return cluster_.coordinator();
     Node* leader = cluster_.elected();
@@ -254,7 +255,7 @@ class Liveness {
     later([this, from, to] { cluster_.network().mend(from, to); });
   }
   void kill(Node& node) {
-    if (node.spec().is_own) return;  // that is the coordinator's end
+    if (node.spec().is_own) return;  // ends the coordinator too
     now_or_after_its_message(node, [this, &node] {
       if (!are_faults_on()) return;
       cluster_.kill(node, prng_.chance(0.2));
@@ -295,7 +296,7 @@ class Liveness {
     if (plan_.faults.does_coordinator_return) bring_coordinator_back();
   }
 
-  // All that the job needs is there, and nobody has been told an outcome.
+  // The job has everything it needs, and no node has received an outcome.
   bool must_go_on(std::map<Incarnation, Term>& here) const {
     Cluster& cluster = const_cast<Cluster&>(cluster_);
     const Job* job = cluster.job();
@@ -309,7 +310,8 @@ class Liveness {
     for (const auto& node : cluster.nodes()) {
       using How = agent::Finish::How;
       const agent::Finish* end = node->finish() ? &*node->finish() : nullptr;
-      // Who was stopped on request itself knows nothing of the job; else the text says who was.
+      // A node that was stopped on request knows nothing of the job; otherwise the text names the
+      // stopped node.
       bool is_told = end != nullptr && (end->how == How::Success || end->how == How::Failure ||
                                         (end->how == How::Stopped && !end->text.empty()));
       is_undecided = is_undecided && !is_told && !node->knows_outcome();
@@ -321,7 +323,7 @@ class Liveness {
         here[node->id().incarnation] = node->term();
       }
     }
-    // Whoever knows of a later epoch waits for one that is later still.
+    // An agent that knows a later term waits for a coordinator of an even later one.
     const bool is_heeded = !plan_.cluster.clock_goes_back;
     return is_led && is_undecided && is_heeded &&
            static_cast<int64_t>(here.size()) >= plan_.cluster.job_spec.min_nodes;
@@ -329,7 +331,7 @@ class Liveness {
 
   static bool is_orphan(const Job& job) { return job.phase() == Job::Phase::Recovering; }
 
-  // Reconnecting, the lease of who is gone, last call, and workers that are stopped first.
+  // Reconnecting, the leases of lost nodes, last call, and stopping workers.
   Duration bound() const {
     const ClusterOptions& o = plan_.cluster;
     Duration reconnect = 7s + o.network.retransmit_max + o.network.delay_max;
@@ -353,7 +355,7 @@ class Liveness {
     for (const auto& node : cluster_.nodes()) {
       cluster_.checks().require(!node->is_running(), "L2: " + node->label() + " waits for ever");
       auto was = here.find(node->id().incarnation);
-      // Who knocks after the end begins another job, and may wait for it.
+      // An agent that connects after the end starts another job, and may wait for it.
       const bool is_asked = cluster_.job() != nullptr && cluster_.job()->is_shutting_down();
       bool is_of_it =
           !is_asked && was != here.end() && was->second > Term() && was->second == node->term();

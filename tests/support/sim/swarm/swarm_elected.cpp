@@ -63,7 +63,7 @@ void ElectedFaults::plan() {
     cluster_.cut_power(node);
     later([this, host = node.spec().host] { cluster_.network().set_power(host, true); });
   });
-  // It reaches its agents, and etcd no more.
+  // It reaches its agents, but not etcd.
   on_leader(rates_.blind_leader, [this](Node& node) {
     const HostId host = node.spec().host;
     cluster_.network().cut(host, kEtcdHost);

@@ -1,6 +1,6 @@
-// Swarm: what goes wrong in lives whose arbiter is etcd (R18), beside what goes wrong in all: etcd
-// out of reach of one host or all, down, slow, its answers lost; and whoever leads frozen, cut off,
-// killed or without power.
+// Swarm: faults of jobs whose arbiter is etcd (R18), besides the general ones: etcd unreachable
+// from one host or all, down, slow, with lost answers; and the leader frozen, disconnected, killed
+// or without power.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct ElectedRates {
   std::string text() const;
 };
 
-// From dice of its own. Changes what the options say of coordinators.
+// From a separate generator. Changes the options of coordinators.
 ElectedRates draw_elected(Prng prng, ClusterOptions& options);
 
 class ElectedFaults final : private LeaderFaults {

@@ -1,4 +1,4 @@
-// Swarm: strangers that say hello with the ids of nodes (R10), to whoever leads the job.
+// Swarm: impostors that say hello with the ids of nodes (R10), at the job's coordinator.
 #pragma once
 
 #include "tests/support/sim/cluster.hpp"

@@ -1,4 +1,4 @@
-// Swarm: what a seed draws.
+// Swarm: the parameters that a seed draws.
 #include <array>
 
 #include "tests/support/sim/swarm/fault_kinds.hpp"
@@ -29,7 +29,7 @@ constexpr std::array<Kind, 15> kKinds{{
     {"cut-coordinator", &FaultRates::cut_coordinator, 0.15},
 }};
 
-// Drawn apart.
+// From a separate generator.
 constexpr std::array<Kind, 5> kMoreKinds{{
     {"order", &FaultRates::order, 0},
     {"strike", &FaultRates::strike, 0},
@@ -52,7 +52,7 @@ void draw_faults(Prng& prng, Size size, FaultRates& faults) {
   faults.spawn_fails = prng.chance(0.1) ? 0.05 * prng.share() : 0;
 }
 
-// From dice of its own: what was drawn before there were snapshots stays.
+// From a separate generator, so that earlier seeds keep their parameters.
 void draw_snapshots(Prng prng, Size size, SwarmPlan& plan) {
   if (size == Size::Large || prng.chance(0.4)) return;
   plan.cluster.has_snapshots = prng.chance(0.8);
@@ -61,7 +61,7 @@ void draw_snapshots(Prng prng, Size size, SwarmPlan& plan) {
   if (prng.chance(0.4)) plan.faults.signal = prng.between(Duration(300ms), Duration(8s));
 }
 
-// From dice of its own, as above: coordinators that die again and again, and come back.
+// From a separate generator, as above: coordinators that die repeatedly, and return.
 void draw_coordinators(Prng prng, Size size, SwarmPlan& plan) {
   if (size == Size::Small && prng.chance(0.4)) {
     plan.faults.kill_coordinator = prng.between(Duration(500ms), Duration(8s));
@@ -70,13 +70,13 @@ void draw_coordinators(Prng prng, Size size, SwarmPlan& plan) {
   plan.cluster.has_control_ports = prng.chance(0.7);
 }
 
-// From dice of its own, as snapshots.
+// From a separate generator, as above.
 void draw_orders(Prng prng, Size size, SwarmPlan& plan) {
   if (size == Size::Large || prng.chance(0.7)) return;
   plan.faults.order = prng.between(Duration(500ms), Duration(8s));
 }
 
-// From dice of their own, whose numbers are such that the lives of seeds.txt stay what they were.
+// From separate generators, seeded so that the runs of seeds.txt stay the same.
 constexpr uint64_t kExtras = 5287;
 constexpr uint64_t kStandbys = 846;
 constexpr uint64_t kElectedExtras = 248;
@@ -126,7 +126,7 @@ void draw_job_spec(Prng& prng, control::JobSpec& job_spec) {
 
 SwarmPlan draw_plan(uint64_t seed, Size size) {
   const bool is_elected = size == Size::Elected;
-  if (is_elected) size = Size::Small;  // in everything else
+  if (is_elected) size = Size::Small;  // everything else is equal
   const Duration impostors = draw_impostors(Prng(seed).child(kImpostors), size);
   Prng prng(seed * 2 + (size == Size::Large ? 1 : 0));
   if (is_elected) prng = prng.child(18);

@@ -20,7 +20,7 @@ constexpr std::array<FaultKind<StandbyRates>, 6> kKinds{{
     {"newcomers", &StandbyRates::newcomers, 1},
 }};
 
-// They would end the round, or the job, before anything can happen to who leads it.
+// They would end the round, or the job, before any fault of the coordinator.
 constexpr std::array kOthers{
     &FaultRates::black_hole,  &FaultRates::clog,  &FaultRates::cut_off,
     &FaultRates::one_way_cut, &FaultRates::kill,  &FaultRates::power,
@@ -74,12 +74,12 @@ void StandbyFaults::plan() {
   kill_leader(rates_.kill_leader);
   on_leader(rates_.power_leader, [this](Node& node) {
     cluster_.cut_power(node);
-    if (prng_.chance(0.5)) return;  // for good: nobody will ever know that it is dead
+    if (prng_.chance(0.5)) return;  // for good: no node will ever know that it is dead
     later([this, host = node.spec().host] { cluster_.network().set_power(host, true); });
   });
 }
 
-// Its agents reach it, and whoever listens at the job's endpoint does not hear that it leads.
+// Its agents reach it, but the coordinator at the job's endpoint does not receive its announcement.
 void StandbyFaults::hide(HostId host) {
   cluster_.network().cut(host, 0);
   cluster_.network().cut(0, host);
@@ -99,7 +99,7 @@ void StandbyFaults::bring_newcomers() {
   }
 }
 
-// The newest that took the job over; it may be frozen.
+// The newest standby that became coordinator; it may be frozen.
 Node* StandbyFaults::leader() {
   const auto term_of = [](Node& node) { return node.coordinator()->spec().options.term; };
   Node* found = nullptr;

@@ -1,5 +1,5 @@
-// The agent's core when an operator asks it to leave, what it keeps of faults for a coordinator to
-// come, and the ends of a run that no coordinator decides.
+// The agent's core: leaving on an admin command, fault permits kept for a later coordinator, and
+// ends of a run that no coordinator decides.
 #include "common/exit_code.hpp"
 #include "common/limits/faults.hpp"
 #include "tests/unit/agent/core/support_agent.hpp"
@@ -12,8 +12,6 @@ using Agent = AgentTest;
 constexpr int kInt = 2;
 constexpr int kTerm = 15;
 constexpr int kKill = 9;
-
-// ---------------------------------------------------------------- an operator
 
 TEST_F(Agent, Shutdown_WithSavingIsLikeSigterm) {
   runs();
@@ -70,12 +68,10 @@ TEST_F(Agent, Shutdown_AfterTheOutcomeChangesNothing) {
   expect_finish(How::Success);
 }
 
-// ---------------------------------------------------------------- faults that have struck
-
 TEST_F(Agent, KeepsFaultPermitsForTheNextCoordinator) {
   is_in_touch();
   hears(control::FaultPermit{2, 3, true});
-  hears(control::FaultPermit{2, 1, true});  // heard late
+  hears(control::FaultPermit{2, 1, true});  // received late
   hears(control::FaultPermit{0, 1, true});
   disconnects();
   connects();
@@ -92,14 +88,12 @@ TEST_F(Agent, IgnoresRefusedAndUnknownFaultPermits) {
   EXPECT_TRUE(said<control::Register>()->fault_counts.empty());
 }
 
-// ---------------------------------------------------------------- ends of its own
-
 TEST_F(Agent, AnUnreachableCoordinatorEndsTheRunWithAMessage) {
   const Error error{ErrorKind::Network, "no host is called 'haed'"};
   call([&](agent::Effects& e) { core.on_unreachable(now, error, e); });
   expect_finish(How::Error);
   EXPECT_EQ(finish->text, "no host is called 'haed'");
-  call([&](agent::Effects& e) { core.on_unreachable(now, error, e); });  // said once
+  call([&](agent::Effects& e) { core.on_unreachable(now, error, e); });  // reported once
 }
 
 TEST_F(Agent, R11_AHangSeenAfterTheWorkerLeaseIsNoFailure) {

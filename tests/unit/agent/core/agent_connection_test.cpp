@@ -1,4 +1,4 @@
-// The agent's core when the line breaks: what it says again, its worker lease (R6).
+// The agent's core: broken connections, repeated reports, worker lease (R6).
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -164,7 +164,7 @@ TEST_F(Agent, ReportsAFailureAfterReconnecting) {
 TEST_F(Agent, RepeatsAFailureThatTheConnectionMayHaveLost) {
   runs();
   worker_ends(0, 5);
-  disconnects();  // with the report on its way
+  disconnects();  // with the report in flight
   forget();
   connects();
   EXPECT_EQ(times<control::Failed>(), 1);
@@ -315,7 +315,7 @@ TEST_F(Agent, R11_ChecksItsDeadlineFirstAfterALateWakeup) {
 
 TEST_F(Agent, R11_APongReadTooLateAlsoMakesItNoFailure) {
   runs();
-  passes(1s);  // the second ping is sent; then the agent is frozen, and its answer lies unread
+  passes(1s);  // the second ping is sent; then the agent is frozen, and the pong stays unread
   now = now + 3500ms;
   is_granted(4s);
   worker_ends(0, -9);
@@ -324,7 +324,7 @@ TEST_F(Agent, R11_APongReadTooLateAlsoMakesItNoFailure) {
 }
 TEST_F(Agent, R11_AWorkerKilledByTheReaperIsNoFailure) {
   runs();
-  now = now + 60s;  // frozen: its end is seen before the timer
+  now = now + 60s;  // frozen: the exit is read before the timer runs
   forget();
   worker_ends(0, -9);
   EXPECT_EQ(said<control::Failed>(), nullptr);

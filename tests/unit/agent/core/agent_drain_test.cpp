@@ -1,4 +1,4 @@
-// The agent's core: stopping on request, here and elsewhere.
+// The agent's core: stopping on request, on this node and on others.
 #include "common/exit_code.hpp"
 #include "common/limits/agent.hpp"
 #include "tests/unit/agent/core/support_agent.hpp"

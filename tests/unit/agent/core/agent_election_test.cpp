@@ -1,4 +1,4 @@
-// The agent's core where an election says who leads (R18).
+// The agent's core with an elected coordinator (R18).
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {

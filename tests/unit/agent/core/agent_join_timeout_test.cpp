@@ -1,4 +1,4 @@
-// The agent's core: how long it waits for a round, or for a coordinator.
+// The agent's core: the wait for a round or for a coordinator.
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -24,7 +24,7 @@ TEST_F(Agent, JoinTimeout_WhileWaitingGivesTheReasonAndLeaves) {
 }
 
 TEST_F(Agent, JoinTimeout_DoesNotRestartWithEachBrokenConnection) {
-  for (int i = 0; i < 299; ++i) {  // something accepts and hangs up
+  for (int i = 0; i < 299; ++i) {  // the peer accepts and disconnects
     connects();
     passes(2s);
     disconnects();
@@ -100,7 +100,7 @@ TEST_F(Agent, JoinTimeout_DoesNotApplyToASpare) {
   waits(true);
   passes_answered(5000s);
   expect_no_finish();
-  waits(false);  // the round that it was too many for is over
+  waits(false);  // the round without a place for it is over
   passes_answered(599s);
   expect_no_finish();
   passes_answered(1s);

@@ -1,4 +1,4 @@
-// The agent's core before its first round: refused, a spare, or the one that hosts.
+// The agent's core before its first round: rejected, a spare, or the host of the coordinator.
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -57,11 +57,9 @@ TEST_F(Joining, AMemberRanSomething) {
   EXPECT_FALSE(finish->ran_no_worker);
 }
 
-// ---------------------------------------------------------------- hosting
-
 TEST_F(Joining, AnUnregisteredAgentMayHost) {
   EXPECT_TRUE(core.may_host(now));
-  connects();  // to something that hangs up
+  connects();  // to a peer that disconnects
   EXPECT_FALSE(core.may_host(now));
   disconnects();
   EXPECT_TRUE(core.may_host(now));

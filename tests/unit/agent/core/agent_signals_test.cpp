@@ -1,4 +1,4 @@
-// The agent's core: signals in each of its states. What SIGTERM does to workers that run:
+// The agent's core: signals in each of its states. The effect of SIGTERM on running workers:
 // agent_drain_test.cpp.
 #include "tests/unit/agent/core/support_agent.hpp"
 
@@ -53,8 +53,6 @@ class AgentSignals : public AgentTest {
   int64_t max_restarts;
 };
 
-// ---------------------------------------------------------------- no worker runs
-
 TEST_F(AgentSignals, TermBeforeAnyConnection) {
   signal(kTerm);
   expect_finish(How::Stopped);
@@ -105,7 +103,7 @@ TEST_F(AgentSignals, AnotherSignalIsTheExitCode) {
   }
 }
 
-// The job is over; nobody claims that it goes on.
+// The job is over; the agent does not report that it continues.
 TEST_F(AgentSignals, TermAfterTheDecisionKeepsTheOutcome) {
   runs();
   all_end(0);
@@ -129,8 +127,6 @@ TEST_F(AgentSignals, TermAfterAFatalFailure) {
   signal(kTerm);
   expect_finish(How::Signal);
 }
-
-// ---------------------------------------------------------------- workers are being stopped
 
 TEST_F(AgentSignals, TermWhileARoundEndsStopsWorkersOnce) {
   fails_elsewhere();

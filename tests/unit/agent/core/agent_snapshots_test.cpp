@@ -1,4 +1,4 @@
-// The agent's core: what it says of its snapshots, and how it fetches one before its workers start.
+// The agent's core: reports of its snapshots, and the fetch before its workers start.
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {
@@ -111,8 +111,6 @@ TEST_F(Agent, Snapshots_EachRoundHasItsOwnSecret) {
   EXPECT_EQ(secrets.back(), "") << "the old one counts no more";
 }
 
-// ---------------------------------------------------------------- fetching
-
 TEST_F(Agent, Fetch_NoWorkersBeforeItEnds) {
   has_folder();
   sees({});
@@ -122,7 +120,7 @@ TEST_F(Agent, Fetch_NoWorkersBeforeItEnds) {
   EXPECT_EQ(fetches[0].resume.source_address, "10.0.0.3");
   EXPECT_EQ(fetches[0].secret, "secret");
   expect_state(State::Starting);
-  passes_answered(1h);  // longer than the join timeout: a fetch has limits of its own
+  passes_answered(1h);  // longer than the join timeout: a fetch has its own limits
   expect_state(State::Starting);
   expect_no_finish();
   EXPECT_GE(times<control::Ping>(), 3500) << "pings go on";
@@ -200,8 +198,6 @@ TEST_F(Agent, Fetch_IsSkippedWithALocalSnapshot) {
   expect_state(State::Running);
 }
 
-// ---------------------------------------------------------------- replicas in memory
-
 TEST_F(Agent, Replicas_NoWorkersBeforeTheSearchEnds) {
   has_folder(true);
   sees({});
@@ -213,7 +209,7 @@ TEST_F(Agent, Replicas_NoWorkersBeforeTheSearchEnds) {
   EXPECT_EQ(kept_of.back(), (control::PeerAddress{"10.0.0.4", 4712}));
   has_fetched();
   expect_state(State::Starting);
-  passes_answered(1h);  // that, too, has limits of its own
+  passes_answered(1h);  // a search has its own limits too
   expect_state(State::Starting);
   has_sought();
   expect_state(State::Running);

@@ -1,4 +1,4 @@
-// The agent's core: the ways through the picture of agent.hpp.
+// The agent's core: the transitions of the state diagram in agent.hpp.
 #include "common/limits/agent.hpp"
 #include "tests/unit/agent/core/support_agent.hpp"
 
@@ -186,7 +186,7 @@ TEST_F(Agent, AStopBeforeTheFailedStart) {
 
 TEST_F(Agent, FailureIsTheOutcomeOfTheJobNotOfTheNode) {
   runs();
-  all_quiet();  // here all went well
+  all_quiet();  // here all succeeded
   is_stopped(1);
   has_job_result(false);
   bye();
@@ -250,7 +250,7 @@ TEST_F(Agent, R9_TheJobContinuedWithoutTheNodeAndIsOver) {
   has_job_result(true);
   EXPECT_EQ(stops.size(), 1U);
   bye();
-  expect_no_finish();  // its workers go first
+  expect_no_finish();  // its workers end first
   all_quiet();
   expect_finish(How::Success);
 }
@@ -344,7 +344,7 @@ TEST_F(Agent, AHangEndsTheRoundAndNamesTheHangingRank) {
   ASSERT_TRUE(said<control::Failed>());
   EXPECT_EQ(said<control::Failed>()->end.hang, hung.hang);
   worker_ends(0, -15);
-  worker_ends(1, 0);  // it ends well when it is asked to: that heals nothing
+  worker_ends(1, 0);  // it ends with success on a stop request: that counts as a failure too
   all_quiet();
   has_job_result(false);
   bye();

@@ -1,4 +1,4 @@
-// What an agent does when SIGKILL does not end what its workers have left: it goes.
+// The agent ends when workers or their orphans survive SIGKILL.
 #include "tests/unit/agent/core/support_agent.hpp"
 
 namespace cpprun::test {

@@ -1,4 +1,4 @@
-// What counts as a hang, and which worker is the odd one out.
+// What counts as a hang, and which worker differs from the others.
 #include "agent/core/hang_watch.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ constexpr uint32_t kReady = 1, kTraining = 2, kSaving = 4;
 
 class HangWatchTest : public testing::Test {
  protected:
-  // Two workers, as the last look is to find them.
+  // Two workers in the state that the last check will find.
   HangWatchTest() { workers = {worker(0), worker(1)}; }
 
   static WorkerObservation worker(int64_t rank) {
@@ -39,7 +39,7 @@ class HangWatchTest : public testing::Test {
     workers[i].beat = Heartbeat{step, collectives, phase, {}};
   }
   void works(size_t i) { workers[i].cpu += 10s; }
-  // Looks are made when they are due; `each` happens before each of them.
+  // Runs the checks when they are due; calls `each` before each of them.
   void passes(
       Duration duration, const std::function<void()>& each = [] {}) {
     const Instant end = now + duration;
@@ -228,7 +228,7 @@ TEST_F(HangWatchTest, AutoLearnsHowLongAStepTakes) {
 
 TEST_F(HangWatchTest, AutoAcceptsAnyStepNumber) {
   watches_by_itself();
-  for (const int64_t step : {INT64_MIN, INT64_MAX, INT64_MIN}) {  // the worker's own, and hostile
+  for (const int64_t step : {INT64_MIN, INT64_MAX, INT64_MIN}) {  // the worker's own text, hostile
     beats(0, step);
     beats(1, step);
     passes(60s);

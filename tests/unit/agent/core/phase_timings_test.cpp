@@ -1,4 +1,4 @@
-// Phases of a start or a recovery, and how they are shown.
+// Phases of a start or a recovery, and their display.
 #include "agent/core/phase_timings.hpp"
 
 #include <gtest/gtest.h>

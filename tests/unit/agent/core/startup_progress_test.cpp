@@ -1,4 +1,4 @@
-// What workers say on their way to their first step.
+// Reports of workers before their first step.
 #include "agent/core/startup_progress.hpp"
 
 #include <gtest/gtest.h>

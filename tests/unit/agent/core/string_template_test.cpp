@@ -1,4 +1,4 @@
-// Python's Template.safe_substitute, word for word.
+// Python's Template.safe_substitute, literally.
 #include "agent/core/string_template.hpp"
 
 #include <gtest/gtest.h>

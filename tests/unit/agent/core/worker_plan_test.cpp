@@ -1,4 +1,4 @@
-// What a worker is started with: arguments, environment, prefix of its lines.
+// Arguments, environment and line prefix of a worker.
 #include "agent/core/worker_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -127,7 +127,7 @@ TEST_F(WorkerPlan, PlannedFaultsExtendTheUsersOwn) {
   config.faults.plan = *plan;
   const std::string ours = "exit:fault=0,rank=1,step=7,code=13;slow:fault=1,phase=saving,ms=250";
   EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], "kill:rank=5,step=3;" + ours + ";tell");
-  config.environment = {"CPPRUN_FAULTS=/plans/p.json"};  // read by the launcher, and no worker's
+  config.environment = {"CPPRUN_FAULTS=/plans/p.json"};  // for the launcher only
   EXPECT_EQ(environment(0)["CPPRUN_FAULTS"], ours + ";tell");
 }
 

@@ -1,4 +1,4 @@
-// One word for what kind of end a worker had, and when two ends are the same.
+// The class of a worker's failure, and when two failures are the same.
 #include "common/failure/failure_class.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What people read when a job fails: the root cause, the failure summary, torchrun's summary.
+// Output after a failed job: the root cause, the failure summary, torchrun's summary.
 #include "common/failure/failure_summary.hpp"
 
 #include <gmock/gmock.h>
@@ -83,7 +83,7 @@ TEST(RootCause, AnErrorWrittenAfterTheFirstDeathIsAConsequence) {
 }
 
 TEST(RootCause, AHangPrecedesTheConsequencesOfTheStop) {
-  WorkerExit hung = ended(1, 0, 200);  // it ended well when it was asked to
+  WorkerExit hung = ended(1, 0, 200);  // it ended with success on a stop request
   hung.hang = "no heartbeat for 9.0 s";
   EXPECT_EQ(root_cause_index({ended(0, -6, 100), hung}), 1U);
   EXPECT_EQ(describe_end(hung), "hung (no heartbeat for 9.0 s)");

@@ -1,4 +1,4 @@
-// The table of hints: each row fits what it is for, and the page for people is the table.
+// The table of hints: each row matches its errors, and the document equals the table.
 #include "common/failure/hints.hpp"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ TEST(Hints, EachRowMatchesItsPatterns) {
     for (const std::string& word : text::split(hint.words, '|')) {
       EXPECT_FALSE(word.empty()) << hint.id;
       if (word.starts_with("class=") || word.starts_with("signal=")) continue;
-      // A word may stand in an earlier, more special row as well.
+      // A pattern may also be in an earlier, more specific row.
       EXPECT_NE(id_for_words("Error: " + word + " here"), "") << hint.id << ": " << word;
     }
   }
@@ -111,7 +111,7 @@ TEST(FailureClass, HasAllKinds) {
   end.last_lines = {"MemoryError"};
   EXPECT_STREQ(name_of(classify(end)), "out_of_memory");
   end.last_lines = {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"};
-  EXPECT_STREQ(name_of(classify(end)), "user_error");  // of the GPU: its hint says so
+  EXPECT_STREQ(name_of(classify(end)), "user_error");  // of the GPU: its own hint
   end.exit_code = -15;
   EXPECT_STREQ(name_of(classify(end)), "killed");
   end.exit_code = -6;
@@ -133,8 +133,6 @@ TEST(Signature, IgnoresNumbersInMessages) {
   other.last_lines = {"Another error"};
   EXPECT_NE(signature_of(one), signature_of(other));
 }
-
-// ---------------------------------------------------------------- the page
 
 std::string page() {
   std::string text =
@@ -158,7 +156,7 @@ TEST(Hints, IdsAreUnique) {
   for (const Hint& hint : hints()) EXPECT_TRUE(seen.insert(hint.id).second) << hint.id;
 }
 
-// CPPRUN_UPDATE=1 writes the page anew.
+// CPPRUN_UPDATE=1 rewrites the document.
 TEST(Hints, TheDocumentMatchesTheTable) {
   const char* path = "docs/troubleshooting.md";
   const std::string wanted = page();

@@ -65,7 +65,7 @@ TEST_F(FaultSchedule, SkipsFaultsOfOtherNodes) {
   EXPECT_FALSE(due[0].rank.has_value());
 }
 
-// Each random strike hits exactly one of the nodes, whoever counts.
+// Each random fault hits exactly one of the nodes, on whichever node it is computed.
 TEST_F(FaultSchedule, EachRandomFaultHitsOneNode) {
   const Plan plan = plan_of(R"({"do": "kill", "at": {"every_s": 1}, "times": 100})");
   Schedule first(plan);
@@ -202,7 +202,7 @@ TEST(FaultAccount, ReadsAWrittenSummary) {
   EXPECT_EQ(read->failed, std::vector<std::string>{"restarts: 1, expected 0"});
   for (const char* bad : {"", "[]", "{}", R"({"held": 1})", R"({"held": true, "injected": [1]})",
                           R"({"held": true, "injected": 3})", R"({"held": true, "failed": "x"})"}) {
-    static_cast<void>(parse_summary(bad));  // refused or empty, and no end of us
+    static_cast<void>(parse_summary(bad));  // rejected or empty, without a crash
   }
 }
 

@@ -64,7 +64,7 @@ TEST(FaultPlan, SurvivesWritingAndReading) {
   EXPECT_EQ(parsed(encode(plan)), plan);
 }
 
-// Every value of kWhole in turn: another one is read as another, and none breaks the reader.
+// Replaces every value of kWhole in turn: the parser reads the changed value, and none crashes it.
 TEST(FaultPlan, NoValueIsIgnored) {
   using nlohmann::json;
   const Plan whole = parsed(kWhole);
@@ -138,7 +138,7 @@ TEST(FaultPlan, RejectsInvalidPlans) {
   }
 }
 
-// Plans with bytes changed: refused, or the same after they were written and read again.
+// Plans with changed bytes: rejected, or the same after writing and reading them again.
 TEST(FaultPlan, AcceptsOrRejectsAnyBytes) {
   std::mt19937 random(1);
   const std::string whole = kWhole;

@@ -1,4 +1,4 @@
-// Whose name, address and port an endpoint has.
+// Recognition of this host's own names, addresses and ports.
 #include "common/machine/own_addresses.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Who knows the token, and over which words.
+// Proof of the admin token, and the text that the MAC covers.
 #include "common/proof/hmac.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Who is which node (R10): an id that others may know, and the key that it is made from.
+// Node identity (R10): a public id, and the secret key that it is made from.
 #include "common/proof/node_id.hpp"
 
 #include <set>
@@ -44,7 +44,7 @@ class NodeIdentity : public JobTest {
     player(name).hello.token = key;
     player(name).hello.node.incarnation = node_id_of(key);
   }
-  // It has read the id of `name` somewhere, and knows everything else but the key.
+  // An impostor with the id of `name`, and everything else but the key.
   void claims_to_be(const std::string& stranger, const std::string& name,
                     const std::string& key = "") {
     player(stranger).hello = player(name).hello;
@@ -101,7 +101,7 @@ TEST_F(NodeIdentity, R10_ANodeReplacesItsOwnHalfOpenConnection) {
   EXPECT_EQ(phase(), Phase::Running);
 }
 
-// A coordinator without memory has nobody to compare with.
+// A restarted coordinator has no earlier registration to compare with.
 TEST_F(NodeIdentity, R10_ARestartedCoordinatorChecksTheKeyToo) {
   has_key("a", "key of a");
   has_key("b", "key of b");
@@ -112,7 +112,7 @@ TEST_F(NodeIdentity, R10_ARestartedCoordinatorChecksTheKeyToo) {
   EXPECT_TRUE(core.jobs().empty());
 }
 
-// Among many nodes somebody may find a key for the id of one of them.
+// Among many nodes an attacker may find a key for the id of one of them.
 TEST_F(NodeIdentity, R10_AnotherKeyForTheSameIdIsAnotherAgent) {
   begin([](const std::string&) { return Incarnation(1); });
   player("a").hello.token = "key of a";
@@ -122,8 +122,6 @@ TEST_F(NodeIdentity, R10_AnotherKeyForTheSameIdIsAnotherAgent) {
   expect_refused("x", "another key");
   EXPECT_TRUE(player("a").session);
 }
-
-// ---------------------------------------------------------------- orders
 
 class AdminMacTest : public NodeIdentity {
  public:

@@ -1,4 +1,4 @@
-// What the doctor makes of what nodes found out about each other: one fault at a time.
+// The doctor's conclusions from the nodes' measurements of each other: one fault at a time.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Four nodes between which all is well.
+// Four nodes without a problem between them.
 NodesFacts good() {
   NodesFacts facts;
   facts.wanted = 4;

@@ -1,4 +1,4 @@
-// What the doctor says of a machine: a healthy one, and the same with one thing wrong at a time.
+// The doctor's report on a machine: a healthy one, and the same with one fault at a time.
 #include "launcher/doctor/checks.hpp"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ Facts healthy() {
   return f;
 }
 
-// Check, level and text of all that is not good.
+// Check, level and text of every result that is not good.
 std::vector<std::string> complaints(const Facts& facts) {
   std::vector<std::string> found;
   for (const Finding& finding : run_checks(facts)) {
@@ -57,7 +57,7 @@ TEST(Doctor, ReportsNothingOnAHealthyMachine) {
 struct Fault {
   const char* name;
   std::function<void(Facts&)> make;
-  const char* said;  // how the one complaint begins
+  const char* said;  // how the one finding begins
 };
 
 void PrintTo(const Fault& fault, std::ostream* out) {
@@ -144,8 +144,8 @@ TEST(Doctor, ThePreflightReportsOnlyProblems) {
   EXPECT_THAT(preflight_findings(healthy()), testing::IsEmpty());
   Facts facts = healthy();
   facts.limits.is_delegated = false;                 // a note
-  facts.name.addresses.clear();                      // not looked at
-  facts.snapshots->error = "/snap: it isn't there";  // nor this
+  facts.name.addresses.clear();                      // not checked
+  facts.snapshots->error = "/snap: it isn't there";  // not checked either
   facts.machine.shared_memory.reset();
   facts.limits.open_files = 100;
   const std::vector<Finding> found = preflight_findings(facts);

@@ -1,5 +1,4 @@
-// Every value that makes no sense: exit code, and a text of one or two lines that names the value
-// and the cure.
+// Every invalid value: exit code, and a text of one or two lines that names the value and the cure.
 #include <algorithm>
 
 #include "tests/unit/launcher/options/options_support.hpp"

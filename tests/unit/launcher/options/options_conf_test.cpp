@@ -1,4 +1,4 @@
-// --rdzv-conf: form, values, and what is said about keys that nobody knows.
+// --rdzv-conf: form, values, and warnings about unknown keys.
 #include "common/limits/rendezvous.hpp"
 #include "launcher/options/rdzv_conf.hpp"
 #include "tests/unit/launcher/options/options_support.hpp"

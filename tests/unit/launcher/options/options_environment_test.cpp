@@ -1,4 +1,4 @@
-// The real surroundings: files of each kind, this process's variables, fresh ids.
+// The real environment: files of each kind, this process's variables, fresh ids.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,7 +49,7 @@ TEST_F(OptionsEnvironment, DistinguishesFileTypes) {
   EXPECT_FALSE(real.look_at(folder_ + "/empty").is_executable);
 }
 
-// Opening a pipe would wait for its writer, and reading it would take what the worker is to read.
+// Opening a pipe would wait for its writer, and reading it would take the worker's input.
 TEST_F(OptionsEnvironment, DoesNotOpenPipes) {
   std::string path = folder_ + "/pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);

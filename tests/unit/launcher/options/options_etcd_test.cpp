@@ -9,7 +9,7 @@ RendezvousConfig rendezvous_of(Strings more, const Machine& machine = {}) {
   return config_of(line(more), machine).rendezvous;
 }
 
-// What is said of it; the exit code is that of a bad value.
+// Its error text; the exit code is that of a bad value.
 std::string said_of(Strings more, const Machine& machine = {}) {
   more.insert(more.begin(), "--rdzv-backend=etcd");
   Result<OptionsResult> options_result = ask(line(more), machine);

@@ -1,4 +1,4 @@
-// --numa-binding: torch's four modes on a machine of paper, and that machine read from a made-up
+// --numa-binding: torch's four modes on a simulated machine, and that machine read from a simulated
 // /sys.
 #include <filesystem>
 #include <fstream>

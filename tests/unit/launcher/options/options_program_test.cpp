@@ -1,5 +1,5 @@
-// What is executed: Python with a script or module, or a program by itself; and what is said when
-// it is not there.
+// The executed command: Python with a script or module, or a program by itself; and the error if it
+// is missing.
 #include "tests/unit/launcher/options/options_support.hpp"
 
 namespace cpprun::test {

@@ -1,4 +1,4 @@
-// Random command lines: each is accepted, shown or refused with a text; none crashes. The seed is
+// Random command lines: each is accepted, shown or rejected with a text; none crashes. The seed is
 // fixed.
 #include <random>
 

@@ -1,4 +1,4 @@
-// Which rendezvous a command line means: standalone, implicit standalone, static on one and several
+// The rendezvous of a command line: standalone, implicit standalone, static on one and several
 // nodes, c10d.
 #include "tests/unit/launcher/options/options_support.hpp"
 

@@ -1,4 +1,4 @@
-// The grammar: what is an option, what is its value, where the script begins.
+// The grammar: options, their values, and the beginning of the script.
 #include "launcher/options/tokenizer.hpp"
 #include "tests/unit/launcher/options/options_support.hpp"
 

@@ -1,4 +1,5 @@
-// Who says at the job's endpoint that the job is led from elsewhere (R17), and who may not.
+// Announcements at the job's endpoint that another coordinator leads the job (R17), and rejected
+// ones.
 #include <algorithm>
 
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"

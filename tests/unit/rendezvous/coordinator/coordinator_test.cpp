@@ -1,4 +1,4 @@
-// Who may speak to a coordinator, in which order, about which job; and what it says of itself.
+// The order of messages to a coordinator, jobs, and its status.
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -45,7 +45,8 @@ TEST_F(Coordinator, HelloAndRegisterOnceEach) {
   expect_refused("b", "second register");
 }
 
-// What the node that hosts us does next may need this address, and those newcomers.
+// The next action of the node that hosts the coordinator may need this address, and those of new
+// nodes.
 TEST_F(Coordinator, StartsNoJobAfterTheLocalAgentEnds) {
   join("a");
   call([&](Effects& e) { core.on_host_agent_ended(now, e); });
@@ -65,7 +66,7 @@ TEST_F(Coordinator, KeepsRunningJobsAfterTheLocalAgentEnds) {
   expect_decided("b", true);
 }
 
-// The agent beside the coordinator has no lease that could end.
+// The coordinator's local agent has no lease that could end.
 TEST_F(Coordinator, TheRoundStopsWhenTheLocalAgentEndsWithoutALeave) {
   player("a").hello.node.incarnation = kEmbedded;
   a_and_b_run();
@@ -101,7 +102,7 @@ TEST_F(Coordinator, RejectsControlCharactersInNames) {
       "2J";
   all[3].version = std::string(65, '1');
   for (control::Hello& bad : all) {
-    bad.protocol = 99;  // whatever else is wrong
+    bad.protocol = 99;  // independent of other errors
     player("a").hello = bad;
     hello_is_refused("a");
     expect_refused("a", "control characters");
@@ -169,7 +170,7 @@ TEST_F(Coordinator, RejectsInvalidJobOptions) {
     control::Register facts = player(name).facts;
     connects(name);
     says_hello(name);
-    // Some can't even be decoded on the other side; then the server ends the connection.
+    // The other side cannot even decode some of them; then the server ends the connection.
     auto body = control::encode(control::AgentMessage(facts));
     if (!control::decode_agent(body)) continue;
     says(name, facts);
@@ -241,7 +242,7 @@ TEST_F(Coordinator, FixedRanks_RejectsDuplicatesAndOutOfRange) {
   player("e").facts.node_rank = -1;
   join("e");
   expect_refused("e", "--node-rank=-1");
-  returns("a", ReportedPhase::Idle, 0);  // its own rank is not taken from it
+  returns("a", ReportedPhase::Idle, 0);  // does not lose its own rank
   EXPECT_TRUE(player("a").session);
 }
 

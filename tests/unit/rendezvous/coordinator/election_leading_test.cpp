@@ -1,4 +1,4 @@
-// An elected leader (R18): until when it may issue worker leases, what it writes, how it loses or
+// An elected leader (R18): the deadline of its worker leases, its writes, and how it loses or
 // leaves the job.
 #include "tests/unit/rendezvous/coordinator/support_election.hpp"
 
@@ -7,8 +7,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace election;
-
-// ---------------------------------------------------------------- leading
 
 TEST_F(ElectionTest, R18_TheDeadlineCountsFromTheSendTimeOfTheKeepAlive) {
   wins();
@@ -147,8 +145,6 @@ TEST_F(ElectionTest, R18_ReleasesNothingAfterSleepingPastItsDeadline) {
   respond_to(id_of<KeepAlive>(), KeepAliveResult{5});
   EXPECT_TRUE(told<Persisted>()) << "nobody else has led meanwhile";
 }
-
-// ---------------------------------------------------------------- leaving
 
 TEST_F(ElectionTest, R18_RevokesTheLeaseWhenItLeavesWithoutLiveWorkers) {
   wins();

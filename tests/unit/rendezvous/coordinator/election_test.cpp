@@ -1,4 +1,4 @@
-// Who leads a job whose arbiter is etcd (R18): what is asked, and what is made of the answers.
+// The election of a job's leader by etcd (R18): requests and handling of answers.
 #include "tests/unit/rendezvous/coordinator/support_election.hpp"
 
 namespace cpprun::test {
@@ -6,8 +6,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace election;
-
-// ---------------------------------------------------------------- becoming the leader
 
 TEST_F(ElectionTest, R18_ReadsBeforeItCampaigns) {
   starts();
@@ -131,8 +129,6 @@ TEST_F(ElectionTest, R18_DoesNotCampaignWhileLeaving) {
   passes(limits::kLeaderPollInterval);
   EXPECT_EQ(times<SendRequest>(), 2) << "somebody else may lead";
 }
-
-// ---------------------------------------------------------------- following
 
 TEST_F(ElectionTest, R18_AsksNothingWhileItHasALeader) {
   starts();

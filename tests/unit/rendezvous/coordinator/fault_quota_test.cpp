@@ -36,7 +36,7 @@ TEST(FaultQuota, RejectsNumbersOutsideThePlan) {
 
 class JobFaultPermits : public test::JobTest {
  protected:
-  // What it was told of faults since the last look.
+  // The faults that it learned since the last call.
   std::vector<control::FaultPermit> told(const std::string& name) {
     std::vector<control::FaultPermit> all;
     for (const control::CoordinatorMessage& message : player(name).heard) {

@@ -1,4 +1,4 @@
-// Orders of operators: what the coordinator makes of them, and what it refuses in words.
+// Admin commands: their effects in the coordinator, and rejections.
 #include "common/limits/rendezvous.hpp"
 #include "rendezvous/observe/status.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
@@ -12,7 +12,7 @@ using control::StopCause;
 
 class AdminCommandsTest : public JobTest {
  public:
-  // `name` says it; the answer is what `name` hears.
+  // `name` sends the command; returns the answer to `name`.
   void orders(const std::string& name, control::AdminCommand order) {
     order.id = ++ids_;
     says(name, order);
@@ -52,7 +52,7 @@ TEST_F(AdminCommandsTest, ARestartUsesNoBudgetAndIsCounted) {
   expect_answer("b", true, "2 nodes are restarted");
   expect_stop("a", StopCause::Operator);
   EXPECT_NE(heard<control::Stop>("a")->why.find("an operator on b"), std::string::npos);
-  says_failed("a", 1);  // its peers were quicker to go
+  says_failed("a", 1);  // its peers left sooner
   all({"a", "b"}, &JobTest::says_saved);
   expect_assignment("a", 2, 0, 4);
   EXPECT_EQ(assignment("a").restart_count, 0);

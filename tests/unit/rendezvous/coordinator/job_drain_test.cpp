@@ -1,5 +1,4 @@
-// Stopping on request: what the coordinator makes of it for the other nodes, the budget and the
-// job.
+// Stopping on request: effects on the other nodes, the restart budget and the job.
 #include "common/exit_code.hpp"
 #include "common/limits/rendezvous.hpp"
 #include "rendezvous/observe/status.hpp"

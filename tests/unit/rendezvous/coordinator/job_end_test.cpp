@@ -1,4 +1,4 @@
-// Budget, success, failure and how everybody learns of it: R7, R8, R9, and the stores.
+// Restart budget, success, failure and the delivery of the outcome (R7, R8, R9), and the stores.
 #include "common/limits/rendezvous.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
@@ -8,7 +8,7 @@ namespace {
 using control::ReportedPhase;
 using control::StopCause;
 
-// ---------------------------------------------------------------- the budget
+// ---------------------------------------------------------------- the restart budget
 
 TEST_F(JobTest, R7_ARoundCostsOneRestartForAnyNumberOfFailures) {
   a_and_b_run();
@@ -167,7 +167,7 @@ TEST_F(JobTest, R8_ADoneThatCrossesAStopIsStopped) {
   expect_assignment("a", 2, 0, 4);
 }
 
-// ---------------------------------------------------------------- telling everybody
+// ---------------------------------------------------------------- delivery of the outcome
 
 TEST_F(JobTest, R9_ByeOnlyWhenAllHaveAcknowledged) {
   a_and_b_run();
@@ -311,7 +311,7 @@ TEST_F(JobTest, Stores_AFailedPortIsRequestedAgainWhenNeeded) {
   join("a");
   join("b");
   call([&](Effects& e) { core.on_store_port(now, run_id, 50123, e); });
-  call([&](Effects& e) { core.on_store_port(now, run_id, 0, e); });  // the next one's
+  call([&](Effects& e) { core.on_store_port(now, run_id, 0, e); });  // the next round's
   all({"a", "b"}, &JobTest::says_started);
   passes(1h);
   are_ports_given = true;

@@ -1,4 +1,4 @@
-// Who failed first, over all nodes and their clocks, and start-up failures in a row.
+// The first failure over all nodes and their clocks, and repeated failures at startup.
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
 namespace cpprun::test {
@@ -6,11 +6,11 @@ namespace {
 
 class Failures : public JobTest {
  public:
-  // The clock of node b runs so far ahead of the coordinator's.
+  // The clock of node b is this far ahead of the coordinator's.
   static constexpr Duration kAhead = 1h;
 
   Instant clock_of(const std::string& name) const { return name == "b" ? now + kAhead : now; }
-  // A worker of this node ended so long ago.
+  // A worker of this node ended this long ago.
   WorkerExit ended(const std::string& name, Duration ago, int exit_code = 1) {
     WorkerExit end;
     end.rank = Rank(assignment(name).base_rank);
@@ -87,7 +87,7 @@ TEST_F(Failures, ALateMessageDoesNotShiftAClock) {
   run_without_restarts();
   fails("b", ended("b", 20ms));
   control::Failed late{round_of("b"), ended("b", 15ms)};
-  late.sent_at = clock_of("b") - 10s;  // it was on its way for 10 s
+  late.sent_at = clock_of("b") - 10s;  // it was in flight for 10 s
   says("b", late);
   fails("a", ended("a", 10ms));
   all({"a", "b"}, &JobTest::says_stopped);
@@ -159,7 +159,7 @@ TEST_F(Failures, DifferentFailuresDoNotEndTheJobEarly) {
   }
 }
 
-// As large as a frame of one message may be: what is made of it is larger.
+// As large as a frame of one message; the resulting outcome is larger.
 WorkerExit wordy(WorkerExit end) {
   const std::string most(16'000, 'x');
   end.last_lines = {most, most, most};

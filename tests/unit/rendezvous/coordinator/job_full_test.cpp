@@ -1,4 +1,4 @@
-// A job that has all its nodes, and agents whose user named no job.
+// A full job, and agents without a run id.
 #include <memory>
 
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"

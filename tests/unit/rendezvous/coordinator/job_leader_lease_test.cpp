@@ -1,5 +1,5 @@
-// A coordinator that was elected through etcd (R18): what it writes before it is told, until when
-// it worker leases, and how it goes on with a job that another has led.
+// A coordinator elected through etcd (R18): the state it persists before it sends, the limit of its
+// worker leases, and the continuation of another leader's job.
 #include <memory>
 
 #include "common/limits/election.hpp"
@@ -19,7 +19,7 @@ class JobLeaderLeaseTest : public JobTest {
     nodes(1, 3);
     is_elected("a", 7, std::nullopt);
   }
-  // Another process; it knows what is written, and nothing else.
+  // Another process; it knows only the persisted state.
   void is_elected(const std::string& name, int64_t term,
                   std::optional<control::PersistedJobState> facts) {
     for (auto& [of, p] : players) {

@@ -1,5 +1,4 @@
-// What a coordinator believes of nodes that go, are cut off, fall silent and come back: R4, R5,
-// R10.
+// Nodes that leave, disconnect, fall silent and return: R4, R5, R10.
 #include "common/limits/rendezvous.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
@@ -222,7 +221,7 @@ TEST_F(JobTest, R10_RejectsTheSameIdentityTwice) {
   EXPECT_TRUE(player("a").session);
 }
 
-// ---------------------------------------------------------------- back in every state
+// ---------------------------------------------------------------- returning in every state
 
 TEST_F(JobTest, Back_WhileGathering) {
   join("a");
@@ -324,7 +323,7 @@ TEST_F(JobTest, Back_WithAKnownFailure) {
   says_stopped("b");
   control::Failed again{RoundNumber(1), {}, false};
   again.end.exit_code = 1;
-  returns("b", ReportedPhase::Running, 1);  // it can't know that its report arrived
+  returns("b", ReportedPhase::Running, 1);  // it cannot know that its report arrived
   says("b", again);
   says("b", control::Stopped{RoundNumber(1), 40002});
   says_stopped("a");
@@ -338,7 +337,7 @@ TEST_F(JobTest, Back_WithAFailureFromBeforeAMissedAssignment) {
   says_stopped("b");
   says_stopped("a");
   expect_assignment("b", 2, 1, 4);
-  is_cut_off("b");  // before it saw that world
+  is_cut_off("b");  // before it received that assignment
   forget("b");
   control::Failed again{RoundNumber(1), {}, false};
   returns("b", ReportedPhase::Running, 1);

@@ -1,4 +1,4 @@
-// Going on with a job whose coordinator was started anew without memory (R13).
+// Continuing a job after a restart of its coordinator without memory (R13).
 #include <memory>
 
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
@@ -13,7 +13,7 @@ class JobRecoveryTest : public JobTest {
  public:
   JobRecoveryTest() { nodes(2, 3); }
 
-  // Another process listens at the endpoint; it knows nothing.
+  // Another process listens at the endpoint; it has no state.
   void coordinator_restarts(int64_t term = 100) {
     for (auto& [name, p] : players) {
       p.session.reset();
@@ -232,7 +232,7 @@ TEST_F(JobRecoveryTest, R13_ARoundWhoseStoreWasTheCoordinatorsEnds) {
 
 TEST_F(JobRecoveryTest, R13_TheTermIsGreaterThanAnyReportedTerm) {
   a_and_b_run();
-  coordinator_restarts(3);  // the clock was set back: its rounds are as good as those of others
+  coordinator_restarts(3);  // the clock was set back: its rounds count like those of others
   comes_back("a", ReportedPhase::Running);
   comes_back("b", ReportedPhase::Running);
   EXPECT_TRUE(heard<control::Registered>("a"));
@@ -245,7 +245,7 @@ TEST_F(JobRecoveryTest, R13_TermsOfARestartNeverEqualThoseOfAStandby) {
   comes_back("a", ReportedPhase::Running);
   const Term first = job().term();
   coordinator_restarts(3);
-  player("a").facts = known;  // nobody has heard of the one before
+  player("a").facts = known;  // no node knows the one before
   comes_back("a", ReportedPhase::Running);
   EXPECT_NE(job().term(), first);
   EXPECT_GT(first, Term(known.term.value + 900)) << "standbys count by ones";

@@ -1,4 +1,4 @@
-// How rounds form and end: rules R1 to R3, last call, the right number of nodes, growth, spares.
+// Forming and ending rounds: rules R1 to R3, last call, number of nodes, growth, spares.
 #include "common/limits/rendezvous.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"
 
@@ -55,7 +55,7 @@ TEST_F(JobTest, R1_AMissedLaterAssignmentIsSentAgain) {
 TEST_F(JobTest, R1_AMissedAssignmentOfAStoppingRoundDelaysNoNode) {
   join("a");
   join("b");
-  is_cut_off("b");  // before it saw the world
+  is_cut_off("b");  // before it received the assignment
   says_failed("a");
   says_stopped("a");
   returns("b", ReportedPhase::Idle, 0);
@@ -80,7 +80,7 @@ TEST_F(JobTest, R2_ALateStoppedIsNotOfTheNewRound) {
   control::Stopped late{round_of("a"), 40001};
   says_stopped("b");
   says("a", late);
-  says("a", late);  // said again to the stop that crossed it
+  says("a", late);  // repeated after the stop that crossed it
   says_started("a");
   says_started("b");
   says_failed("b");
@@ -195,7 +195,7 @@ TEST_F(JobTest, BelowMinIsReportedEveryMinute) {
 
 class Growth : public JobTest {
  protected:
-  // A member dies; a and b go on without it.
+  // A member dies; a and b continue without it.
   void loses(const std::string& name) {
     dies(name);
     all({"a", "b"}, &Growth::says_stopped);

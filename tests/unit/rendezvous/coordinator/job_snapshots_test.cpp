@@ -1,4 +1,4 @@
-// What a round resumes from, who fetches it, and what is made of a fetch that fails.
+// The snapshot that a round resumes from, the nodes that fetch it, and failed fetches.
 #include "common/limits/rendezvous.hpp"
 #include "rendezvous/observe/status.hpp"
 #include "tests/unit/rendezvous/coordinator/support_job.hpp"

@@ -1,4 +1,4 @@
-// Who leads a job when the agent that hosts its coordinator has died (R14 to R17).
+// The coordinator of a job after the death of the agent that hosts it (R14 to R17).
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,7 +26,7 @@ class JobStandbyTest : public JobTest {
   int64_t id_of(const std::string& name) {
     return static_cast<int64_t>(player(name).hello.node.incarnation.value);
   }
-  // Another process; it knows nothing.
+  // Another process; it has no state.
   void is_led_by(const std::string& name, int64_t term, const std::string& standby_of) {
     for (auto& [of, p] : players) {
       p.session.reset();

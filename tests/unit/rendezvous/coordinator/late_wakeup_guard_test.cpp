@@ -1,4 +1,4 @@
-// When a coordinator judges by its deadlines, and when it reads its mail first.
+// When a coordinator applies its deadlines immediately, and when it reads its messages first.
 #include "rendezvous/coordinator/late_wakeup_guard.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(LateWakeupGuard, R11_ReadsMessagesFirstAfterALateWakeup) {
   EXPECT_EQ(patience.look_at(kDeadline), kDeadline);
 }
 
-// However much mail there is: the time to judge does not move with it.
+// More messages do not move the deadline.
 TEST(LateWakeupGuard, R11_MessagesThatKeepArrivingDelayNothing) {
   LateWakeupGuard patience;
   Instant woken = kDeadline + 3s;

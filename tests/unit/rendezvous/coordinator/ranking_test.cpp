@@ -1,4 +1,4 @@
-// Ranks that people can foresee, shares of a world, and the addresses of it.
+// Predictable ranks, rank ranges of a world, and its addresses.
 #include "rendezvous/coordinator/ranking.hpp"
 #include "common/limits/rendezvous.hpp"
 
@@ -40,7 +40,7 @@ class Ranking : public testing::Test {
     for (Node& node : nodes) pointers.push_back(&node);
     return pointers;
   }
-  // Whatever order they come in, the ranks are the same.
+  // The ranks do not depend on the order of arrival.
   std::string ranked(int64_t max = 100, bool has_fixed_ranks = false) {
     std::string first = names(rank_nodes(all(), max, has_fixed_ranks));
     std::mt19937 random(1);
@@ -127,8 +127,6 @@ TEST_F(Ranking, RangesOfUnequalNodesAndRoles) {
   EXPECT_EQ(rank_ranges[1].base_role_rank, 0);
   EXPECT_EQ(rank_ranges[2].base_role_rank, 3);
 }
-
-// ---------------------------------------------------------------- addresses
 
 TEST_F(Ranking, LoopbackIsFineOnASingleHost) {
   given({{"a"}, {"b"}});

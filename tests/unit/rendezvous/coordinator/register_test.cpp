@@ -1,5 +1,5 @@
-// What a coordinator believes of what an agent brings when it registers: of snapshots, and of the
-// round that it remembers for whoever leads the job next (R13). The rest is in coordinator_test.
+// Validation of an agent's registration: its snapshots, and the round that it reports to the next
+// coordinator (R13). The rest is in coordinator_test.
 #include <functional>
 
 #include "common/limits/faults.hpp"
@@ -15,7 +15,7 @@ class Register : public JobTest {
 
   Register() { nodes(2, 3); }
 
-  // One that remembers a round of another coordinator, with everything in it.
+  // An agent with a complete round of another coordinator.
   control::Register remembering() {
     control::Register facts = player("a").facts;
     facts.reported_phase = control::ReportedPhase::Running;
@@ -35,7 +35,7 @@ class Register : public JobTest {
     assignment.standby = control::Standby{Incarnation(9), "10.0.0.3", 4711};
     return facts;
   }
-  // Of a new agent each time.
+  // From a new agent each time.
   void registers(const control::Register& facts) {
     const std::string name = "n" + std::to_string(++registered_);
     connects(name);
@@ -123,7 +123,7 @@ TEST_F(Register, RejectsInvalidSnapshots) {
   });
 }
 
-// Told later, it costs the agent nothing: what it has counts as nothing.
+// In a later report it does not reject the agent: its snapshots count as none.
 TEST_F(Register, IgnoresInvalidSnapshotsOfLaterReports) {
   nodes(1, 1);
   has("a", {20});

@@ -1,4 +1,4 @@
-// Which snapshot a round begins with, and who fetches it from whom.
+// The snapshot that a round begins with, and the sources of each fetch.
 #include <gtest/gtest.h>
 
 #include "common/limits/snapshots.hpp"
@@ -104,9 +104,7 @@ TEST(SnapshotChoice, Sanity) {
   EXPECT_FALSE(are_sane(std::vector<SnapshotName>(limits::kSnapshotsReported + 1, named(1, 'a'))));
 }
 
-// ---------------------------------------------------------------- replicas in memory
-
-// "of/at" of each node, by index; "-" is nobody.
+// "of/at" of each node, by index; "-" is none.
 std::string replicas(const std::vector<ReplicaView>& nodes) {
   std::string text;
   const auto name = [](std::optional<size_t> i) { return i ? std::to_string(*i) : "-"; };

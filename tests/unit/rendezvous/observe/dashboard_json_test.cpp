@@ -1,4 +1,4 @@
-// What the dashboard is told.
+// The JSON for the dashboard.
 #include <nlohmann/json.hpp>
 
 #include "common/limits/dashboard.hpp"

@@ -1,4 +1,4 @@
-// What is remembered of a job's rounds, and what /metrics makes of it.
+// The history of a job's rounds, and its form in /metrics.
 #include <algorithm>
 #include <csignal>
 

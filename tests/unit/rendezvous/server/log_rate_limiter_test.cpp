@@ -1,4 +1,4 @@
-// How often the same text, and how many different ones, are said.
+// The limit for repetitions of a text, and for different texts.
 #include "rendezvous/server/log_rate_limiter.hpp"
 
 #include <gtest/gtest.h>

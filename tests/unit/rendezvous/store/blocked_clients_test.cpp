@@ -5,8 +5,6 @@
 namespace cpprun {
 namespace {
 
-// --- waits
-
 TEST_F(StoreTest, WaitForPresentKeysOrForNoneIsAnsweredImmediately) {
   set(1, "/a", "");
   EXPECT_EQ(list(2, Op::Wait, {"/a"}), "b0");
@@ -105,8 +103,6 @@ TEST_F(StoreTest, EachWaiterIsAnsweredOnce) {
   for (uint64_t s = 10; s < 20; ++s) EXPECT_EQ(heard(s), "b0");
 }
 
-// --- queues
-
 TEST_F(StoreTest, QueuesAreFirstInFirstOut) {
   for (std::string_view item : {"a", "", "c"}) write(1, Op::QueuePush, "/q", item);
   EXPECT_EQ(key(1, Op::QueueLen, "/q"), "3");
@@ -166,8 +162,6 @@ TEST_F(StoreTest, AnItemWhoseWaiterCancelsWakesTheNext) {
   EXPECT_EQ(bare(2, Op::CancelWait), "b0 b1");
   EXPECT_EQ(heard(3), "b0");
 }
-
-// --- barriers
 
 TEST_F(StoreTest, ABarrierOpensForAllWithTheLastArrival) {
   EXPECT_EQ(number(2, Op::Barrier, "/b", 3), "");

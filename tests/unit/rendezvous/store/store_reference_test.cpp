@@ -1,4 +1,4 @@
-// The store against a slow and obvious twin, on random commands of a few sessions and keys.
+// The store and a slow reference implementation, on random commands of a few sessions and keys.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using tcpstore::Command;
 using tcpstore::Op;
 using Said = std::map<uint64_t, std::string>;
 
-// No index, no list surgery: every write looks at every wait.
+// No index, no linked lists: every write checks every wait.
 class Twin {
  public:
   void apply(uint64_t from, const Command& c, Said& out) {
@@ -102,8 +102,7 @@ class Twin {
     keys_[key] = value;
     wake(key, out, true, true);
   }
-  // Takes the key out of every wait of the kinds asked for; who waits for nothing any more is
-  // answered.
+  // Removes the key from every wait of the given kinds; answers waits without remaining keys.
   void wake(const std::string& key, Said& out, bool keys, bool barriers) {
     for (Wait& wait : blocked_clients_) {
       if (wait.is_barrier ? barriers : keys) std::erase(wait.missing, key);

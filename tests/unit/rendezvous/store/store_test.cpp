@@ -3,8 +3,6 @@
 namespace cpprun {
 namespace {
 
-// --- keys
-
 TEST_F(StoreTest, SetHasNoReplyAndReplaces) {
   EXPECT_EQ(set(1, "/a", "one"), "");
   EXPECT_EQ(set(1, "/a", ""), "");
@@ -121,8 +119,6 @@ TEST_F(StoreTest, PingEchoes) {
   EXPECT_EQ(number(1, Op::Ping, "", 77), "n77");
 }
 
-// --- torch 2.0's watching
-
 TEST_F(StoreTest, AnObserverReceivesEveryChange) {
   EXPECT_EQ(key(7, Op::WatchKey, "/w"), "b3");
   set(1, "/w", "one");
@@ -135,8 +131,6 @@ TEST_F(StoreTest, AnObserverReceivesEveryChange) {
   set(1, "/w", "three");
   EXPECT_EQ(heard(7), "");
 }
-
-// --- memory
 
 TEST_F(StoreTest, ALargeValueStaysWhereItWasReceived) {
   auto buffer = std::make_shared<std::string>(2 << 20, 'x');

@@ -1,5 +1,5 @@
-// Tensor files: how they are laid out, that many writers make the same file as one, and that a file
-// which is not what was written is refused, wherever it differs.
+// Tensor files: their layout, that many writers make the same file as one, and that the reader
+// rejects a file that differs anywhere from the written one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,7 +84,7 @@ TEST(Crc32, MatchesZip) {
   EXPECT_EQ(crc32(ConstBytes(), 0xCBF43926U), 0xCBF43926U);
 }
 
-// Long stretches go another way than short ones, whatever the processor has.
+// Long inputs take another code path than short ones, on any processor.
 TEST(Crc32, OfLongBytesCombinesTheirPieces) {
   std::string text(70'000, '\0');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 31 + i / 251);
@@ -101,7 +101,7 @@ TEST(Crc32, OfLongBytesCombinesTheirPieces) {
   }
 }
 
-// Nothing beside them is touched, whether this processor can or not.
+// Bytes beside them stay unchanged, with and without the processor's instructions.
 TEST(Crc32, IsComputedWhileCopying) {
   constexpr auto kBeyond = std::byte{0xA5};
   std::string text(300'000, '\0');
@@ -192,8 +192,8 @@ TEST(Archive, ManyWritersInAnyOrderMakeTheSameFile) {
   EXPECT_EQ(written->crc32, made.written.crc32);
 }
 
-// Each bit that matters is noticed; what is left are bits that no reader looks at (times, versions,
-// padding), which change nothing.
+// Every relevant bit is checked; the others are bits that no reader uses (times, versions,
+// padding).
 TEST(Archive, DetectsAnyHarmfulDamage) {
   const Made made = make_file(pickle::Dict{{{"b", tensor("b", "float32", 3)}, {"n", int64_t{5}}}});
   const Result<TensorFile> whole = open_text(made.text);
@@ -292,9 +292,9 @@ TEST(Archive, SupportsMoreRecordsThanAShortDirectoryCounts) {
   EXPECT_EQ(directory->records().size(), storages.size() + 3);
 }
 
-// --- files that nobody of good will has written
+// --- hostile files
 
-// Changes a number in the directory's entry of `record`.
+// Changes a number in the directory entry of `record`.
 template <class T>
 std::string patched(std::string text, const std::string& record, size_t field, T number) {
   const size_t name = text.rfind("archive/" + record);

@@ -1,4 +1,4 @@
-// Two slots in an arena: what stays while one is written, and memory that nobody should believe.
+// Two slots in an arena: which one stays during a write, and hostile memory.
 #include "snapshot_files/folders/arena_slots.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class ArenaSlotsTest : public testing::Test {
     memory_.reset(fresh);
     arena_ = {fresh, bytes};
   }
-  // What the next process, or another rank, sees.
+  // The view of the next process, or of another rank.
   std::vector<Slot> slots() const { return slots_of(arena_); }
   std::optional<int64_t> newest() const {
     const std::optional<Slot> slot = ArenaSlots(arena_).newest();
@@ -38,7 +38,7 @@ class ArenaSlotsTest : public testing::Test {
     return found;
   }
 
-  // A share is its step in every byte.
+  // Every byte of a shard equals its step.
   void fill(std::span<std::byte> room, int64_t step) const {
     std::memset(room.data(), static_cast<int>(step), room.size());
   }
@@ -88,7 +88,7 @@ TEST_F(ArenaSlotsTest, TheNextProcessFindsACompleteSlot) {
 TEST_F(ArenaSlotsTest, TheLastCompleteSlotStaysDuringAWrite) {
   for (int64_t step = 1; step < 9; ++step) {
     save(step);
-    begun(step + 1);  // and here its writer is killed
+    begun(step + 1);  // and here its writer dies
     EXPECT_EQ(steps(), std::vector<int64_t>{step});
     EXPECT_TRUE(is_intact(slots()[0])) << step;
   }
@@ -100,13 +100,13 @@ TEST_F(ArenaSlotsTest, AStagedSlotIsNotComplete) {
   EXPECT_EQ(steps(), (std::vector<int64_t>{2, 1}));
   EXPECT_FALSE(slots()[0].is_complete);
   EXPECT_EQ(newest(), 1);
-  // The others had it complete: so it is, says the one that comes after.
+  // The other ranks had it complete, so the next process treats it as complete.
   EXPECT_TRUE(ArenaSlots(arena_).complete(2));
   EXPECT_EQ(newest(), 2);
   EXPECT_FALSE(ArenaSlots(arena_).complete(3));
 }
 
-// Whoever goes back to an older snapshot saves the same steps again; the last words count.
+// A job that goes back to an older snapshot saves the same steps again; the later write counts.
 TEST_F(ArenaSlotsTest, ALaterWritePrecedesALargerStep) {
   save(20);
   save(10);
@@ -175,7 +175,7 @@ TEST_F(ArenaSlotsTest, ClearForgetsAll) {
   EXPECT_TRUE(slots().empty());
 }
 
-// Bytes of the head are changed at random: whatever is found lies inside, and new slots work.
+// Changes random bytes of the header: every slot found lies inside, and new slots work.
 TEST_F(ArenaSlotsTest, RejectsHostileMemory) {
   std::mt19937_64 random(5);
   const auto* begin = arena_.data();

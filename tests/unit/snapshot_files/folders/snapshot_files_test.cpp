@@ -1,4 +1,4 @@
-// Manifests, what a folder holds, what is kept: on a disk in memory.
+// Manifests, folder contents and retention, on a disk in memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,7 +100,7 @@ TEST(Catalog, NamesAreDecimalWithoutPadding) {
   }
 }
 
-// A folder with snapshots that need not be whole.
+// A folder with snapshots that may be incomplete.
 class CatalogTest : public testing::Test {
  protected:
   CatalogTest() { EXPECT_TRUE(files_.make_folder("d").ok()); }
@@ -110,7 +110,7 @@ class CatalogTest : public testing::Test {
     ASSERT_TRUE(file.ok());
     ASSERT_TRUE((*file)->write_at(0, archive::bytes_of(text)).ok());
   }
-  // model.pt with five bytes, and a manifest that says so.
+  // model.pt with five bytes, and a manifest for it.
   std::string snapshot(int64_t step, int64_t said = -1) {
     const std::string path = "d/" + snapshot_name(step);
     EXPECT_TRUE(files_.make_folder(path).ok());
@@ -120,7 +120,7 @@ class CatalogTest : public testing::Test {
     put(path + "/manifest.json", encode(manifest));
     return path;
   }
-  // "96 64; 32 its file ...": complete ones; then the others and why.
+  // "96 64; 32 its file ...": complete ones; then the others and the reason.
   std::string look(size_t most = 8) {
     Result<Catalog> catalog = scan(files_, "d", most);
     EXPECT_TRUE(catalog.ok());
@@ -176,7 +176,7 @@ TEST_F(CatalogTest, PruneKeepsTheNewestAndRemovesDraftsOfDeadWriters) {
   ASSERT_TRUE(files_.remove_file("d/step-5/manifest.json").ok());
   Result<Draft> alive = Draft::create(files_, "d", 6, make_nonce());
   ASSERT_TRUE(alive.ok());
-  ASSERT_TRUE(Draft::create(files_, "d", 7, make_nonce()).ok());  // its writer is gone at once
+  ASSERT_TRUE(Draft::create(files_, "d", 7, make_nonce()).ok());  // its writer ends immediately
   put(draft_of("d/snapshot.pt", make_nonce()), "half");
   put("d/.hidden.tmp", "somebody else's");
   const Pruned pruned = prune(files_, "d", {.last = 1, .every = 3});
@@ -191,7 +191,7 @@ TEST_F(CatalogTest, PruneKeepsTheNewestAndRemovesDraftsOfDeadWriters) {
   EXPECT_FALSE(files_.exists(alive->path()));
 }
 
-// Names of what lies in the folder, without nonces.
+// Names of the folder's entries, without nonces.
 std::vector<std::string> names_in(FileLayer& files) {
   std::vector<std::string> names;
   const std::vector<Entry> entries = *files.list("d");
@@ -210,7 +210,7 @@ TEST_F(CatalogTest, PruneSetsAsideLaterStepsThanTheWrittenOne) {
   EXPECT_EQ(look(), "120 100 ");
   EXPECT_THAT(names_in(files_),
               ElementsAre("left-step-140", "left-step-160", "step-100", "step-120"));
-  // Put back by hand, it is what it was.
+  // Renamed back by hand, it is unchanged.
   ASSERT_TRUE(files_.rename(pruned.set_aside[1], "d/step-140").ok());
   EXPECT_EQ(look(), "140 120 100 ");
 }

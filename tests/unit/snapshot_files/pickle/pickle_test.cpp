@@ -1,4 +1,4 @@
-// Pickles of torch.save: what is read, what is refused, and that what is written is read again.
+// Pickles of torch.save: accepted and rejected input, and reading of written pickles.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ std::string refusal(const std::string& pickle, const ReadLimits& limits = {}) {
   return value ? "read" : value.error().text;
 }
 
-// A short text, as number 1 of what is remembered.
+// A short text, stored as memo entry 1.
 std::string remembered(const std::string& text) {
   return "U" + std::string(1, static_cast<char>(text.size())) + text + "q\x01";
 }
@@ -89,7 +89,7 @@ TEST(Pickle, IgnoresAttributesOfADict) {
   EXPECT_EQ(read_well(bytes(dict + "}b")), Value(Dict{}));
 }
 
-// MultiStepLR counts its milestones.
+// MultiStepLR stores its milestones in a Counter.
 TEST(Pickle, ACounterIsADict) {
   const std::string counter = "ccollections\nCounter\n";
   EXPECT_EQ(read_well(bytes(counter + "}q\x01K\x02K\x01s\x85R")),
@@ -118,7 +118,7 @@ TEST(Pickle, TensorsStayWithinTheirStorage) {
   }
 }
 
-// What it says of the values must not get lost.
+// Metadata that changes the values must not get lost.
 TEST(Pickle, RejectsUnknownTensorMetadata) {
   std::string lazy = write(TensorRef{"0", "float32", 4, 0, {4}, {1}, false, false, true});
   lazy.replace(lazy.find("neg"), 3, "abs");

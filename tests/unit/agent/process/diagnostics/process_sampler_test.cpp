@@ -1,4 +1,4 @@
-// What /proc says of a worker, from texts as the kernel writes them.
+// Reading of a worker's /proc files, from texts of the kernel.
 #include "agent/process/diagnostics/process_sampler.hpp"
 
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 namespace cpprun {
 namespace {
 
-// Everything that came out, parts marked.
+// The whole output, with marks between the parts.
 class Cut {
  public:
   void feed(std::string_view bytes) {

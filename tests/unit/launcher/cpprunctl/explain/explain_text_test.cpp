@@ -1,4 +1,4 @@
-// What cpprunctl explain says of command lines.
+// The output of cpprunctl explain for command lines.
 #include "launcher/cpprunctl/explain/explain.hpp"
 
 #include <gmock/gmock.h>

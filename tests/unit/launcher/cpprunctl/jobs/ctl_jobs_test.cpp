@@ -1,4 +1,4 @@
-// What cpprunctl makes of what agents and coordinators say.
+// cpprunctl's display of the answers of agents and coordinators.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

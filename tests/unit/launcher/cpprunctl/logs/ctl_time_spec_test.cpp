@@ -1,4 +1,5 @@
-// `logs --since`: times in words, times in lines, and where in a file what may be newer begins.
+// `logs --since`: times on the command line, times in lines, and the search for the first newer
+// line of a file.
 #include "launcher/cpprunctl/logs/time_spec.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,7 @@ namespace {
 constexpr int64_t kSecond = 1'000'000;
 constexpr int64_t kNoon = 1'795'694'400 * kSecond;  // 2026-11-26T12:00:00Z
 
-// Three hours east of Greenwich, whatever the machine's zone is.
+// Three hours east of Greenwich, independent of the machine's time zone.
 class TimeSpecTest : public testing::Test {
  public:
   TimeSpecTest() {

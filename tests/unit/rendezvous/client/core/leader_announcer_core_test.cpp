@@ -1,4 +1,4 @@
-// The line on which who leads a job that moved says so at the job's endpoint (R17).
+// The connection on which a promoted standby announces itself at the job's endpoint (R17).
 #include "rendezvous/client/core/leader_announcer_core.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ constexpr auto kTells = limits::kHelloTimeout / limits::kAnnounceInterval;
 TEST(LeaderAnnouncerCore, SendsNothingWithoutAConnection) {
   LeaderAnnouncerCore core;
   EXPECT_EQ(core.on_time(), Action::Nothing);
-  core.on_answer();  // a last word of a line that has ended
+  core.on_answer();  // a late message of a closed connection
   EXPECT_EQ(core.on_time(), Action::Nothing);
 }
 

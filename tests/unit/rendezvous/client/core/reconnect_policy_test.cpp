@@ -1,4 +1,5 @@
-// What an agent's line to its coordinator decides: back-off, strangers, frames, what people hear.
+// Decisions about an agent's connection to its coordinator: back-off, unexpected peers, frames, log
+// messages.
 #include "rendezvous/client/core/reconnect_policy.hpp"
 #include "common/limits/rendezvous.hpp"
 
@@ -44,7 +45,7 @@ class ReconnectPolicyTest : public testing::Test {
     call([&](Effects& e) { found = core.next_message(now, e); });
     return found;
   }
-  // Time until something is due; it is then acted on.
+  // Advances time to the next deadline and runs it.
   Duration next_act() {
     Duration waited = core.next_deadline() - now;
     now = core.next_deadline();

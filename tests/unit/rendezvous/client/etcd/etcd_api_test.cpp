@@ -1,4 +1,4 @@
-// What is asked of etcd and what it answers, in the JSON of its gateway; and what nobody should.
+// Requests to etcd and its answers, in the JSON of its gateway; and invalid answers.
 #include "rendezvous/client/etcd/api.hpp"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(EtcdApi, EncodesLeasesAndUsers) {
   EXPECT_EQ(body_as_json(Authenticate{"u", "p\"\xff"})["name"], "u");
 }
 
-// As etcd 3.4 wrote it, and with the names that other releases take.
+// As etcd 3.4 writes it, and with the field names of other releases.
 TEST(EtcdApi, DecodesTransactions) {
   for (const char* body : {R"({"header":{"cluster_id":"1","revision":"42"},"succeeded":true,
         "responses":[{"response_put":{}},{"response_range":{"kvs":[{"key":"aw==",
@@ -121,8 +121,6 @@ TEST(EtcdApi, ErrorTexts) {
   EXPECT_EQ(refusal_in("3"), "");
   EXPECT_EQ(refusal_in(R"({"message":")" + std::string(5000, 'x') + "\"}").size(), 300u);
 }
-
-// ---------------------------------------------------------------- the election's questions
 
 TEST(ElectionRequestsTest, ACampaignGuardsTheKeyAndReadsIt) {
   const election::Campaign campaign{"l", "me", "f", 9};

@@ -1,4 +1,4 @@
-// Replies of HTTP, whole, in pieces, and from servers that mean no good.
+// HTTP replies, whole, in pieces, and from hostile servers.
 #include "rendezvous/client/etcd/http_reply.hpp"
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST(HttpReply, HostileServersCauseAnErrorWithinLittleMemory) {
     HttpReply reply;
     EXPECT_EQ(reply.feed(head), State::Broken) << head.substr(0, 60);
   }
-  // Without an end: chunk by chunk, header by header, or nothing but a body.
+  // Endless replies: chunk by chunk, header by header, or only a body.
   for (const auto& [start, more] : std::vector<std::pair<std::string, std::string>>{
            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n"},
            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", "extension"},

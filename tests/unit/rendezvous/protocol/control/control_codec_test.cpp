@@ -1,4 +1,4 @@
-// Control messages on the wire: what is said arrives, and nothing else is taken for a message.
+// Control messages on the wire: every message survives encoding, and all else is rejected.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -44,7 +44,7 @@ TEST(ControlCodec, EveryMessageSurvivesEncoding) {
   }
 }
 
-// A list of lists is right nowhere.
+// A list of lists is valid nowhere.
 template <class Message>
 void expect_each_field_is_checked(const Message& message,
                                   Result<Message> (*decode)(std::span<const uint8_t>)) {
@@ -98,8 +98,8 @@ TEST(ControlCodec, FieldsKeepTheirPositions) {
 }
 
 TEST(ControlCodec, GoldenBytes) {
-  // ["stop", {"cause": 3, "charged": 0, "round": 300, "why": "a node joins"}], as
-  // docs/protocol.md says it.
+  // ["stop", {"cause": 3, "charged": 0, "round": 300, "why": "a node joins"}], as in
+  // docs/protocol.md.
   using std::string_literals::operator""s;
   const std::string golden =
       "\x92\xa4stop\x84\xa5"
@@ -248,8 +248,6 @@ TEST(ControlCodec, RejectsUnusedTypes) {
   Bytes too_long(limits::kControlFrameBytes + 1, 0xc0);
   EXPECT_FALSE(control::decode_agent(too_long).ok());
 }
-
-// ---------------------------------------------------------------- frames
 
 TEST(ControlFrame, DecodesFramesCutAtEveryByte) {
   Bytes stream;

@@ -1,4 +1,4 @@
-// What stands in etcd for a job (R18), as it is written and read.
+// The values that etcd stores for a job (R18).
 #include "tests/unit/rendezvous/coordinator/support_election.hpp"
 
 namespace cpprun::test {

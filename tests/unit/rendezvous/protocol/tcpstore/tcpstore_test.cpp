@@ -220,7 +220,7 @@ TEST(TcpStoreParser, AWholeCommandHasALimitToo) {
   EXPECT_EQ(parse(out, command, Dialect::Modern, limits).kind, Parsed::Kind::Broken);
 }
 
-// Every parse of the incomplete list must go on where the last one stopped.
+// Every parse of the incomplete list must continue where the last one stopped.
 TEST(TcpStoreParser, ALongListInSmallPiecesTakesLinearTime) {
   std::string key(40, 'k');
   std::vector<std::string_view> keys(limits::kStoreListItems, key);

@@ -68,7 +68,7 @@ TEST(WorkerChannel, FaultMessagesSurviveEncoding) {
 }
 
 TEST(WorkerChannel, RejectsABodyCutInAnyField) {
-  constexpr size_t kHead = 8;  // magic word and kind
+  constexpr size_t kHead = 8;  // magic number and kind
   for (const Message& message :
        {Message(Hello{}), Message(Page{}), Message(ArenaRequest{}), Message(PeerArenaRequest{}),
         Message(Arena{1, 2, {}}), Message(CommitRequest{}), Message(Permission{}),
@@ -146,7 +146,7 @@ TEST(WorkerChannel, RandomBytesNeverCrash) {
   }
 }
 
-// Other programs read and write the page as well: its places are a contract.
+// Other programs read and write the page too: its offsets are a contract.
 TEST(WorkerPage, LayoutIsFixed) {
   EXPECT_EQ(offsetof(WorkerPage, version), 4u);
   EXPECT_EQ(offsetof(WorkerPage, bytes), 8u);

@@ -30,11 +30,11 @@ bool can_fill() {
 #endif
 }
 
-// In a process of its own, whose malloc may be changed.
+// In its own process, whose malloc may be changed.
 int fills_by() {
   const char* const nothing[] = {nullptr};
   if (!tune_malloc(nothing)) return -1;
-  // What the tests before have left free is in memory already.
+  // Memory that earlier tests have freed is resident already.
   const void* const end = ::sbrk(0);
   for (int i = 0; i < 100 && ::sbrk(0) == end; ++i) {
     void* volatile kept = std::malloc(1 << 20);

@@ -1,4 +1,4 @@
-// The error file of this process: threads that report at once.
+// The error file of this process: threads that report concurrently.
 #include "cpprun/worker/error_file.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The parts of an error report: its JSON, read back by the launcher's own reader, and the words for
+// The parts of an error report: its JSON, parsed by the launcher's own reader, and the texts of
 // exceptions.
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ TEST(WorkerReport, ALostPeerReachesTheLauncher) {
   EXPECT_FALSE(read_back({.message = "x"}).is_consequence);
 }
 
-// torchrun's agent fails itself where the file is no JSON in the locale's encoding.
+// torchrun's agent itself fails if the file is no JSON in the locale's encoding.
 TEST(WorkerReport, TheFileIsAscii) {
   std::string every;
   for (int c = 0; c < 256; ++c) every += static_cast<char>(c);

@@ -1,4 +1,4 @@
-// How addresses become names: maps of a process, symbols of an ELF file (this test's own), names.
+// Symbolization of addresses: maps of a process, symbols of an ELF file (this test's own), names.
 #include <elf.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ std::span<const std::byte> bytes(const std::string& text) {
   return std::string(text.view());
 }
 
-// Not a jump: the caller stands in the stack.
+// Not a tail call: the caller is in the stack.
 [[gnu::noinline]] std::string stack_at_depth(int depth) {
   return (depth == 0 ? stack_from_here() : stack_at_depth(depth - 1)) + "";
 }
@@ -101,7 +101,7 @@ TEST(WorkerStack, FindsAFunctionByItsFileOffset) {
   EXPECT_EQ(elf_place(bytes(program), 1ull << 60).address, 0u);
 }
 
-// The least that has a function: `crash`, 16 bytes from address 0x1000 on, which lie at 0x200.
+// A minimal file with a function: `crash`, 16 bytes from address 0x1000 on, at file offset 0x200.
 struct TinyElf {
   Elf64_Ehdr header{};
   Elf64_Phdr part{};
@@ -152,8 +152,7 @@ bool lies_within(std::string_view part, const std::string& whole) {
          (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
 }
 
-// Every byte in all its values: whatever comes out, nothing is read out of bounds (the sanitizers
-// see it).
+// Every byte in all its values: the reader never reads out of bounds (the sanitizers check it).
 TEST(WorkerStack, SurvivesDamagedFiles) {
   std::string elf = tiny_elf();
   for (char& byte : elf) {
@@ -216,7 +215,7 @@ TEST(WorkerStack, UnboundedNamesUseBoundedStack) {
   for (const char* piece : {"Ul", "Lf", "LUl", "Z", "N"}) {
     std::string text = "_Z1fI";
     for (int i = 0; i < 100'000; ++i) text += piece;
-    EXPECT_TRUE(name(text) == text) << piece;  // so many letters are not worth showing
+    EXPECT_TRUE(name(text) == text) << piece;  // longer names are not worth showing
   }
 }
 
@@ -224,7 +223,7 @@ TEST(WorkerStack, SurvivesTruncatedNames) {
   const std::string_view whole = "_ZZN3run4loopIN2at6TensorELi3EXadL_Z1gEEEvT_ENKUliE0_clEi";
   for (size_t size = 0; size < whole.size(); ++size) {
     const std::string copy(
-        whole.substr(0, size));  // of its own, so that the sanitizers see its end
+        whole.substr(0, size));  // its own allocation, so that the sanitizers check its end
     EXPECT_LT(name(copy).size(), 128u);
   }
 }

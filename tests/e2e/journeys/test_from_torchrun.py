@@ -1,4 +1,4 @@
-"""A Python user who types cpprun under the name of torchrun."""
+"""A Python user who runs cpprun under the name of torchrun."""
 
 import json
 import re

@@ -1,5 +1,5 @@
 """Workers that SIGKILL does not end: held by a tracer where they exit, or inside the kernel by a
-file server that does not answer. Nobody waits for them, and nothing is started beside them."""
+file server that does not answer. No node waits for them, and no worker starts beside them."""
 
 import os
 import re
@@ -47,7 +47,7 @@ class Tracer:
 
 @pytest.fixture
 def held():
-    """Function that has a process held at its exit, until the test's end."""
+    """A function that holds a process at its exit until the test ends."""
     tracers = []
 
     def hold(pid):
@@ -104,7 +104,7 @@ def test_second_signal_does_not_wait(jobs, held):
     (pid,) = jobs.numbers(['up0'])
     held(pid)
     running.send(signal.SIGINT)
-    running.wait_for_all('^got', 1)  # two signals that are pending at one time are one
+    running.wait_for_all('^got', 1)  # two equal pending signals are merged into one
     running.send(signal.SIGINT)
     expect_unusable(running, pid, 0)
 
@@ -176,7 +176,7 @@ def test_sigkill_of_the_launcher(jobs, held):
 
 @pytest.fixture
 def sink(tmp_path):
-    """A file that can be read, and no write to it ends."""
+    """A file that can be read, and whose writes never return."""
     if why := why_not():
         pytest.skip(why)
     with mounted(tmp_path / 'mounted') as folder:
@@ -217,7 +217,7 @@ libc.mmap(page, 4096, READ_WRITE, PRIVATE | FIXED | ANONYMOUS, -1, 0)
 
 
 def test_reaper_process_does_not_wait_for_the_memory_lock(jobs, sink):
-    """Nor does it leave those behind it in /proc alone."""
+    """It also reads the later processes in /proc."""
     code = f"""
 import os, subprocess, time
 if os.environ['RANK'] == '0':

@@ -1,4 +1,4 @@
-"""What a launch leaves behind: nothing after success, and what helps after failure."""
+"""Files and processes after a launch: none after success, logs after a failure."""
 
 import pathlib
 import re

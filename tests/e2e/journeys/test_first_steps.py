@@ -1,4 +1,4 @@
-"""A newcomer with a laptop and no GPU: sees ranks, then a restart."""
+"""A new user with a laptop and no GPU: sees ranks, then a restart."""
 
 import re
 import uuid
@@ -58,7 +58,7 @@ def test_killed_rank_resumes_from_the_snapshot(cpprun, tmp_path, program):
     assert epoch >= 3  # 0 to 2 were saved
     job.wait_for(rf'\[GPU[01]\] Epoch {epoch} \|')
     own = [line for line in job.output.splitlines() if line.startswith('cpprun:')]
-    assert has_no_traces('\n'.join(own))  # peers of the dead may show theirs
+    assert has_no_traces('\n'.join(own))  # peers of the dead rank may show theirs
     job.send(2)  # Ctrl-C
     job.done()
     assert cpprun.wait_until_gone() == []

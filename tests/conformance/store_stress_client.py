@@ -1,8 +1,8 @@
-"""One of the clients of store_herd.py, and the memory that says what all of them know.
+"""One of the clients of store_stress.py, and their shared memory.
 
-What a client is about to do, and what the store has answered, it writes into memory that all share,
-so nothing is forgotten when it is killed. A command that was under way then may have happened or
-not, and its bytes may reach the store after its successor's first ones; everything else is exact:
+A client writes its next command and the store's answers into shared memory, so that they survive
+its death. A command in flight at that moment may or may not have an effect, and its bytes may reach
+the store after its successor's first ones; everything else is exact:
 
   count     a client's own counter: what `add` answers grows by 1, and by no more than was asked for
   ticket    numbers that all draw from one counter: no two get the same
@@ -17,21 +17,21 @@ import time
 
 import torch.distributed as dist
 
-CLIENTS, LOCKS, TICKETS = 64, 4, 20_000  # tickets are of each client
+CLIENTS, LOCKS, TICKETS = 64, 4, 20_000  # tickets are counted for each client
 LONG = datetime.timedelta(seconds=30)
-# What is known of a client: commands begun, those answered, the newest answer, and so on.
+# The record of a client: commands begun, commands answered, the newest answer, and so on.
 FIELDS = ('begun', 'answered', 'newest', 'tickets', 'asked', 'passed', 'opening', 'opened',
           'expired', 'sums', 'cut', 'doing', 'big')
 NOTHING, IN_WAIT, IN_LOCK = range(3)
 
 
 class Shared:
-    """Numbers of 64 bits that survive whoever wrote them."""
+    """Numbers of 64 bits that survive the process that wrote them."""
 
     def __init__(self):
         size = CLIENTS * len(FIELDS) + LOCKS + 1 + CLIENTS * TICKETS
         self.all = memoryview(mmap.mmap(-1, 8 * size)).cast('q')
-        self.inside = self.all[CLIENTS * len(FIELDS) :][: LOCKS + 1]  # the last one: stop
+        self.inside = self.all[CLIENTS * len(FIELDS) :][: LOCKS + 1]  # stops after this one
         self.drawn = self.all[CLIENTS * len(FIELDS) + LOCKS + 1 :]
 
     def of(self, client):
@@ -77,7 +77,7 @@ class Client:
                                    timeout=LONG)
         self.shared, self.number, self.chance = shared, number, chance
         self.known = shared.of(number)
-        self.next_one = (number + 1) % CLIENTS  # whose gates we open
+        self.next_one = (number + 1) % CLIENTS  # the client whose gates this one opens
 
     def run(self):
         self.clean_up()
@@ -85,10 +85,10 @@ class Client:
                 self.keep_big)
         while not self.shared.is_over:
             self.chance.choice(acts)()
-            time.sleep(self.chance.uniform(0, 0.04))  # or 64 clients do nothing but wait for a CPU
+            time.sleep(self.chance.uniform(0, 0.04))  # otherwise 64 clients only wait for a CPU
 
     def clean_up(self):
-        """Of the one before us, who may have died with a lock."""
+        """The work of the client's predecessor, which may have died with a lock."""
         self.known.doing = NOTHING
         for lock in range(LOCKS):
             if self.shared.inside[lock] == self.number + 1:
@@ -97,7 +97,7 @@ class Client:
             self.release_for_the_dead(lock, self.store.get(f'lock/{lock}').decode())
 
     def release_for_the_dead(self, lock, holder):
-        """An earlier life's last words may have taken a lock that nobody then entered."""
+        """A late command of a predecessor may have taken a lock that no client then entered."""
         if holder.split('.')[0] == str(self.number):
             self.store.compare_set(f'lock/{lock}', holder, 'free')
 
@@ -156,7 +156,7 @@ class Client:
         inside[lock] = self.number + 1
         self.known.doing = IN_LOCK
         value = int(self.store.get(f'sum/{lock}'))
-        time.sleep(self.chance.uniform(0, 0.01))  # time for others to come in, and to be killed
+        time.sleep(self.chance.uniform(0, 0.01))  # time for others to enter, and to be killed
         self.store.set(f'sum/{lock}', str(value + 1))
         self.known.sums += 1
         must(inside[lock] == self.number + 1, f'lock {lock}: {inside[lock] - 1} came in as well')
@@ -165,7 +165,7 @@ class Client:
         self.store.compare_set(f'lock/{lock}', self.name, 'free')
 
     def keep_big(self):
-        """64 KiB and more, all bytes alike: a torn one would have two kinds."""
+        """64 KiB and more of equal bytes: a torn value would have two kinds."""
         self.known.big += 1
         number = self.known.big
         self.store.set(f'big/{self.number}', bytes([number % 251]) * (65536 + number))

@@ -1,4 +1,5 @@
-"""The words of cpprunctl: completion in real shells, and the manual page has all of them."""
+"""cpprunctl's command line: completion in real shells, and the manual page covers every verb and
+option."""
 
 import pathlib
 import re

@@ -1,5 +1,5 @@
-"""An operator at night, with a job of 1,000 nodes: simulated agents at a real coordinator, and in
-the first test two real ones."""
+"""A job of 1,000 nodes: simulated agents at a real coordinator, and in the first test two real
+agents."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def join(port, number):
 
 
 def ask(port, *words):
-    """What cpprunctl says of the job from elsewhere, and how long it took."""
+    """cpprunctl's report on the job from another host, and its duration."""
     begun = time.monotonic()
     done = subprocess.run([BIN / 'cpprunctl', *words, '--rdzv-endpoint', f'127.0.0.1:{port}'],
                           capture_output=True, text=True, timeout=60, check=False)
@@ -79,7 +79,7 @@ def test_thousand_nodes_from_joining_to_the_failure_summary(port):
     assert text.count('\n') < 24, 'one screen'
     assert re.search(r'^n0000 to n0999 +running +0-7999 ', text, re.M), text
 
-    # One rank fails, and 7,999 end because of it.
+    # One rank fails, and 7,999 end as a consequence.
     label = f'run_id="{RUN}"'
     assert metrics(port)[f'cpprun_job_nodes{{{label},state="running"}}'] == str(NODES)
     root_cause = agents[733]

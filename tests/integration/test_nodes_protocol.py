@@ -1,4 +1,5 @@
-"""Who does not belong: other versions, twins, other terms, torchrun; and what /status shows."""
+"""Peers that do not belong to the job: other versions, duplicates, other options, torchrun; and
+/status."""
 
 import os
 import socket
@@ -19,7 +20,7 @@ needs_torchrun = pytest.mark.skipif(not TORCHRUN.exists(), reason='.venv has no 
 
 @pytest.fixture
 def waiting(cluster):
-    """A job of two whose host waits for the second; all refusals leave it able to go on."""
+    """A job of two whose host waits for the second; the job survives all rejections."""
     job = Job(cluster, 2)
     job.host(0, LOGLEVEL='INFO')
     job.wait_members(1)
@@ -84,7 +85,7 @@ def test_lease_too_short_for_the_worker_lease_is_rejected_with_the_cure(cluster)
 
 
 def test_shortest_lease_leaves_time_for_the_worker_lease(waiting):
-    """F x (1 + drift) + K < L x (1 - drift), as the agent is told it."""
+    """F x (1 + drift) + K < L x (1 - drift), in the error text for the agent."""
     line = FakeAgent(waiting.port, 'another')
     line.register(job_spec={'node_lease_ns': 10**9}).tell('ping', seq=1)
     worker_lease = line.hears('pong')['worker_lease_ns'] / 1e9
@@ -163,7 +164,7 @@ def test_agent_connects_to_another_service(cluster, coordinator, name, what, wor
 
 
 def full_pipe(path):
-    """A stderr that nobody reads: whoever writes to it waits."""
+    """An unread stderr: a writer blocks."""
     os.mkfifo(path)
     end = os.open(path, os.O_RDWR | os.O_NONBLOCK)
     try:
@@ -179,7 +180,7 @@ def full_pipe(path):
 
 
 def test_rejected_agent_leaves_no_worker_while_it_reports(cluster, coordinator):
-    """It came back with a round that runs; how long its report takes is another matter."""
+    """It returned with a running round; the duration of its report does not matter."""
     came = []
 
     def lead_once(line):
@@ -219,14 +220,14 @@ def test_rejected_agent_leaves_no_worker_while_it_reports(cluster, coordinator):
 
 
 def fails_in_many_words(agent):
-    """As large as one frame may be; what the outcome makes of it would be larger."""
+    """As large as one frame may be; the resulting outcome would be larger."""
     most = 'x' * 16_000
     agent.tell('failed', round=1, is_fatal=True, why='y' * 15_000, sent_at_ns=1,
                end={'last_lines': [most] * 3, 'exit_code': 1})
 
 
 def test_chatty_agent_costs_the_coordinator_nothing(cluster):
-    """Its job ends with the outcome; the others of the coordinator go on."""
+    """Its job ends with the outcome; the coordinator's other jobs continue."""
     job = Job(cluster, 1)
     server = job.serve()
     agent = FakeAgent(job.port, 'wordy').register(nodes=(1, 1))
@@ -241,7 +242,7 @@ def test_chatty_agent_costs_the_coordinator_nothing(cluster):
 
 
 def test_connection_without_registration_is_dropped(cluster):
-    """As who says nothing at all is; a coordinator elsewhere that says so stays."""
+    """Like a peer that sends nothing at all; a coordinator that announces itself stays."""
     job = Job(cluster, 1)
     job.serve()
     acting = FakeAgent(job.port, 'elsewhere')
@@ -260,7 +261,7 @@ def test_connection_without_registration_is_dropped(cluster):
 
 @needs_torchrun
 def test_torchrun_agent_at_our_port(waiting):
-    """It is sent away with a line; the job goes on (the fixture sees to that)."""
+    """It gets one line and is disconnected; the job continues (the fixture checks that)."""
     command = [TORCHRUN, '--nnodes=2', '--rdzv-backend=c10d', f'--rdzv-id={waiting.run_id}',
                f'--rdzv-endpoint=127.0.0.1:{waiting.port}', '--rdzv-conf=read_timeout=5',
                '--no-python', 'true']

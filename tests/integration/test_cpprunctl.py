@@ -1,4 +1,4 @@
-"""cpprunctl and the agents of this machine: what operators see, and what they may do."""
+"""cpprunctl with the agents of this machine: display and commands."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def agents(run_id):
 
 
 def sleepers(jobs, n=2, *flags):
-    """A job of workers that sleep. Gives the job, its run id and the workers' pids."""
+    """A job of workers that sleep. Returns the job, its run id and the workers' pids."""
     run_id = f'ctl-{os.getpid()}-{time.monotonic_ns()}'
     job = jobs.cpprun('--standalone', f'--rdzv-id={run_id}', f'--nproc-per-node={n}', *flags,
                       *jobs.py(SLEEPER))
@@ -166,7 +166,8 @@ def test_top_without_a_terminal_prints_tables(jobs):
 
 
 def test_top_shows_memory_and_gpus(jobs):
-    """By an nvidia-smi that tells of one GPU; then by one that never answers, and without."""
+    """With an nvidia-smi that reports one GPU; then with one that never answers, and without one.
+    """
     job, _, _ = sleepers(jobs, 1)
     run_id = own_run_id(job)
     tool = jobs.folder / 'bin/nvidia-smi'
@@ -219,7 +220,7 @@ def socket_of(job):
 
 
 def said_to(name, frame):
-    """What an agent answers to these bytes, until it hangs up."""
+    """An agent's answer to these bytes, until it disconnects."""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(TAKES)
         s.connect('\0' + name)

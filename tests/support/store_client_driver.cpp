@@ -1,6 +1,7 @@
-// StoreClient by words, for tests in Python: one call a line on stdin, one reply a line on stdout.
+// StoreClient as a command loop, for tests in Python: one call per line on stdin, one reply per
+// line on stdout.
 //
-//   store_client_words ADDRESS TIMEOUT_MS CONNECT_TIMEOUT_MS PREFIX CHECKS_IN
+//   store_client_driver ADDRESS TIMEOUT_MS CONNECT_TIMEOUT_MS PREFIX CHECKS_IN
 //   > set 6b 76            words after the first are hexadecimal text, "-" is empty
 //   < ok
 //   > get 6b

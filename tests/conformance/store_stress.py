@@ -1,9 +1,10 @@
-"""64 real torch clients at one store, killed and started again at random; what must hold then.
+"""64 real torch clients at one store, killed and started again at random, and the invariants of the
+store.
 
-    store_herd.py PORT SEED SECONDS        prints a report as JSON
+    store_stress.py PORT SEED SECONDS        prints a report as JSON
 
-Each client is a process of its own, forked from this one, which has imported torch. What they do,
-and what is exact though they die, stands in store_herd_client.py.
+Each client is its own process, forked from this one, which has imported torch.
+store_stress_client.py holds their work and its invariants.
 """
 
 import json
@@ -15,7 +16,7 @@ import time
 import urllib.request
 
 import torch.distributed as dist
-from store_herd_client import (
+from store_stress_client import (
     CLIENTS,
     FIELDS,
     IN_LOCK,
@@ -28,8 +29,8 @@ from store_herd_client import (
 )
 
 
-class Herd:
-    """The clients' processes, and who kills them."""
+class StressClients:
+    """The clients' processes, and their killer."""
 
     def __init__(self, port, seed):
         self.port, self.seed, self.shared = port, seed, Shared()
@@ -61,7 +62,7 @@ class Herd:
             os._exit(code)
 
     def kill_one(self):
-        """Somebody who waits, has a lock, or does neither, if there is one who does that."""
+        """A client that waits, that holds a lock, or that does neither, if there is one."""
         doing, candidates = self.chance.choice((NOTHING, IN_WAIT, IN_LOCK)), sorted(self.running)
         wanted = [n for n in candidates if self.shared.of(n).doing == doing]
         number = self.chance.choice(wanted or candidates)
@@ -85,7 +86,7 @@ class Herd:
                 if status != 0 or not self.shared.is_over:
                     self.wrong.append(f'client {number} ended with status {status}')
 
-    def rage(self, seconds):
+    def run(self, seconds):
         for number in range(CLIENTS):
             self.start(number)
         end = time.monotonic() + seconds
@@ -116,7 +117,7 @@ def server_facts(port):
 
 
 def leaks(port, least, seconds=10):
-    """What the server still holds of clients that are gone: (connections, waits)."""
+    """Resources that the server still holds for dead clients: (connections, waits)."""
     end = time.monotonic() + seconds
     while (facts := server_facts(port)) != (least, 0) and time.monotonic() < end:
         time.sleep(0.02)
@@ -124,7 +125,7 @@ def leaks(port, least, seconds=10):
 
 
 def judge(store, shared, wrong):
-    """What is in the store when all clients have gone. Takes it out."""
+    """The store's content after all clients have ended. Empties the store."""
     total = {name: 0 for name in FIELDS}
     for number in range(CLIENTS):
         known = shared.of(number)
@@ -160,19 +161,19 @@ def judge(store, shared, wrong):
 
 def main():
     port, seed, seconds = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
-    herd = Herd(port, seed)
+    clients = StressClients(port, seed)
     before = dist.TCPStore('127.0.0.1', port, is_master=False, wait_for_workers=False)
     for lock in range(LOCKS):
         before.set(f'lock/{lock}', 'free')
         before.set(f'sum/{lock}', '0')
     least, _ = server_facts(port)
-    herd.rage(seconds)
-    herd.end()
+    clients.run(seconds)
+    clients.end()
     left = leaks(port, least)
-    total = judge(before, herd.shared, herd.wrong)
-    report = {'wrong': herd.wrong, 'leaks': left, 'lives': sum(herd.lives), **total}
-    report['kills'] = {'waiting': herd.kills[IN_WAIT], 'locked': herd.kills[IN_LOCK],
-                       'else': herd.kills[NOTHING]}
+    total = judge(before, clients.shared, clients.wrong)
+    report = {'wrong': clients.wrong, 'leaks': left, 'lives': sum(clients.lives), **total}
+    report['kills'] = {'waiting': clients.kills[IN_WAIT], 'locked': clients.kills[IN_LOCK],
+                       'else': clients.kills[NOTHING]}
     print(json.dumps(report))
 
 

@@ -97,7 +97,8 @@ def test_scaling_creates_spares_and_reuses_them(cluster):
 
 
 def test_node_stops_all_others(cluster, net):
-    """Its operator sees the agent of his own host only: unix sockets are per network namespace."""
+    """An administrator sees only the agent of his own host: unix sockets are per network namespace.
+    """
     hosts = net(2)
     job = Job(cluster, 2, host=hosts.addr(0), net=hosts)
     job.agents(0, 1, NODES_SAVES='1')
@@ -174,7 +175,7 @@ def framed(body):
 
 
 def test_invalid_commands_change_nothing(cluster):
-    """Frames by hand: an order without a challenge, without a proof, and nonsense."""
+    """Frames by hand: a command without a challenge, without a MAC, and garbage."""
     job = Job(cluster, 1)
     agent = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     first = cluster.world(0)

@@ -1,5 +1,4 @@
-"""One rank waits elsewhere than the others, and everything stands still: what is seen, what may be
-done by hand, and what cpprun does by itself."""
+"""One rank hangs and the others wait for it: the user's diagnosis by hand, and cpprun's own."""
 
 import json
 import re
@@ -50,7 +49,7 @@ def job(cpprun, tmp_path):
 
 
 def hung(job):
-    """Who is named, and how."""
+    """The reported ranks and reasons."""
     return job.wait_for(r'rank (\d) \(.*\) (hung \(.*?\)) at').groups()
 
 

@@ -1,13 +1,13 @@
-"""File systems that trouble whoever uses them. For /usr/bin/python3 with python3-fusepy; ends with
-its mount or by SIGTERM.
+"""File systems that misbehave. For /usr/bin/python3 with python3-fusepy; ends with its mount or by
+SIGTERM.
 
-    stuck_files.py FOLDER                  has two files, as those of a file server which has gone:
-                                           `stuck` can be opened and never read, `sink` can be read
-                                           and never written. SIGKILL does not end a process inside
-                                           write() of `sink`
-    stuck_files.py FOLDER BEHIND WORD...   shows the folder BEHIND; what WORDs name (unlink, rmdir)
-                                           is never answered. A file that is removed while it is
-                                           open stays as .fuse_hidden... until its last close
+    hanging_files.py FOLDER                  has two files, as those of a file server which has gone:
+                                             `stuck` can be opened and never read, `sink` can be read
+                                             and never written. SIGKILL does not end a process inside
+                                             write() of `sink`
+    hanging_files.py FOLDER BEHIND WORD...   shows the folder BEHIND; what WORDs name (unlink, rmdir)
+                                             is never answered. A file that is removed while it is
+                                             open stays as .fuse_hidden... until its last close
 """
 
 import errno
@@ -86,7 +86,7 @@ class ShownFolder(fuse.Operations):
         os.utime(path, times)
 
     def open(self, path, flags):
-        return os.open(path, flags & ~os.O_APPEND)  # writes come with their place
+        return os.open(path, flags & ~os.O_APPEND)  # writes carry their offset
 
     def create(self, path, mode, fi=None):
         return os.open(path, os.O_RDWR | os.O_CREAT, mode)

@@ -1,4 +1,5 @@
-"""Strangers who can reach the rendezvous port: they give no orders, and are no node of the job."""
+"""Attackers who can reach the rendezvous port: they can send no admin commands, and are no node of
+the job."""
 
 import json
 import signal
@@ -10,7 +11,7 @@ import pytest
 from nodes import BIN, Job, cluster, wait_for  # noqa: F401
 from nodes_net import namespaces, net  # noqa: F401
 from nodes_wire import FakeAgent, node_id_of, order_proof
-from test_orders import TOKEN, ctl, good, refused
+from test_admin_commands import TOKEN, ctl, good, refused
 
 RESTART, STOP, DRAIN, SCALE = range(4)
 BEYOND = 2**62  # beyond any connection number that an agent counts to
@@ -28,13 +29,13 @@ def orders(node):
 
 
 def standby_of(job, nodes):
-    """The node that would lead the job, as a spare hears of it."""
+    """The node that would lead the job, as a spare learns it."""
     stranger, heard = spare(job, nodes)
     return stranger, heard['standby']
 
 
 def spare(job, nodes, **how):
-    """A stranger that has joined as an agent: what it needs for that stands in /status."""
+    """An attacker that has joined as an agent: the facts it needs are in /status."""
     stranger = FakeAgent(job.port, job.run_id, **how).register(nodes=nodes)
     return stranger, stranger.hears('wait')
 
@@ -45,14 +46,14 @@ def part(agent):
 
 
 def end(cluster, job, world):
-    """The job is as it was, and ends well."""
+    """The job is unchanged, and succeeds."""
     assert [w.round for w in cluster.worlds(job.run_id)] == [world.round]
     assert all(worker.alive() for worker in world)
     cluster.say(0)
     [agent.ends(0) for agent in cluster.agents]
 
 
-# ---------------------------------------------------------------- orders
+# ---------------------------------------------------------------- admin commands
 
 
 def test_foreign_member_can_send_no_admin_commands(cluster):
@@ -95,7 +96,7 @@ def test_agents_mac_is_valid_only_for_its_own_job(cluster):
 
 
 def test_local_admin_needs_no_token(cluster):
-    """The agent proves what its own user wants; cpprunctl has no token here."""
+    """The agent proves commands of its own user; cpprunctl has no token here."""
     job = Job(cluster, 1)
     agent = job.host(0, CPPRUN_ADMIN_TOKEN=TOKEN)
     first = cluster.world(0)
@@ -153,7 +154,7 @@ def test_job_stays_protected_when_an_agent_without_the_token_leads_it(cluster):
 
 
 def test_knowing_a_node_id_does_not_give_its_place(cluster):
-    """Neither with it alone, nor with what /status and a worker's environment say."""
+    """Neither the id alone suffices, nor /status and a worker's environment."""
     job = Job(cluster, '1:2', lease=2, last_call_timeout=600)
     job.host(0)
     job.agent(1)
@@ -186,7 +187,7 @@ def test_workers_environment_hides_the_node_id(cluster):
 
 
 def test_key_and_connections_of_a_node_stay_secret(cluster):
-    """Two nodes made of sockets: what one of them showed at its hello reaches nobody else."""
+    """Two nodes made of sockets: the key in the hello of one reaches no other."""
     job = Job(cluster, '2:3')
     job.serve()
     key, number = 'c0ffee' * 5, 4_711_471_147_114_711
@@ -211,7 +212,7 @@ def test_key_and_connections_of_a_node_stay_secret(cluster):
 
 
 def test_disconnected_node_takes_its_own_place(cluster):
-    """A connection that only the coordinator still believes in goes when its node comes again."""
+    """A half-open connection at the coordinator is closed when its node connects again."""
     job = Job(cluster, '1:2')
     job.serve()
     first = FakeAgent(job.port, job.run_id, 'key of a node').register(nodes=(1, 2))
